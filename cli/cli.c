@@ -1,0 +1,310 @@
+/* cli.c - flags, help, errors, progress for all subcommands. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *g_command = "";
+
+const char *cli_command_name(void) { return g_command; }
+
+static void add(cli_parser *parser, cli_flag flag) {
+  if (parser->num_flags < CLI_MAX_FLAGS) parser->flags[parser->num_flags++] = flag;
+}
+void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target, const char *help) {
+  add(parser, (cli_flag){name, letter, CLI_BOOL, target, NULL, help});
+}
+void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target, const char *value, const char *help) {
+  add(parser, (cli_flag){name, letter, CLI_I64, target, value, help});
+}
+void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target, const char *value, const char *help) {
+  add(parser, (cli_flag){name, letter, CLI_F64, target, value, help});
+}
+void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help) {
+  add(parser, (cli_flag){name, letter, CLI_STR, target, value, help});
+}
+void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help) {
+  add(parser, (cli_flag){name, letter, CLI_STRS, target, value, help});
+}
+void cli_table(cli_parser *parser, const char *name, void *config) {
+  const wf_option_table *table = wf_option_table_find(name);
+  if (table == NULL || parser->num_tables == CLI_MAX_TABLES) {
+    fprintf(stderr, "warpfst: internal: option table '%s'\n", name);
+    exit(CLI_USAGE);
+  }
+  wf_config_init(table, config);
+  parser->tables[parser->num_tables].table = table;
+  parser->tables[parser->num_tables++].config = config;
+}
+
+/* --- help --------------------------------------------------------------------------------------------------------- */
+
+static void print_row(const char *left, const char *help, const char *tail) {
+  const size_t column = 34;
+  if (strlen(left) < column) printf("%-*s", (int)column, left);
+  else printf("%s\n%*s", left, (int)column, "");
+  printf("%s%s\n", help, tail);
+}
+
+static void print_option(const wf_option *row) {
+  char left[160], name[64], tail[320], def[64];
+  snprintf(name, sizeof name, "%s", row->name);
+  for (char *c = name; *c != '\0'; c++)
+    if (*c == '_') *c = '-';
+  bool flag = row->type == WF_OPTION_BOOL;
+  const char *unit = row->type == WF_OPTION_STR ? (row->unit[0] != '\0' ? row->unit : "TEXT") : row->type == WF_OPTION_ENUM ? row->unit : "N";
+  snprintf(left, sizeof left, "  --%s%s%s", name, flag ? "" : "=", flag ? "" : unit);
+  snprintf(def, sizeof def, "%.7g", row->def);
+  if (flag) {
+    snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)", name);
+  } else if (row->type == WF_OPTION_ENUM) {
+    const char *at = row->unit;
+    for (int i = 0; i < (int)row->def && strchr(at, '|') != NULL; i++) at = strchr(at, '|') + 1;
+    snprintf(tail, sizeof tail, " (default: %.*s)", (int)strcspn(at, "|"), at);
+  } else if (row->type == WF_OPTION_STR) {
+    tail[0] = '\0';
+  } else {
+    snprintf(tail, sizeof tail, " (default: %s%s%s)", def, row->unit[0] != '\0' ? " " : "", row->unit);
+  }
+  print_row(left, row->help, tail);
+}
+
+static void print_help(const cli_parser *parser) {
+  printf("usage: warpfst %s %s\n\n%s\n", g_command, parser->usage, parser->about);
+  if (parser->num_flags > 0) printf("\nFlags:\n");
+  for (size_t i = 0; i < parser->num_flags; i++) {
+    const cli_flag *flag = &parser->flags[i];
+    char left[128], letter[8] = "";
+    if (flag->letter != 0) snprintf(letter, sizeof letter, "-%c, ", flag->letter);
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, flag->name, flag->value != NULL ? "=" : "", flag->value != NULL ? flag->value : "");
+    print_row(left, flag->help, flag->kind == CLI_STRS ? " (may be repeated)" : "");
+  }
+  for (size_t i = 0; i < parser->num_tables; i++) {
+    const wf_option_table *table = parser->tables[i].table;
+    printf("\nOptions (%s):\n", table->name);
+    for (size_t j = 0; j < table->num_rows; j++) print_option(&table->rows[j]);
+  }
+  printf("\n  -h, --help                      this text\n");
+}
+
+/* --- parsing ------------------------------------------------------------------------------------------------------ */
+
+static bool same_name(const char *have, const char *name, size_t size) {
+  for (size_t i = 0; i < size; i++) {
+    char a = have[i] == '-' ? '_' : have[i], b = name[i] == '-' ? '_' : name[i];
+    if (a == '\0' || a != b) return false;
+  }
+  return have[size] == '\0';
+}
+
+static bool set_flag(const cli_flag *flag, const char *value, bool negated) {
+  char *stop = NULL;
+  switch (flag->kind) {
+    case CLI_BOOL:
+      *(bool *)flag->target = !negated && (value == NULL || strcmp(value, "true") == 0 || strcmp(value, "1") == 0 || strcmp(value, "yes") == 0);
+      return true;
+    case CLI_I64: *(int64_t *)flag->target = strtoll(value, &stop, 10); return stop != value && *stop == '\0';
+    case CLI_F64: *(double *)flag->target = strtod(value, &stop); return stop != value && *stop == '\0' && !isnan(*(double *)flag->target);
+    case CLI_STR: *(const char **)flag->target = value; return true;
+    case CLI_STRS: {
+      cli_strs *list = flag->target;
+      const char **items = realloc(list->items, (list->size + 1) * sizeof *items);
+      if (items == NULL) return false;
+      list->items = items;
+      items[list->size++] = value;
+      return true;
+    }
+  }
+  return false;
+}
+
+struct match {
+  const cli_flag *flag;
+  const wf_option *row;
+  void *config;
+  const wf_option_table *table;
+  bool negated, is_bool;
+};
+
+static bool find_name(cli_parser *parser, const char *name, size_t size, struct match *match) {
+  for (size_t i = 0; i < parser->num_flags; i++) {
+    if (!same_name(parser->flags[i].name, name, size)) continue;
+    match->flag = &parser->flags[i];
+    match->is_bool = match->flag->kind == CLI_BOOL;
+    return true;
+  }
+  for (size_t i = 0; i < parser->num_tables; i++) {
+    const wf_option_table *table = parser->tables[i].table;
+    for (size_t j = 0; j < table->num_rows; j++) {
+      if (!same_name(table->rows[j].name, name, size)) continue;
+      match->row = &table->rows[j];
+      match->table = table;
+      match->config = parser->tables[i].config;
+      match->is_bool = match->row->type == WF_OPTION_BOOL;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool find_flag(cli_parser *parser, const char *name, size_t size, struct match *match) {
+  if (find_name(parser, name, size, match)) return true;
+  if (size > 3 && (memcmp(name, "no-", 3) == 0 || memcmp(name, "no_", 3) == 0) && find_name(parser, name + 3, size - 3, match) && match->is_bool) {
+    match->negated = true;
+    return true;
+  }
+  return false;
+}
+
+static int apply(const struct match *match, const char *name, const char *value) {
+  if (match->flag != NULL) {
+    if (!set_flag(match->flag, value, match->negated)) return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name, match->flag->value);
+    return -1;
+  }
+  wf_error err;
+  if (value == NULL) value = match->negated ? "false" : "true";
+  if (wf_config_set(match->table, match->config, match->row->name, value, &err) != WF_OK) return cli_usage("%s", err.message);
+  return -1;
+}
+
+/* One flag at argv[*i]; moves *i over a separate value. */
+static int parse_flag(cli_parser *parser, int argc, char **argv, int *i) {
+  const char *text = argv[*i], *name = text + (text[1] == '-' ? 2 : 1);
+  size_t size = strcspn(name, "=");
+  const char *value = name[size] == '=' ? name + size + 1 : NULL;
+  struct match match = {0};
+  bool found = false;
+  if (text[1] != '-' && size == 1) {
+    for (size_t k = 0; k < parser->num_flags && !found; k++) {
+      if (parser->flags[k].letter != name[0]) continue;
+      match.flag = &parser->flags[k];
+      match.is_bool = match.flag->kind == CLI_BOOL;
+      found = true;
+    }
+  }
+  if (!found) found = find_flag(parser, name, size, &match);
+  if (!found) return cli_usage("unknown flag %.*s", (int)(size + (size_t)(name - text)), text);
+  if (value == NULL && !match.is_bool) {
+    if (*i + 1 >= argc) return cli_usage("%s needs a value", text);
+    value = argv[++*i];
+  }
+  return apply(&match, text, value);
+}
+
+int cli_parse(cli_parser *parser, int argc, char **argv) {
+  g_command = argv[0];
+  bool flags_end = false;
+  int kept = 1;
+  for (int i = 1; i < argc; i++) {
+    const char *text = argv[i];
+    if (flags_end || text[0] != '-' || text[1] == '\0') {
+      argv[kept++] = argv[i];
+    } else if (strcmp(text, "--") == 0) {
+      flags_end = true;
+    } else if (strcmp(text, "-h") == 0 || strcmp(text, "--help") == 0) {
+      print_help(parser);
+      return CLI_OK;
+    } else {
+      int code = parse_flag(parser, argc, argv, &i);
+      if (code >= 0) return code;
+    }
+  }
+  parser->args = argv + 1;
+  parser->num_args = kept - 1;
+  if (parser->num_args < parser->min_args) return cli_usage("too few arguments; usage: warpfst %s %s", g_command, parser->usage);
+  if (parser->max_args >= 0 && parser->num_args > parser->max_args) return cli_usage("one argument too many: '%s'", parser->args[parser->max_args]);
+  return -1;
+}
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+int cli_fail(const wf_error *err) {
+  cli_progress_end();
+  fprintf(stderr, "warpfst %s: %s\n", g_command, err->message[0] != '\0' ? err->message : wf_status_text(err->code));
+  switch (err->code) {
+    case WF_ERR_ARGUMENT: return CLI_USAGE;
+    case WF_ERR_MEMORY:
+    case WF_ERR_LIMIT:
+    case WF_ERR_NOT_DETERMINIZABLE: return CLI_LIMIT;
+    case WF_ERR_DEVICE: return CLI_DEVICE;
+    default: return CLI_INPUT;
+  }
+}
+
+int cli_usage(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fprintf(stderr, "warpfst %s: ", g_command);
+  vfprintf(stderr, format, args);
+  fprintf(stderr, "\n(warpfst %s --help tells more)\n", g_command);
+  va_end(args);
+  return CLI_USAGE;
+}
+
+void cli_note(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  cli_progress_end();
+  fprintf(stderr, "warpfst %s: ", g_command);
+  vfprintf(stderr, format, args);
+  fprintf(stderr, "\n");
+  va_end(args);
+}
+
+/* --- progress ----------------------------------------------------------------------------------------------------- */
+
+static bool g_bar_shown;
+static double g_bar_last;
+
+static bool draw_bar(void *user, const char *stage, double fraction) {
+  (void)user;
+  double now = cli_now_s();
+  if (now - g_bar_last < 0.1 && fraction < 1) return true;
+  g_bar_last = now;
+  g_bar_shown = true;
+  if (fraction < 0) {
+    fprintf(stderr, "\r\033[K%s ...", stage);
+  } else {
+    char bar[25];
+    int filled = (int)(fraction * 24);
+    for (int i = 0; i < 24; i++) bar[i] = i < filled ? '#' : '.';
+    bar[24] = '\0';
+    fprintf(stderr, "\r\033[K[%s] %3d%% %s", bar, (int)(fraction * 100), stage);
+  }
+  fflush(stderr);
+  return true;
+}
+
+wf_progress cli_progress(void) { return isatty(STDERR_FILENO) ? (wf_progress){draw_bar, NULL} : (wf_progress){0}; }
+
+void cli_progress_end(void) {
+  if (g_bar_shown) fprintf(stderr, "\r\033[K");
+  g_bar_shown = false;
+}
+
+void cli_json_string(FILE *out, const char *text) {
+  fputc('"', out);
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+    if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
+    else if (*c == '\n') fputs("\\n", out);
+    else if (*c < 0x20) fprintf(out, "\\u%04x", *c);
+    else fputc(*c, out);
+  }
+  fputc('"', out);
+}
+
+double cli_now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+uint64_t cli_peak_bytes(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}

@@ -1,0 +1,97 @@
+/* cli.h - what every subcommand shares: flags from option tables, errors, progress, exit codes.
+ *
+ * A subcommand is one file cli/cmd_NAME.c with `int cmd_NAME(int argc, char **argv)` and a row in commands.h. It sees only the public
+ * header. A run:
+ *     cli_parser parser = {.usage = "IN -o OUT", .about = "...", .min_args = 1, .max_args = 1};
+ *     cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
+ *     cli_table(&parser, "compose", &options);
+ *     int code = cli_parse(&parser, argc, argv);      // may print help
+ *     if (code >= 0) return code;
+ *     parser.args[0 .. parser.num_args)               // what is left
+ */
+#ifndef WARPFST_CLI_CLI_H
+#define WARPFST_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "warpfst.h"
+
+/* Exit codes, listed in `warpfst help`. */
+enum {
+  CLI_OK = 0,
+  CLI_NO = 1,      /* the answer is no: not equal, not equivalent, some utterances failed */
+  CLI_USAGE = 2,   /* the command line is wrong */
+  CLI_INPUT = 3,   /* a file is missing, unreadable, malformed; or output cannot be written */
+  CLI_LIMIT = 4,   /* out of memory, beyond a limit, not determinizable */
+  CLI_DEVICE = 5,  /* GPU missing or failed */
+};
+
+typedef enum cli_kind { CLI_BOOL, CLI_I64, CLI_F64, CLI_STR, CLI_STRS } cli_kind;
+
+typedef struct cli_strs {
+  const char **items;
+  size_t size;
+} cli_strs;
+
+typedef struct cli_flag {
+  const char *name;
+  char letter; /* 0: none */
+  cli_kind kind;
+  void *target;
+  const char *value; /* placeholder in the help text, "FILE" */
+  const char *help;
+} cli_flag;
+
+enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6 };
+
+typedef struct cli_parser {
+  const char *usage;  /* after "warpfst NAME " */
+  const char *about;  /* one paragraph; may end with examples */
+  int min_args, max_args; /* max_args < 0: any number */
+  /* filled by the calls below */
+  cli_flag flags[CLI_MAX_FLAGS];
+  size_t num_flags;
+  struct {
+    const wf_option_table *table;
+    void *config;
+  } tables[CLI_MAX_TABLES];
+  size_t num_tables;
+  char **args;
+  int num_args;
+} cli_parser;
+
+void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target, const char *help);
+void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target, const char *value, const char *help);
+void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target, const char *value, const char *help);
+void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help);
+/* May be given several times; each adds to the list. Free the items with free(). */
+void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help);
+/* Makes a flag of every row of the library's table `name`, and fills config with the defaults. */
+void cli_table(cli_parser *parser, const char *name, void *config);
+
+/* Parses argv[1..]; argv[0] is the subcommand's name. Flags: --name=value, --name value, -x value; '-' and '_' are the same; BOOL flags
+ * stand alone, take =true/=false, or --no-name. A single dash before a long name works too, as OpenFst's tools accept it.
+ * "--" ends the flags. Returns -1 to go on, or the exit code after --help or a usage error (already printed). */
+int cli_parse(cli_parser *parser, int argc, char **argv);
+
+/* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
+int cli_fail(const wf_error *err);
+/* Prints "warpfst NAME: ..." and a hint to --help; returns CLI_USAGE. */
+int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "warpfst NAME: ..." on stderr. */
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *cli_command_name(void);
+
+/* A progress bar on stderr if that is a terminal, else nothing. Finish with cli_progress_end. */
+wf_progress cli_progress(void);
+void cli_progress_end(void);
+
+/* A string as a JSON string literal, with quotes. */
+void cli_json_string(FILE *out, const char *text);
+/* Seconds on a steady clock; peak memory of the process in bytes. */
+double cli_now_s(void);
+uint64_t cli_peak_bytes(void);
+
+#endif

@@ -1,0 +1,7 @@
+/* commands.h - the list of subcommands: X(function suffix, "name", group, "summary"). */
+#ifndef WARPFST_CLI_COMMANDS_H
+#define WARPFST_CLI_COMMANDS_H
+
+#define CLI_COMMANDS(X)
+
+#endif

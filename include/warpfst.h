@@ -1,0 +1,429 @@
+/* warpfst.h - weighted finite-state transducers and speech decoding, on CPUs and NVIDIA GPUs.
+ *
+ * This header is the whole public C ABI and is meant to be read from top to bottom:
+ *
+ *    1 status, errors, log, progress      6 n-gram language models
+ *    2 option tables                      7 lexicons, topologies, decoding graphs
+ *    3 symbol tables                      8 the decoder
+ *    4 transducers, builder, files        9 acoustic scores, results, word error rate
+ *    5 operations on transducers
+ *
+ * Rules that hold everywhere
+ *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
+ *  - Label 0 is epsilon. Labels and states are below 2^31.
+ *  - Functions that can fail return a wf_status: WF_OK (0) or a negative error. The optional last argument
+ *    `wf_error *err` (may be NULL) then holds the code and a message that names the file and place. On failure the
+ *    `out` arguments are left NULL/zero and own nothing.
+ *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
+ *    accepts NULL. `const T *` results belong to the object they were asked of.
+ *  - Immutable objects (wf_fst, wf_lm, wf_graph) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
+ *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
+ *    name and renamed when complete.
+ *  - Structures whose first field is `struct_size` are set up by their _init function; fields may be added at the end.
+ */
+#ifndef WARPFST_H
+#define WARPFST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WF_VERSION_MAJOR 0
+#define WF_VERSION_MINOR 1
+#define WF_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#define WF_API __declspec(dllexport)
+#else
+#define WF_API __attribute__((visibility("default")))
+#endif
+
+/* =====================================================================================================================
+ * 1  Status, errors, log, progress
+ * ================================================================================================================== */
+
+/* Name, value, text. Values never change once released. */
+#define WF_STATUS_LIST(X)                                                  \
+  X(OK, 0, "ok")                                                           \
+  X(ERR_ARGUMENT, -1, "invalid argument")                                  \
+  X(ERR_MEMORY, -2, "out of memory")                                       \
+  X(ERR_IO, -3, "input/output error")                                      \
+  X(ERR_FORMAT, -4, "malformed input")                                     \
+  X(ERR_LIMIT, -5, "limit exceeded")                                       \
+  X(ERR_UNSUPPORTED, -6, "not supported")                                  \
+  X(ERR_NOT_DETERMINIZABLE, -7, "not determinizable")                      \
+  X(ERR_NEGATIVE_CYCLE, -8, "cycle of negative cost")                      \
+  X(ERR_STATE, -9, "called in the wrong state")                            \
+  X(ERR_DEVICE, -10, "device error")                                       \
+  X(ERR_CANCELLED, -11, "cancelled")
+
+typedef enum wf_status {
+#define WF_X(name, value, text) WF_##name = value,
+  WF_STATUS_LIST(WF_X)
+#undef WF_X
+} wf_status;
+
+/* Filled on failure. `message` is UTF-8, NUL-terminated, without a newline. Owned by the caller; nothing to free. */
+typedef struct wf_error {
+  wf_status code;
+  char message[1020];
+} wf_error;
+
+/* "1.2.3". Static storage. */
+WF_API const char *wf_version(void);
+/* Text of a status ("malformed input"); "unknown status" for a number outside the list. Static storage. */
+WF_API const char *wf_status_text(wf_status status);
+
+typedef enum wf_log_level { WF_LOG_DEBUG = 0, WF_LOG_INFO = 1, WF_LOG_WARNING = 2 } wf_log_level;
+typedef void (*wf_log_fn)(void *user, wf_log_level level, const char *message);
+/* Sets the one log callback of the process (NULL: silence, the default). Call it before other threads use the library. */
+WF_API void wf_set_log(wf_log_fn fn, void *user);
+
+/* Called now and then during long work, from the thread that called the library. `fraction` is in [0, 1], or negative
+ * when unknown; `stage` is a short phrase. Return false to cancel: the call then fails with WF_ERR_CANCELLED. */
+typedef bool (*wf_progress_fn)(void *user, const char *stage, double fraction);
+typedef struct wf_progress {
+  wf_progress_fn fn; /* NULL: none */
+  void *user;
+} wf_progress;
+
+/* Frees memory that the library handed out as a plain array or string. NULL is fine. */
+WF_API void wf_free(void *memory);
+
+/* =====================================================================================================================
+ * 2  Option tables
+ *
+ * Every options structure is described by one X-macro row per field:
+ *     X(type, field, default, min, max, unit, help)
+ * with type one of F32, I32, I64, BOOL, ENUM, STR. For ENUM `unit` lists the names in the order of their values,
+ * separated by '|', and min/max are ignored. For STR the value is borrowed (not copied) and the default is NULL.
+ * The same rows give the structure, the defaults, the checks, the flags of the command line and the option reference.
+ * ================================================================================================================== */
+
+typedef enum wf_option_type { WF_OPTION_F32, WF_OPTION_I32, WF_OPTION_I64, WF_OPTION_BOOL, WF_OPTION_ENUM, WF_OPTION_STR } wf_option_type;
+
+typedef struct wf_option {
+  const char *name;
+  wf_option_type type;
+  size_t offset; /* of the field in the structure */
+  double def, min, max;
+  const char *unit; /* "nats", "states"; choices for ENUM; "" if none */
+  const char *help;
+} wf_option;
+
+typedef struct wf_option_table {
+  const char *name; /* "decoder", "compose" */
+  size_t struct_size;
+  const wf_option *rows;
+  size_t num_rows;
+} wf_option_table;
+
+/* i-th table of the library; NULL past the last. */
+WF_API const wf_option_table *wf_option_table_at(size_t i);
+/* Table by name; NULL if there is none. */
+WF_API const wf_option_table *wf_option_table_find(const char *name);
+/* Fills `config` (struct_size bytes) with the defaults. */
+WF_API void wf_config_init(const wf_option_table *table, void *config);
+/* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL takes true/false/1/0/yes/no.
+ * A STR field keeps the pointer. Errors: unknown name, malformed value, value out of range. */
+WF_API wf_status wf_config_set(const wf_option_table *table, void *config, const char *name, const char *value, wf_error *err);
+/* Checks struct_size and every range, as each call that takes options does first. */
+WF_API wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err);
+
+#define WF_FIELD_F32 float
+#define WF_FIELD_I32 int32_t
+#define WF_FIELD_I64 int64_t
+#define WF_FIELD_BOOL bool
+#define WF_FIELD_ENUM int32_t
+#define WF_FIELD_STR const char *
+#define WF_FIELD(type, name, def, min, max, unit, help) WF_FIELD_##type name;
+/* Declares `wf_NAME_options` and `wf_NAME_options_init`. NULL options mean the defaults in every call. */
+#define WF_DECLARE_OPTIONS(name, LIST)                        \
+  typedef struct wf_##name##_options {                        \
+    size_t struct_size;                                       \
+    LIST(WF_FIELD)                                            \
+  } wf_##name##_options;                                      \
+  WF_API void wf_##name##_options_init(wf_##name##_options *options);
+
+/* =====================================================================================================================
+ * 3  Symbol tables: words or tokens <-> integer labels
+ * ================================================================================================================== */
+
+typedef struct wf_symbols wf_symbols; /* reference counted */
+
+WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error *err);
+/* Reads `symbol id` lines (any blanks between; UTF-8). Errors: line without an id, id negative or above 2^31-1, symbol or
+ * id given twice with different partners. `name` of the table is the path. */
+WF_API wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err);
+WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err);
+/* Adds `text` with the given key, or with the next free key if key < 0. Adding the same pair again is fine.
+ * `*out_key` (may be NULL) receives the key. */
+WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err);
+/* Key of a symbol, or -1. */
+WF_API int64_t wf_symbols_find(const wf_symbols *symbols, const char *text);
+/* As wf_symbols_find for `size` bytes that need no NUL behind them. */
+WF_API int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size);
+/* Symbol of a key, or NULL. Lives as long as the table. */
+WF_API const char *wf_symbols_text(const wf_symbols *symbols, int64_t key);
+WF_API size_t wf_symbols_count(const wf_symbols *symbols);
+/* i-th pair in order of adding, 0 <= i < count. */
+WF_API const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key);
+/* One more than the largest key; 0 for an empty table. */
+WF_API int64_t wf_symbols_next_key(const wf_symbols *symbols);
+WF_API const char *wf_symbols_name(const wf_symbols *symbols);
+/* Shares the table: each ref needs its own free. Thread-safe. */
+WF_API wf_symbols *wf_symbols_ref(const wf_symbols *symbols);
+WF_API void wf_symbols_free(wf_symbols *symbols);
+
+/* =====================================================================================================================
+ * 4  Transducers, builder, files
+ *
+ * An fst is immutable, in compressed sparse rows: the arcs of state s are arcs[arc_off[s]] .. arcs[arc_off[s + 1] - 1].
+ * ================================================================================================================== */
+
+typedef struct wf_arc {
+  uint32_t nextstate;
+  float weight;
+  int32_t ilabel;
+  int32_t olabel;
+} wf_arc;
+
+typedef enum wf_semiring {
+  WF_TROPICAL = 0, /* (min, +): OpenFst's "standard" arcs */
+  WF_LOG = 1,      /* (-log(e^-x + e^-y), +): OpenFst's "log" arcs */
+} wf_semiring;
+
+typedef struct wf_fst wf_fst; /* reference counted, immutable */
+
+typedef struct wf_fst_view {
+  int64_t start; /* -1: no state, the empty fst */
+  uint64_t num_states;
+  uint64_t num_arcs;
+  const uint64_t *arc_off;   /* [num_states + 1] */
+  const wf_arc *arcs;        /* [num_arcs] */
+  const float *final_cost;   /* [num_states]; +infinity where not final */
+  wf_semiring semiring;
+} wf_fst_view;
+
+/* The arrays of an fst; valid while the fst lives. */
+WF_API wf_fst_view wf_fst_get_view(const wf_fst *fst);
+/* Symbol tables of the input and output labels, or NULL. */
+WF_API const wf_symbols *wf_fst_isymbols(const wf_fst *fst);
+WF_API const wf_symbols *wf_fst_osymbols(const wf_fst *fst);
+/* A new fst over the same arrays with other symbol tables (NULL: none). Cheap. */
+WF_API wf_status wf_fst_with_symbols(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
+/* A new fst over the same arrays in another semiring (the numbers stay as they are). Cheap. */
+WF_API wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst **out, wf_error *err);
+WF_API wf_fst *wf_fst_ref(const wf_fst *fst);
+WF_API void wf_fst_free(wf_fst *fst);
+
+/* Facts about an fst, worked out on the first call and kept. */
+typedef enum wf_property {
+  WF_PROP_ACCEPTOR = 1 << 0,         /* ilabel == olabel on every arc */
+  WF_PROP_ILABEL_SORTED = 1 << 1,    /* per state, ilabels do not fall */
+  WF_PROP_OLABEL_SORTED = 1 << 2,
+  WF_PROP_NO_IEPSILONS = 1 << 3,
+  WF_PROP_NO_OEPSILONS = 1 << 4,
+  WF_PROP_NO_EPSILONS = 1 << 5,      /* no arc with both labels 0 */
+  WF_PROP_IDETERMINISTIC = 1 << 6,   /* per state, ilabels distinct (epsilon counts as a label) */
+  WF_PROP_ODETERMINISTIC = 1 << 7,
+  WF_PROP_ACYCLIC = 1 << 8,
+  WF_PROP_TOP_SORTED = 1 << 9,       /* every arc leads to a larger state */
+  WF_PROP_ACCESSIBLE = 1 << 10,
+  WF_PROP_COACCESSIBLE = 1 << 11,
+  WF_PROP_UNWEIGHTED = 1 << 12,      /* every arc weight 0, every final cost 0 or +infinity */
+  WF_PROP_EPSILONS_LAST = 1 << 13,   /* per state, arcs with ilabel != 0 come first: what the decoder wants */
+} wf_property;
+/* The set of properties that hold. Thread-safe. */
+WF_API uint32_t wf_fst_properties(const wf_fst *fst);
+
+/* Builder: states and arcs in any order; arcs of a state keep the order of adding. */
+typedef struct wf_builder wf_builder;
+WF_API wf_status wf_builder_create(wf_semiring semiring, wf_builder **out, wf_error *err);
+/* Makes room ahead of time; optional. */
+WF_API wf_status wf_builder_reserve(wf_builder *builder, uint64_t num_states, uint64_t num_arcs, wf_error *err);
+/* Adds `count` states; `*out_first` (may be NULL) is the id of the first of them. */
+WF_API wf_status wf_builder_add_states(wf_builder *builder, uint64_t count, uint32_t *out_first, wf_error *err);
+WF_API wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_error *err);
+/* cost +infinity: not final. NaN and -infinity are errors, here and for arc weights. */
+WF_API wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err);
+WF_API wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err);
+/* Makes the fst and empties the builder, which may be used again or freed. */
+WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
+WF_API void wf_builder_free(wf_builder *builder);
+
+/* Files. Reading recognises by content: warpfst's own mapped format, OpenFst vector and const (standard, log, log64; log64
+ * weights are rounded to float32). Text needs wf_fst_compile. A file that is truncated, corrupt or refers outside its
+ * own bounds is refused; the native file is checked in full by its checksum unless `trust` says it need not be. */
+typedef enum wf_fst_format {
+  WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
+  WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
+  WF_FORMAT_OPENFST_CONST = 2,  /* OpenFst ConstFst, unaligned */
+} wf_fst_format;
+WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
+WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format, wf_error *err);
+
+/* AT&T text, as OpenFst's fstcompile and fstprint read and write it. */
+#define WF_TEXT_OPTIONS(X)                                                                                                   \
+  X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used on both sides")                                                  \
+  X(BOOL, keep_state_numbering, 0, 0, 1, "", "keep the state numbers of the text; else number by first appearance")           \
+  X(BOOL, show_weight_one, 0, 0, 1, "", "print weights of One (0) too")                                                       \
+  X(ENUM, arc_type, 0, 0, 0, "standard|log|log64", "semiring of the compiled fst")
+WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
+/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. */
+WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out, wf_error *err);
+/* NULL tables: the fst's own, else numbers. */
+WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_error *err);
+
+/* =====================================================================================================================
+ * 5  Operations on transducers
+ *
+ * Each takes immutable inputs and makes a new fst. Symbol tables are carried over where they still apply. Results hold
+ * only states reachable from the start where the operation says "trimmed". Semirings of two inputs must be the same.
+ * ================================================================================================================== */
+
+/* Arcs of each state sorted, stable. */
+#define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
+WF_DECLARE_OPTIONS(arcsort, WF_ARCSORT_OPTIONS)
+WF_API wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fst **out, wf_error *err);
+
+/* Keeps the states on some path from the start to a final state; order of states and arcs kept. */
+WF_API wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err);
+/* Numbers states so that every arc leads upwards. Error WF_ERR_ARGUMENT if cyclic. */
+WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
+
+/* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
+ * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
+ * orders of epsilons, so that path multiplicity is right in the log semiring. With phi_label > 0, arcs of `b` with
+ * that input label are failure arcs: taken, at their cost and without input, when a state has no arc for the wanted label.
+ * States are numbered breadth first by discovery. Trimmed if `connect`. */
+#define WF_COMPOSE_OPTIONS(X)                                                                                                   \
+  X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
+  X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
+  X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")
+WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
+WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
+
+/* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
+ * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
+ * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states likewise. */
+#define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
+  X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
+  X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
+  X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")
+WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
+WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
+
+/* Weighted minimization (Mohri 2000; acyclic: Revuz 1992, cyclic: Hopcroft 1971). Weights are pushed first, then (ilabel, olabel[,
+ * weight]) is one label. Input must be deterministic under that encoding unless allow_nondet; the result then is smaller,
+ * not smallest. */
+#define WF_MINIMIZE_OPTIONS(X)                                                                                                  \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
+  X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
+  X(BOOL, push_weights, 1, 0, 1, "", "push weights towards the start first; off: minimize with weights as part of the label")     \
+  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")
+WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
+WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
+
+/* Removes arcs with both labels epsilon (Mohri 2002). Trimmed if `connect`. */
+#define WF_RMEPSILON_OPTIONS(X)                                                                     \
+  X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                  \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances in the log semiring")
+WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
+WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err);
+
+/* Pushes weights (and output labels, on request) towards the start or the final states. */
+#define WF_PUSH_OPTIONS(X)                                                                                              \
+  X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
+  X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
+  X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
+  X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances")
+WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
+WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
+
+/* Sum over all paths from the start to each state, or from each state to the final states if `reverse`, in the fst's
+ * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. */
+#define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
+  X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence where there are cycles in the log semiring")
+WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
+WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
+
+/* The nshortest best paths as an fst (tropical only), best first on the start state's arcs. With `unique`, distinct input
+ * strings (input must be an acceptor). Ties go to the path found first in arc order, so the result is deterministic. */
+#define WF_SHORTEST_PATH_OPTIONS(X)                                                      \
+  X(I32, nshortest, 1, 1, 2147483647, "paths", "how many")                               \
+  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (acceptors)")
+WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
+WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err);
+
+/* Drops arcs and states on no path within `weight` of the best (tropical). */
+#define WF_PRUNE_OPTIONS(X)                                                                      \
+  X(F32, weight, 1e30, 0, 1e30, "nats", "width around the best path")                            \
+  X(I64, nstate, 0, 0, 2147483647, "states", "keep at most this many states, best first; 0: all")
+WF_DECLARE_OPTIONS(prune, WF_PRUNE_OPTIONS)
+WF_API wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **out, wf_error *err);
+
+/* Rational and structural operations. */
+#define WF_CLOSURE_OPTIONS(X) X(ENUM, closure_type, 0, 0, 0, "star|plus", "zero or more, or one or more")
+WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
+WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out, wf_error *err);
+WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
+WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
+#define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
+WF_DECLARE_OPTIONS(project, WF_PROJECT_OPTIONS)
+WF_API wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fst **out, wf_error *err);
+WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
+/* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
+WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
+
+/* Replaces labels by pairs {old, new}; labels not listed stay. `*_num` counts pairs. Errors: an old label listed twice. */
+WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
+/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, to every state with a non-epsilon arc on either side or a
+ * final cost (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
+WF_API wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, const int32_t *olabels, size_t count, wf_fst **out, wf_error *err);
+WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t count, wf_fst **out, wf_error *err);
+
+/* Are two fsts the same, state by state and arc by arc, with weights within delta? `*out_equal`. `err` gets the first difference
+ * even when the call succeeds with *out_equal false. */
+WF_API wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
+/* Do two deterministic epsilon-free acceptors accept the same strings with the same costs (within delta)? (Hopcroft & Karp) */
+WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
+/* As OpenFst's fstrandequivalent: draws npath random paths from each and compares the total cost of their label pairs in both. */
+#define WF_RANDEQUIVALENT_OPTIONS(X)                                                              \
+  X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")                     \
+  X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst")                 \
+  X(I32, max_length, 1000, 1, 2147483647, "arcs", "longest path to draw")                         \
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random paths")
+WF_DECLARE_OPTIONS(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
+WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b, const wf_randequivalent_options *options, bool *out_equal, wf_error *err);
+
+/* =====================================================================================================================
+ * 6  n-gram language models
+ * ================================================================================================================== */
+
+/* =====================================================================================================================
+ * 7  Lexicons, topologies, decoding graphs
+ * ================================================================================================================== */
+
+/* =====================================================================================================================
+ * 8  The decoder
+ * ================================================================================================================== */
+
+/* =====================================================================================================================
+ * 9  Acoustic scores, results, word error rate
+ * ================================================================================================================== */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* WARPFST_H */

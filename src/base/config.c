@@ -1,0 +1,151 @@
+/* config.c - option tables: defaults, parsing, range checks. */
+#include "base/config.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/input.h"
+
+static char *field_of(void *config, const wf_option *row) { return (char *)config + row->offset; }
+
+static void store(void *config, const wf_option *row, double value) {
+  char *field = field_of(config, row);
+  switch (row->type) {
+    case WF_OPTION_F32: *(float *)(void *)field = (float)value; break;
+    case WF_OPTION_I32:
+    case WF_OPTION_ENUM: *(int32_t *)(void *)field = (int32_t)value; break;
+    case WF_OPTION_I64: *(int64_t *)(void *)field = (int64_t)value; break;
+    case WF_OPTION_BOOL: *(bool *)(void *)field = value != 0; break;
+    case WF_OPTION_STR: *(const char **)(void *)field = NULL; break;
+  }
+}
+
+static size_t field_size(const wf_option *row) {
+  switch (row->type) {
+    case WF_OPTION_I64: return sizeof(int64_t);
+    case WF_OPTION_BOOL: return sizeof(bool);
+    case WF_OPTION_STR: return sizeof(char *);
+    case WF_OPTION_F32:
+    case WF_OPTION_I32:
+    case WF_OPTION_ENUM: break;
+  }
+  return 4;
+}
+
+void wf_config_init(const wf_option_table *table, void *config) {
+  memset(config, 0, table->struct_size);
+  *(size_t *)config = table->struct_size;
+  for (size_t i = 0; i < table->num_rows; i++) store(config, &table->rows[i], table->rows[i].def);
+}
+
+static bool same_name(const char *option, const char *name) {
+  for (; *option != '\0' && *name != '\0'; option++, name++)
+    if (*option != (*name == '-' ? '_' : *name)) return false;
+  return *option == *name;
+}
+
+/* Index of `value` in "a|b|c", or -1; with value NULL, the number of choices. */
+static int choice_index(const char *choices, const char *value) {
+  int index = 0;
+  for (const char *at = choices;; index++) {
+    size_t size = strcspn(at, "|");
+    if (value != NULL && strlen(value) == size && memcmp(at, value, size) == 0) return index;
+    if (at[size] == '\0') return value != NULL ? -1 : index + 1;
+    at += size + 1;
+  }
+}
+
+static bool parse_bool(const char *value, bool *out) {
+  static const char *const words[] = {"false", "true", "0", "1", "no", "yes", "off", "on"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strcmp(value, words[i]) == 0) {
+      *out = i % 2 == 1;
+      return true;
+    }
+  }
+  return false;
+}
+
+static wf_status parse_number(const wf_option_table *table, const wf_option *row, const char *value, double *out, wf_error *err) {
+  wf__span text = {value, strlen(value)};
+  int64_t whole = 0;
+  bool integer = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
+  if (integer ? !wf__parse_i64(text, &whole) : !wf__parse_f64(text, out) || isnan(*out))
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is not a%s number", table->name, row->name, value, integer ? " whole" : "");
+  if (integer) *out = (double)whole;
+  if (*out < row->min || *out > row->max)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %.80s, outside [%g, %g]%s%s", table->name, row->name, value, row->min, row->max,
+                    row->unit[0] != '\0' ? " " : "", row->unit);
+  return WF_OK;
+}
+
+wf_status wf_config_set(const wf_option_table *table, void *config, const char *name, const char *value, wf_error *err) {
+  const wf_option *row = NULL;
+  for (size_t i = 0; i < table->num_rows && row == NULL; i++)
+    if (same_name(table->rows[i].name, name)) row = &table->rows[i];
+  if (row == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "%s: no option named '%.80s'", table->name, name);
+  if (row->type == WF_OPTION_STR) {
+    *(const char **)(void *)field_of(config, row) = value;
+    return WF_OK;
+  }
+  double number = 0;
+  if (row->type == WF_OPTION_BOOL) {
+    bool flag = false;
+    if (!parse_bool(value, &flag)) return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is neither true nor false", table->name, row->name, value);
+    number = flag;
+  } else if (row->type == WF_OPTION_ENUM) {
+    int index = choice_index(row->unit, value);
+    if (index < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is none of %s", table->name, row->name, value, row->unit);
+    number = index;
+  } else {
+    WF__TRY(parse_number(table, row, value, &number, err));
+  }
+  store(config, row, number);
+  return WF_OK;
+}
+
+static wf_status check_rows(const wf_option_table *table, const void *config, size_t known, wf_error *err) {
+  for (size_t i = 0; i < table->num_rows; i++) {
+    const wf_option *row = &table->rows[i];
+    const char *field = (const char *)config + row->offset;
+    if (row->offset + field_size(row) > known) continue;
+    double value = 0, min = row->min, max = row->max;
+    switch (row->type) {
+      case WF_OPTION_F32:
+        value = *(const float *)(const void *)field;
+        min = (double)(float)min; /* the limits round as the value did */
+        max = (double)(float)max;
+        break;
+      case WF_OPTION_I32: value = *(const int32_t *)(const void *)field; break;
+      case WF_OPTION_I64: value = (double)*(const int64_t *)(const void *)field; break;
+      case WF_OPTION_ENUM:
+        value = *(const int32_t *)(const void *)field;
+        min = 0;
+        max = choice_index(row->unit, NULL) - 1;
+        break;
+      case WF_OPTION_BOOL:
+      case WF_OPTION_STR: continue;
+    }
+    if (!(value >= min && value <= max))
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %g, outside [%g, %g]", table->name, row->name, value, min, max);
+  }
+  return WF_OK;
+}
+
+wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err) {
+  size_t known = *(const size_t *)config;
+  if (known < sizeof(size_t) || known > table->struct_size)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s options: struct_size is %zu, this library knows %zu; call the _init function first", table->name,
+                    known, table->struct_size);
+  return check_rows(table, config, known, err);
+}
+
+wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy, wf_error *err) {
+  wf_config_init(table, copy);
+  if (options == NULL) return WF_OK;
+  WF__TRY(wf_config_check(table, options, err));
+  memcpy(copy, options, *(const size_t *)options);
+  *(size_t *)copy = table->struct_size;
+  return WF_OK;
+}

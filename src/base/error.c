@@ -1,0 +1,86 @@
+/* error.c - status texts, the caller-owned error object, the log callback. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WF__STR2(x) #x
+#define WF__STR(x) WF__STR2(x)
+
+const char *wf_version(void) {
+  return WF__STR(WF_VERSION_MAJOR) "." WF__STR(WF_VERSION_MINOR) "." WF__STR(WF_VERSION_PATCH);
+}
+
+const char *wf_status_text(wf_status status) {
+  switch (status) {
+#define WF_X(name, value, text) \
+  case WF_##name: return text;
+    WF_STATUS_LIST(WF_X)
+#undef WF_X
+  }
+  return "unknown status";
+}
+
+void wf_free(void *memory) { free(memory); }
+
+void wf__error_clear(wf_error *err) {
+  if (err == NULL) return;
+  err->code = WF_OK;
+  err->message[0] = '\0';
+}
+
+wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) {
+  if (err != NULL) {
+    va_list args;
+    va_start(args, format);
+    err->code = code;
+    vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+  }
+  return code;
+}
+
+wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) {
+  if (err != NULL) {
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (size < 0) size = 0;
+    size_t used = (size_t)size < sizeof text ? (size_t)size : sizeof text - 1;
+    if (used + 3 < sizeof text) snprintf(text + used, sizeof text - used, ": %s", err->message);
+    memcpy(err->message, text, sizeof text);
+    err->code = code;
+  }
+  return code;
+}
+
+wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what) {
+  return wf__fail(err, WF_ERR_MEMORY, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
+}
+
+static wf_log_fn g_log_fn;
+static void *g_log_user;
+
+void wf_set_log(wf_log_fn fn, void *user) {
+  g_log_fn = fn;
+  g_log_user = user;
+}
+
+void wf__log(wf_log_level level, const char *format, ...) {
+  if (g_log_fn == NULL) return;
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  g_log_fn(g_log_user, level, text);
+}
+
+wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err) {
+  if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction)) return WF_OK;
+  return wf__fail(err, WF_ERR_CANCELLED, "cancelled during %s", stage);
+}

@@ -1,0 +1,44 @@
+/* error.h - how internal functions report failure.
+ *
+ * Every fallible function returns a wf_status and takes the caller's `wf_error *` last. wf__fail fills it and returns the
+ * code, so that a failing line reads `return wf__fail(err, WF_ERR_FORMAT, "%s: ...", path)`. */
+#ifndef WF_BASE_ERROR_H
+#define WF_BASE_ERROR_H
+
+#include "warpfst.h"
+
+#if defined(__GNUC__)
+#define WF__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define WF__PRINTF(fmt, args)
+#endif
+
+/* Fills err (may be NULL) and returns code. */
+wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
+/* Puts "text: " before the message already in err; returns its code. For adding a file name on the way out. */
+wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
+/* Out of memory while asking for `bytes` for `what`. */
+wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
+/* Clears err at the start of a public call. */
+void wf__error_clear(wf_error *err);
+
+/* To the process's log callback, if there is one. */
+void wf__log(wf_log_level level, const char *format, ...) WF__PRINTF(2, 3);
+
+/* Reports progress; WF_ERR_CANCELLED when the callback says stop. */
+wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err);
+
+/* Returns the status of a failing expression. */
+#define WF__TRY(expr)                       \
+  do {                                      \
+    wf_status wf__try_status = (expr);      \
+    if (wf__try_status != WF_OK) return wf__try_status; \
+  } while (0)
+/* Same, with a jump to `label` and the status left in `variable`. */
+#define WF__TRY_GOTO(variable, expr, label)   \
+  do {                                        \
+    (variable) = (expr);                      \
+    if ((variable) != WF_OK) goto label;      \
+  } while (0)
+
+#endif

@@ -1,0 +1,71 @@
+/* input.h - whole files as bytes, and a cursor over bytes that cannot leave them.
+ *
+ *   wf__input   the bytes of a file: mapped if it is regular and plain, read into memory if it is a pipe ("-"), inflated if
+ *               it starts with the gzip magic
+ *   wf__cursor  a position in bytes; every read checks the bounds and names path and offset when it fails
+ */
+#ifndef WF_BASE_INPUT_H
+#define WF_BASE_INPUT_H
+
+#include "base/error.h"
+
+typedef struct wf__input {
+  const uint8_t *data;
+  size_t size;
+  const char *path; /* as given by the caller, copied */
+  void *owned;      /* malloc'ed bytes, or NULL if mapped */
+  bool mapped;
+} wf__input;
+
+/* Errors: cannot open/read, a directory, gzip stream damaged or truncated. */
+wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
+void wf__input_close(wf__input *input);
+
+typedef struct wf__cursor {
+  const uint8_t *begin, *at, *end;
+  const char *path; /* for messages */
+} wf__cursor;
+
+wf__cursor wf__cursor_of(const wf__input *input);
+size_t wf__cursor_left(const wf__cursor *cursor);
+uint64_t wf__cursor_offset(const wf__cursor *cursor);
+/* Little-endian scalars and raw bytes; `what` names the thing for the message "path: truncated at byte N: WHAT needs K more". */
+wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what, wf_error *err);
+wf_status wf__read_i32(wf__cursor *cursor, int32_t *out, const char *what, wf_error *err);
+wf_status wf__read_u32(wf__cursor *cursor, uint32_t *out, const char *what, wf_error *err);
+wf_status wf__read_i64(wf__cursor *cursor, int64_t *out, const char *what, wf_error *err);
+wf_status wf__read_u64(wf__cursor *cursor, uint64_t *out, const char *what, wf_error *err);
+wf_status wf__read_f32(wf__cursor *cursor, float *out, const char *what, wf_error *err);
+wf_status wf__read_f64(wf__cursor *cursor, double *out, const char *what, wf_error *err);
+/* Points at `size` bytes in place. */
+wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what, wf_error *err);
+/* wf__fail with "path: byte OFFSET: " in front. */
+wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
+
+/* Text: lines and fields. */
+typedef struct wf__span {
+  const char *data;
+  size_t size;
+} wf__span;
+
+typedef struct wf__lines {
+  const char *at, *end;
+  const char *path;
+  uint64_t line_number; /* of the line last returned, from 1 */
+} wf__lines;
+
+wf__lines wf__lines_of(const wf__input *input);
+/* Next line without its end ("\n" or "\r\n"); false at the end of the file. */
+bool wf__next_line(wf__lines *lines, wf__span *line);
+/* Next run of characters other than blank and tab; false at the end. Advances `rest`. */
+bool wf__next_field(wf__span *rest, wf__span *field);
+wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
+/* Whole span is one number? Locale-free. Floats accept "inf", "infinity", "nan" in any case, with sign. */
+bool wf__parse_i64(wf__span text, int64_t *out);
+bool wf__parse_f64(wf__span text, double *out);
+/* Is the span valid UTF-8 (no surrogates, no overlong forms)? */
+bool wf__is_utf8(wf__span text);
+/* %.*s arguments for a span, cut at 80 bytes for messages. */
+#define WF__SPAN_ARG(span) (int)((span).size > 80 ? 80 : (span).size), (span).data
+
+#endif

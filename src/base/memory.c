@@ -1,0 +1,70 @@
+/* memory.c - checked allocation, growable arrays, arenas. */
+#include "base/memory.h"
+
+#include <string.h>
+
+void *wf__alloc(uint64_t num, size_t size) {
+  if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
+  size_t bytes = (size_t)num * size;
+  return malloc(bytes != 0 ? bytes : 1);
+}
+
+void *wf__calloc(uint64_t num, size_t size) {
+  if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
+  return calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1);
+}
+
+char *wf__strndup(const char *text, size_t size) {
+  char *copy = wf__alloc((uint64_t)size + 1, 1);
+  if (copy == NULL) return NULL;
+  if (size != 0) memcpy(copy, text, size);
+  copy[size] = '\0';
+  return copy;
+}
+
+wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t extra, size_t element, const char *what, wf_error *err) {
+  uint64_t limit = SIZE_MAX / 2 / element;
+  if (extra > limit || size > limit - extra) return wf__fail(err, WF_ERR_LIMIT, "%s would exceed the address space", what);
+  uint64_t want = size + extra, grown = *cap < 16 ? 16 : *cap + *cap / 2;
+  if (grown < want) grown = want;
+  if (grown > limit) grown = limit;
+  void *moved = realloc(*data, (size_t)grown * element);
+  if (moved == NULL) return wf__fail_memory(err, grown * element, what);
+  *data = moved;
+  *cap = grown;
+  return WF_OK;
+}
+
+struct wf__arena_block {
+  struct wf__arena_block *next;
+  size_t pad; /* keeps the payload aligned to 16 */
+};
+
+void *wf__arena_alloc(wf__arena *arena, size_t size) {
+  if (size > SIZE_MAX / 4) return NULL;
+  size = (size + 15) & ~(size_t)15;
+  if (arena->blocks == NULL || arena->cap - arena->used < size) {
+    size_t cap = arena->blocks == NULL ? 4096 : arena->cap * 2;
+    if (cap > (size_t)1 << 24) cap = (size_t)1 << 24;
+    if (cap < size) cap = size;
+    struct wf__arena_block *block = malloc(sizeof *block + cap);
+    if (block == NULL) return NULL;
+    block->next = arena->blocks;
+    arena->blocks = block;
+    arena->used = 0;
+    arena->cap = cap;
+    arena->total_bytes += cap;
+  }
+  void *memory = (char *)(arena->blocks + 1) + arena->used;
+  arena->used += size;
+  return memory;
+}
+
+void wf__arena_free(wf__arena *arena) {
+  for (struct wf__arena_block *block = arena->blocks; block != NULL;) {
+    struct wf__arena_block *next = block->next;
+    free(block);
+    block = next;
+  }
+  *arena = (wf__arena){0};
+}

@@ -1,0 +1,34 @@
+/* cost.h - arithmetic on costs: log-add, and floats as integers that keep their order.
+ *
+ * These define results bit for bit on every backend; files that include this are compiled without contraction of a*b+c. */
+#ifndef WF_MATH_COST_H
+#define WF_MATH_COST_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "math/hash.h"
+
+/* -log(e^-a + e^-b); +infinity is the zero. */
+static inline double wf__log_add(double a, double b) {
+  if (a == INFINITY) return b;
+  if (b == INFINITY) return a;
+  double low = a < b ? a : b, gap = a < b ? b - a : a - b;
+  return low - log1p(exp(-gap));
+}
+
+/* a < b as floats (no NaN) <=> ordered(a) < ordered(b) as integers; -0.0 sorts just below +0.0. */
+static inline uint32_t wf__ordered_cost(float cost) {
+  uint32_t bits;
+  memcpy(&bits, &cost, sizeof bits);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+static inline float wf__cost_of_ordered(uint32_t ordered) {
+  uint32_t bits = ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered;
+  float cost;
+  memcpy(&cost, &bits, sizeof cost);
+  return cost;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* test_base.c - symbol tables, builder, options, output files. */
+#include "testing.h"
+
+static void test_symbols(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_symbols *symbols;
+  assert_ok(wf_symbols_create("t", &symbols, &err));
+  int64_t key;
+  assert_ok(wf_symbols_add(symbols, "<eps>", 0, NULL, &err));
+  for (int i = 0; i < 5000; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "w%d", i);
+    assert_ok(wf_symbols_add(symbols, text, -1, &key, &err));
+    assert_int_equal(key, i + 1);
+  }
+  assert_int_equal(wf_symbols_find(symbols, "w4321"), 4322);
+  assert_int_equal(wf_symbols_find(symbols, "w"), -1);
+  assert_string_equal(wf_symbols_text(symbols, 17), "w16");
+  assert_int_equal(wf_symbols_add(symbols, "w5", 9999, NULL, &err), WF_ERR_FORMAT);
+  assert_int_equal(wf_symbols_add(symbols, "new", 3, NULL, &err), WF_ERR_FORMAT);
+  const char *path = test_temp_path("symbols.txt");
+  assert_ok(wf_symbols_write(symbols, path, &err));
+  wf_symbols *again;
+  assert_ok(wf_symbols_read(path, &again, &err));
+  assert_int_equal(wf_symbols_count(again), 5001);
+  assert_int_equal(wf_symbols_find(again, "w4321"), 4322);
+  wf_symbols_free(again);
+  wf_symbols_free(symbols);
+}
+
+static void test_symbols_bad(void **state) {
+  (void)state;
+  static const char *const bad[] = {"a\n", "a b\n", "a 1 2\n", "a -1\n", "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    wf_error err = {0};
+    wf_symbols *symbols;
+    const char *path = test_write_file("bad.txt", bad[i], strlen(bad[i]));
+    assert_int_not_equal(wf_symbols_read(path, &symbols, &err), WF_OK);
+    assert_null(symbols);
+    assert_non_null(strstr(err.message, "bad.txt"));
+  }
+}
+
+static void test_builder(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 0.5;1 2 3 0 1.5;0 2 0 0;2 0.25");
+  wf_fst_view view = wf_fst_get_view(fst);
+  assert_int_equal(view.num_states, 3);
+  assert_int_equal(view.num_arcs, 3);
+  assert_int_equal(view.arc_off[1], 2);
+  assert_true(view.final_cost[2] == 0.25f);
+  uint32_t properties = wf_fst_properties(fst);
+  assert_true(properties & WF_PROP_ACYCLIC);
+  assert_true(properties & WF_PROP_TOP_SORTED);
+  assert_true(properties & WF_PROP_ACCESSIBLE);
+  assert_true(properties & WF_PROP_COACCESSIBLE);
+  assert_true(properties & WF_PROP_EPSILONS_LAST);
+  assert_false(properties & WF_PROP_ILABEL_SORTED);
+  wf_fst_free(fst);
+  wf_builder *builder;
+  assert_ok(wf_builder_create(WF_LOG, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, 1, NULL, &err));
+  assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.weight = NAN}, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_builder_finish(builder, NULL, NULL, &fst, &err), WF_ERR_ARGUMENT);
+  wf_builder_free(builder);
+}
+
+static void test_options(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  const wf_option_table *table = wf_option_table_find("compose");
+  assert_true(options.connect);
+  assert_ok(wf_config_set(table, &options, "phi-label", "7", &err));
+  assert_int_equal(options.phi_label, 7);
+  assert_ok(wf_config_set(table, &options, "filter", "match", &err));
+  assert_int_equal(options.filter, 3);
+  assert_int_equal(wf_config_set(table, &options, "filter", "matc", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_config_set(table, &options, "phi_label", "-1", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_config_set(table, &options, "phi_label", "1x", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_config_set(table, &options, "nothing", "1", &err), WF_ERR_ARGUMENT);
+  options.filter = 99;
+  assert_int_equal(wf_config_check(table, &options, &err), WF_ERR_ARGUMENT);
+  for (size_t i = 0; (table = wf_option_table_at(i)) != NULL; i++) {
+    char *config = malloc(table->struct_size);
+    wf_config_init(table, config);
+    assert_ok(wf_config_check(table, config, &err));
+    free(config);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols), cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
+                                     cmocka_unit_test(test_options)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* testing.c - seeded random fsts and brute-force path enumeration for tests. */
+#include "testing.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+uint64_t test_next(test_rng *rng) {
+  uint64_t z = rng->state += 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+uint32_t test_below(test_rng *rng, uint32_t n) { return (uint32_t)(((test_next(rng) >> 32) * n) >> 32); }
+float test_unit(test_rng *rng) { return (float)(test_next(rng) >> 40) * 0x1p-24f; }
+
+static int32_t random_label(test_rng *rng, int32_t count, float epsilon_share) {
+  if (test_unit(rng) < epsilon_share) return 0;
+  return 1 + (int32_t)test_below(rng, (uint32_t)count);
+}
+
+static float random_cost(test_rng *rng, float max_weight) { return (float)test_below(rng, (uint32_t)(max_weight * 8) + 1) / 8; }
+
+wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  assert_ok(wf_builder_create(shape->semiring, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, shape->num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t i = 0; i < shape->num_arcs; i++) {
+    uint32_t from = test_below(rng, shape->num_states), to = test_below(rng, shape->num_states);
+    if (shape->acyclic && from == to) continue;
+    if (shape->acyclic && from > to) {
+      uint32_t swap = from;
+      from = to;
+      to = swap;
+    }
+    wf_arc arc = {.nextstate = to, .weight = random_cost(rng, shape->max_weight), .ilabel = random_label(rng, shape->num_ilabels, shape->epsilon_share)};
+    arc.olabel = shape->acceptor ? arc.ilabel : random_label(rng, shape->num_olabels, shape->epsilon_share);
+    assert_ok(wf_builder_add_arc(builder, from, arc, &err));
+  }
+  for (uint32_t s = 0; s < shape->num_states; s++)
+    if (test_unit(rng) < shape->final_share || s + 1 == shape->num_states) assert_ok(wf_builder_set_final(builder, s, random_cost(rng, shape->max_weight), &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  return fst;
+}
+
+wf_fst *test_fst_of(wf_semiring semiring, const char *text) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  uint32_t num_states = 0;
+  bool first = true;
+  assert_ok(wf_builder_create(semiring, &builder, &err));
+  for (const char *line = text; *line != '\0';) {
+    unsigned from, to;
+    int il, ol, used = 0;
+    float weight = 0;
+    size_t size = strcspn(line, "\n;");
+    char copy[256];
+    assert_true(size < sizeof copy);
+    memcpy(copy, line, size);
+    copy[size] = '\0';
+    line += size + (line[size] != '\0');
+    int fields = sscanf(copy, "%u %u %d %d %f%n", &from, &to, &il, &ol, &weight, &used);
+    if (fields <= 0) continue;
+    uint32_t largest = from;
+    if (fields >= 4 && to > from) largest = to;
+    if (largest >= num_states) {
+      assert_ok(wf_builder_add_states(builder, largest + 1 - num_states, NULL, &err));
+      num_states = largest + 1;
+    }
+    if (first) assert_ok(wf_builder_set_start(builder, from, &err));
+    first = false;
+    if (fields >= 4) {
+      assert_ok(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = to, .weight = fields == 5 ? weight : 0, .ilabel = il, .olabel = ol}, &err));
+    } else {
+      float cost = 0;
+      sscanf(copy, "%u %f", &from, &cost);
+      assert_ok(wf_builder_set_final(builder, from, cost, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  return fst;
+}
+
+/* --- enumeration -------------------------------------------------------------------------------------------------- */
+
+struct walk {
+  wf_fst_view view;
+  int32_t labels[2][128];
+  int sizes[2];
+  int max_arcs;
+  size_t limit, cap;
+  test_relation out;
+};
+
+static void record(struct walk *walk, double cost) {
+  char key[2048];
+  size_t used = 0;
+  for (int side = 0; side < 2; side++) {
+    for (int i = 0; i < walk->sizes[side]; i++) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", walk->labels[side][i]);
+    if (side == 0) used += (size_t)snprintf(key + used, sizeof key - used, ": ");
+  }
+  assert_true(used < sizeof key);
+  assert_true(walk->out.size < walk->limit);
+  if (walk->out.size == walk->cap) {
+    walk->cap = walk->cap != 0 ? walk->cap * 2 : 256;
+    walk->out.pairs = realloc(walk->out.pairs, walk->cap * sizeof *walk->out.pairs);
+    assert_non_null(walk->out.pairs);
+  }
+  walk->out.pairs[walk->out.size++] = (test_pair){strdup(key), cost};
+}
+
+static void step(struct walk *walk, uint64_t state, int depth, double cost) {
+  const wf_fst_view *view = &walk->view;
+  if (view->final_cost[state] != INFINITY) record(walk, cost + (double)view->final_cost[state]);
+  if (depth == walk->max_arcs) return;
+  for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++) {
+    const wf_arc *arc = &view->arcs[i];
+    int sizes[2] = {walk->sizes[0], walk->sizes[1]};
+    if (arc->ilabel != 0) walk->labels[0][walk->sizes[0]++] = arc->ilabel;
+    if (arc->olabel != 0) walk->labels[1][walk->sizes[1]++] = arc->olabel;
+    step(walk, arc->nextstate, depth + 1, cost + (double)arc->weight);
+    walk->sizes[0] = sizes[0];
+    walk->sizes[1] = sizes[1];
+  }
+}
+
+static int compare_pairs(const void *a, const void *b) {
+  const test_pair *x = a, *y = b;
+  int order = strcmp(x->key, y->key);
+  return order != 0 ? order : (x->cost > y->cost) - (x->cost < y->cost);
+}
+
+static double plus(wf_semiring semiring, double a, double b) {
+  double low = a < b ? a : b, high = a < b ? b : a;
+  if (semiring == WF_TROPICAL || high == INFINITY) return low;
+  return low - log1p(exp(low - high));
+}
+
+test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit) {
+  struct walk *walk = calloc(1, sizeof *walk);
+  assert_non_null(walk);
+  assert_true(max_arcs < 128);
+  walk->view = wf_fst_get_view(fst);
+  walk->max_arcs = max_arcs;
+  walk->limit = limit;
+  if (walk->view.start >= 0) step(walk, (uint64_t)walk->view.start, 0, 0);
+  test_relation out = walk->out;
+  free(walk);
+  if (out.size != 0) qsort(out.pairs, out.size, sizeof *out.pairs, compare_pairs);
+  size_t kept = 0;
+  for (size_t i = 0; i < out.size; i++) {
+    if (kept > 0 && strcmp(out.pairs[kept - 1].key, out.pairs[i].key) == 0) {
+      out.pairs[kept - 1].cost = plus(wf_fst_get_view(fst).semiring, out.pairs[kept - 1].cost, out.pairs[i].cost);
+      free(out.pairs[i].key);
+    } else {
+      out.pairs[kept++] = out.pairs[i];
+    }
+  }
+  out.size = kept;
+  return out;
+}
+
+void test_relation_free(test_relation *relation) {
+  for (size_t i = 0; i < relation->size; i++) free(relation->pairs[i].key);
+  free(relation->pairs);
+  *relation = (test_relation){0};
+}
+
+void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta) {
+  for (size_t i = 0; i < a->size && i < b->size; i++) {
+    if (strcmp(a->pairs[i].key, b->pairs[i].key) != 0) fail_msg("pair %zu: '%s' against '%s'", i, a->pairs[i].key, b->pairs[i].key);
+    if (fabs(a->pairs[i].cost - b->pairs[i].cost) > delta) fail_msg("'%s': cost %.9g against %.9g", a->pairs[i].key, a->pairs[i].cost, b->pairs[i].cost);
+  }
+  if (a->size != b->size) fail_msg("%zu pairs against %zu; first beyond: '%s'", a->size, b->size, a->size > b->size ? a->pairs[b->size].key : b->pairs[a->size].key);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static char g_folder[256];
+
+static void remove_folder(void) {
+  char command[320];
+  snprintf(command, sizeof command, "rm -rf '%s'", g_folder);
+  if (system(command) != 0) fprintf(stderr, "could not remove %s\n", g_folder);
+}
+
+const char *test_temp_path(const char *name) {
+  static char paths[8][512];
+  static unsigned turn;
+  if (g_folder[0] == '\0') {
+    const char *base = getenv("TMPDIR");
+    snprintf(g_folder, sizeof g_folder, "%s/warpfst-test-XXXXXX", base != NULL ? base : "/tmp");
+    assert_non_null(mkdtemp(g_folder));
+    atexit(remove_folder);
+  }
+  char *path = paths[turn++ % 8];
+  snprintf(path, sizeof paths[0], "%s/%s", g_folder, name);
+  return path;
+}
+
+const char *test_write_file(const char *name, const void *data, size_t size) {
+  const char *path = test_temp_path(name);
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(data, 1, size, file), size);
+  assert_int_equal(fclose(file), 0);
+  return path;
+}
+
+char *test_read_file(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) fail_msg("cannot open %s", path);
+  char *data = NULL;
+  size_t used = 0, cap = 0, got;
+  do {
+    if (cap - used < 4096) {
+      cap = cap * 2 + 8192;
+      data = realloc(data, cap);
+      assert_non_null(data);
+    }
+    got = fread(data + used, 1, cap - used - 1, file);
+    used += got;
+  } while (got > 0);
+  fclose(file);
+  data[used] = '\0';
+  if (size != NULL) *size = used;
+  return data;
+}
+
+void test_shell(const char *format, ...) {
+  char command[4096];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(command, sizeof command, format, args);
+  va_end(args);
+  int code = system(command);
+  if (code != 0) fail_msg("exit %d: %s", code, command);
+}

@@ -1,0 +1,74 @@
+/* testing.h - what every test program shares: cmocka in the right order, a seeded generator, random fsts, path enumeration.
+ *
+ * Nothing here uses the algorithms under test; only the builder and the views. */
+#ifndef TESTS_TESTING_H
+#define TESTS_TESTING_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "warpfst.h"
+
+/* Asserts that a call returned WF_OK and prints its message when not. `err` must be in scope. */
+#define assert_ok(call)                                                          \
+  do {                                                                           \
+    wf_status status_of_call = (call);                                           \
+    if (status_of_call != WF_OK) fail_msg("%s: %s", #call, err.message);         \
+  } while (0)
+
+/* splitmix64. */
+typedef struct test_rng {
+  uint64_t state;
+} test_rng;
+uint64_t test_next(test_rng *rng);
+uint32_t test_below(test_rng *rng, uint32_t n); /* [0, n) */
+float test_unit(test_rng *rng);                 /* [0, 1), multiples of 2^-24 */
+
+/* A random fst. Weights are multiples of 1/8 up to max_weight (exact in float sums). */
+typedef struct test_fst_shape {
+  uint32_t num_states, num_arcs;
+  int32_t num_ilabels, num_olabels; /* labels 1..n */
+  float epsilon_share;              /* chance that a label is 0, on each side alone */
+  float final_share;
+  float max_weight;
+  bool acyclic, acceptor;
+  wf_semiring semiring;
+} test_fst_shape;
+wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape);
+/* From "src dst il ol weight" and "state weight" lines, numbers only, weight optional; start is the first line's source. */
+wf_fst *test_fst_of(wf_semiring semiring, const char *text);
+
+/* All (input string, output string) pairs of the successful paths with at most max_arcs arcs, epsilons dropped, costs of equal pairs summed in
+ * the semiring (in double), sorted. Fails the test beyond `limit` paths. */
+typedef struct test_pair {
+  char *key; /* "1 2 : 3" */
+  double cost;
+} test_pair;
+typedef struct test_relation {
+  test_pair *pairs;
+  size_t size;
+} test_relation;
+test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit);
+void test_relation_free(test_relation *relation);
+/* Same pairs with costs within delta? Fails the test with the first difference. */
+void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta);
+
+/* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Static buffer, cycled over 8 calls. */
+const char *test_temp_path(const char *name);
+/* Writes bytes to a fresh temporary file and returns its path. */
+const char *test_write_file(const char *name, const void *data, size_t size);
+/* Whole file, NUL-ended; free() it. */
+char *test_read_file(const char *path, size_t *size);
+/* Runs a shell command, fails the test unless it exits with 0. */
+void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
