@@ -419,6 +419,83 @@ WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b, const wf_ra
  * 8  The decoder
  * ================================================================================================================== */
 
+/* A decoding graph: an fst over (acoustic label : word), checked and laid out for the decoder. Immutable, reference counted. */
+typedef struct wf_graph wf_graph;
+
+/* `columns`: column of the score matrix for each input label: label l reads columns[l], 0 < l < num_columns_entries (Kaldi's
+ * transition-id to pdf table); NULL: column = label - 1. An fst whose states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is
+ * used in place, any other is copied in that order.
+ * Errors: empty fst, a label outside the table, 2^32 - 1 arcs or more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with
+ * negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring does not matter: the search is for the best path. */
+WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries, wf_graph **out, wf_error *err);
+/* The fst the graph searches; state and arc numbers in results refer to it. */
+WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
+/* Score matrices need at least this many columns. */
+WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
+WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
+WF_API void wf_graph_free(wf_graph *graph);
+
+/* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
+#define WF_DECODER_OPTIONS(X)                                                                                                          \
+  X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
+  X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
+  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
+  X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once; 0: one per processor")
+WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
+
+typedef struct wf_decoder wf_decoder;
+WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
+WF_API void wf_decoder_free(wf_decoder *decoder);
+
+/* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
+ * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
+typedef struct wf_scores {
+  const float *data;
+  int64_t num_frames;
+  int32_t num_columns;
+  int64_t stride; /* floats from one frame to the next, >= num_columns */
+} wf_scores;
+
+/* One word of the best path. Frames are half-open: [start_frame, end_frame). */
+typedef struct wf_word {
+  int32_t label; /* olabel */
+  int32_t start_frame, end_frame;
+} wf_word;
+
+enum {
+  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
+  WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
+  WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+};
+
+/* What came out of one utterance. Owned by the caller: wf_result_free. */
+typedef struct wf_result {
+  wf_status status;      /* WF_OK, or why this utterance failed; then only `message` and `num_frames` mean anything */
+  char message[256];
+  uint32_t flags;        /* WF_RESULT_* */
+  int64_t num_frames;
+  int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
+  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double graph_cost;     /* arc weights (less word_score a word) and the final cost */
+  double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
+  wf_word *words;        /* [num_words] */
+  size_t num_words;
+  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
+  uint64_t num_expanded;
+  uint64_t num_arcs;
+  uint64_t num_narrowed;
+} wf_result;
+WF_API void wf_result_free(wf_result *result);
+
+/* Decodes `count` utterances; results[i] (array of the caller) receives one result each, also for utterances that failed by themselves.
+ * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
+ * memory, cancelled) leaves all results NULL. */
+WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate
  * ================================================================================================================== */
