@@ -299,14 +299,20 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 /* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
  * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
- * orders of epsilons, so that path multiplicity is right in the log semiring. With phi_label > 0, arcs of `b` with
- * that input label are failure arcs: taken, at their cost and without input, when a state has no arc for the wanted label.
- * States are numbered breadth first by discovery. Trimmed if `connect`. */
+ * orders of epsilons, so that path multiplicity is right in the log semiring (sequence, alt_sequence, match); no_match and trivial
+ * let more of them through, null takes epsilon for a symbol.
+ * States are numbered breadth first by discovery, and states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
+ * fstarcsort. Trimmed if `connect`.
+ * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
+ * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
+ * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
+ * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states: WF_ERR_LIMIT. */
 #define WF_COMPOSE_OPTIONS(X)                                                                                                   \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
 
@@ -376,7 +382,10 @@ WF_API wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf
 /* Rational and structural operations. */
 #define WF_CLOSURE_OPTIONS(X) X(ENUM, closure_type, 0, 0, 0, "star|plus", "zero or more, or one or more")
 WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
+/* Star: a new last state becomes start and final. An epsilon arc leads from each final state back to the old start. */
 WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out, wf_error *err);
+/* `count` fsts, at least one; states part by part. Union: epsilon arcs lead from the first start, or from a new one if that lies on a cycle. The symbol
+ * tables are those of the first. A concatenation with an empty part is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
@@ -386,10 +395,11 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Replaces labels by pairs {old, new}; labels not listed stay. `*_num` counts pairs. Errors: an old label listed twice. */
+/* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
+ * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
-/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, to every state with a non-epsilon arc on either side or a
- * final cost (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
+/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, behind the arcs of every state that is final or has an arc with a
+ * non-epsilon output (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
 WF_API wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, const int32_t *olabels, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t count, wf_fst **out, wf_error *err);
 
