@@ -299,14 +299,20 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 /* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
  * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
- * orders of epsilons, so that path multiplicity is right in the log semiring. With phi_label > 0, arcs of `b` with
- * that input label are failure arcs: taken, at their cost and without input, when a state has no arc for the wanted label.
- * States are numbered breadth first by discovery. Trimmed if `connect`. */
+ * orders of epsilons, so that path multiplicity is right in the log semiring (sequence, alt_sequence, match); no_match and trivial
+ * let more of them through, null takes epsilon for a symbol.
+ * States are numbered breadth first by discovery, and states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
+ * fstarcsort. Trimmed if `connect`.
+ * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
+ * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
+ * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
+ * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states: WF_ERR_LIMIT. */
 #define WF_COMPOSE_OPTIONS(X)                                                                                                   \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
 
@@ -380,7 +386,10 @@ WF_API wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf
 /* Rational and structural operations. */
 #define WF_CLOSURE_OPTIONS(X) X(ENUM, closure_type, 0, 0, 0, "star|plus", "zero or more, or one or more")
 WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
+/* Star: a new last state becomes start and final. An epsilon arc leads from each final state back to the old start. */
 WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out, wf_error *err);
+/* `count` fsts, at least one; states part by part. Union: epsilon arcs lead from the first start, or from a new one if that lies on a cycle. The symbol
+ * tables are those of the first. A concatenation with an empty part is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
@@ -390,10 +399,11 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Replaces labels by pairs {old, new}; labels not listed stay. `*_num` counts pairs. Errors: an old label listed twice. */
+/* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
+ * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
-/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, to every state with a non-epsilon arc on either side or a
- * final cost (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
+/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, behind the arcs of every state that is final or has an arc with a
+ * non-epsilon output (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
 WF_API wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, const int32_t *olabels, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t count, wf_fst **out, wf_error *err);
 
@@ -438,6 +448,83 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
 /* =====================================================================================================================
  * 8  The decoder
  * ================================================================================================================== */
+
+/* A decoding graph: an fst over (acoustic label : word), checked and laid out for the decoder. Immutable, reference counted. */
+typedef struct wf_graph wf_graph;
+
+/* `columns`: column of the score matrix for each input label: label l reads columns[l], 0 < l < num_columns_entries (Kaldi's
+ * transition-id to pdf table); NULL: column = label - 1. An fst whose states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is
+ * used in place, any other is copied in that order.
+ * Errors: empty fst, a label outside the table, 2^32 - 1 arcs or more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with
+ * negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring does not matter: the search is for the best path. */
+WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries, wf_graph **out, wf_error *err);
+/* The fst the graph searches; state and arc numbers in results refer to it. */
+WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
+/* Score matrices need at least this many columns. */
+WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
+WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
+WF_API void wf_graph_free(wf_graph *graph);
+
+/* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
+#define WF_DECODER_OPTIONS(X)                                                                                                          \
+  X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
+  X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
+  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
+  X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once; 0: one per processor")
+WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
+
+typedef struct wf_decoder wf_decoder;
+WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
+WF_API void wf_decoder_free(wf_decoder *decoder);
+
+/* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
+ * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
+typedef struct wf_scores {
+  const float *data;
+  int64_t num_frames;
+  int32_t num_columns;
+  int64_t stride; /* floats from one frame to the next, >= num_columns */
+} wf_scores;
+
+/* One word of the best path. Frames are half-open: [start_frame, end_frame). */
+typedef struct wf_word {
+  int32_t label; /* olabel */
+  int32_t start_frame, end_frame;
+} wf_word;
+
+enum {
+  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
+  WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
+  WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+};
+
+/* What came out of one utterance. Owned by the caller: wf_result_free. */
+typedef struct wf_result {
+  wf_status status;      /* WF_OK, or why this utterance failed; then only `message` and `num_frames` mean anything */
+  char message[256];
+  uint32_t flags;        /* WF_RESULT_* */
+  int64_t num_frames;
+  int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
+  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double graph_cost;     /* arc weights (less word_score a word) and the final cost */
+  double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
+  wf_word *words;        /* [num_words] */
+  size_t num_words;
+  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
+  uint64_t num_expanded;
+  uint64_t num_arcs;
+  uint64_t num_narrowed;
+} wf_result;
+WF_API void wf_result_free(wf_result *result);
+
+/* Decodes `count` utterances; results[i] (array of the caller) receives one result each, also for utterances that failed by themselves.
+ * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
+ * memory, cancelled) leaves all results NULL. */
+WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
 
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate

@@ -18,7 +18,8 @@
   X(randgen, WF_RANDGEN_OPTIONS)                   \
   X(closure, WF_CLOSURE_OPTIONS)                   \
   X(project, WF_PROJECT_OPTIONS)                   \
-  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
+  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)     \
+  X(decoder, WF_DECODER_OPTIONS)
 
 /* wf__compose_table() and so on. */
 #define WF__DECLARE_TABLE(name, LIST) const wf_option_table *wf__##name##_table(void);
