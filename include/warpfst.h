@@ -264,6 +264,8 @@ typedef enum wf_fst_format {
   WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
   WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
   WF_FORMAT_OPENFST_CONST = 2,  /* OpenFst ConstFst, unaligned */
+  WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* the same with float64 weights; log semiring only */
+  WF_FORMAT_OPENFST_CONST_LOG64 = 4,
 } wf_fst_format;
 WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
 WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format, wf_error *err);

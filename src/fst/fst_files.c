@@ -44,7 +44,9 @@ wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *
   switch (format) {
     case WF_FORMAT_NATIVE: return wf__native_write(fst, output, err);
     case WF_FORMAT_OPENFST_VECTOR:
-    case WF_FORMAT_OPENFST_CONST: return wf__openfst_write(fst, format, output, err);
+    case WF_FORMAT_OPENFST_CONST:
+    case WF_FORMAT_OPENFST_VECTOR_LOG64:
+    case WF_FORMAT_OPENFST_CONST_LOG64: return wf__openfst_write(fst, format, output, err);
   }
   return wf__fail(err, WF_ERR_ARGUMENT, "unknown file format %d", (int)format);
 }
