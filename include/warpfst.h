@@ -259,25 +259,47 @@ WF_API void wf_builder_free(wf_builder *builder);
 
 /* Files. Reading recognises by content: warpfst's own mapped format, OpenFst vector and const (standard, log, log64; log64
  * weights are rounded to float32). Text needs wf_fst_compile. A file that is truncated, corrupt or refers outside its
- * own bounds is refused; the native file is checked in full by its checksum unless `trust` says it need not be. */
+ * own bounds is refused, as are negative labels, NaN and -infinity; the native file is also checked in full by its checksums.
+ * An OpenFst file with states but no start state gives the empty fst. The native layout: docs/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
   WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
   WF_FORMAT_OPENFST_CONST = 2,  /* OpenFst ConstFst, unaligned */
+  WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* the same with float64 weights; log semiring only */
+  WF_FORMAT_OPENFST_CONST_LOG64 = 4,
 } wf_fst_format;
 WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
+/* As wf_fst_read; tells also which format was found. */
+WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format, wf_error *err);
 WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format, wf_error *err);
 
-/* AT&T text, as OpenFst's fstcompile and fstprint read and write it. */
+/* What there is to count in an fst; linear time. Set `info` up with wf_fst_info_init. */
+typedef struct wf_fst_info {
+  size_t struct_size;
+  uint64_t num_final;
+  uint64_t num_epsilons, num_iepsilons, num_oepsilons;          /* arcs with both labels 0; input label 0; output label 0 */
+  uint64_t num_accessible, num_coaccessible, num_connected;     /* states: from the start; to a final state; both */
+  uint64_t max_arcs;                                            /* of one state */
+  int32_t max_ilabel, max_olabel;
+} wf_fst_info;
+WF_API void wf_fst_info_init(wf_fst_info *info);
+WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
+
+/* AT&T text, as OpenFst's fstcompile and fstprint read and write it: a line an arc, `source nextstate ilabel olabel [weight]` (acceptors:
+ * one label), or a final state, `state [weight]`; fields apart by blanks or tabs; the start is the first line's source; a weight left
+ * out is One (0), Zero is "Infinity". */
 #define WF_TEXT_OPTIONS(X)                                                                                                   \
   X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used on both sides")                                                  \
   X(BOOL, keep_state_numbering, 0, 0, 1, "", "keep the state numbers of the text; else number by first appearance")           \
   X(BOOL, show_weight_one, 0, 0, 1, "", "print weights of One (0) too")                                                       \
+  X(BOOL, numeric, 0, 0, 1, "", "print numbers even if there are symbol tables")                                               \
+  X(STR, missing_symbol, 0, 0, 0, "TEXT", "print this for labels that are not in the table (default: an error)")               \
   X(ENUM, arc_type, 0, 0, 0, "standard|log|log64", "semiring of the compiled fst")
 WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
-/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. */
+/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. Errors name path and line. With
+ * keep_state_numbering, state numbers may not lie far beyond the size of the text. */
 WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out, wf_error *err);
-/* NULL tables: the fst's own, else numbers. */
+/* The start's block first, then the other states in order. NULL tables: the fst's own, else numbers. Errors: label not in its table. */
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_error *err);
 
 /* =====================================================================================================================
