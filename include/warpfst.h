@@ -386,15 +386,19 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
-/* The nshortest best paths as an fst (tropical only), best first on the start state's arcs. With `unique`, distinct input
- * strings (input must be an acceptor). Ties go to the path found first in arc order, so the result is deterministic. */
+/* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
+ * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
+ * fst must be an acceptor, epsilons do not count, and weights lie where the search puts them. Fewer paths come where there are fewer;
+ * none: the empty fst. Of paths of equal cost, those with fewer arcs go first, then order follows states and arcs: same input, same
+ * result. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
 #define WF_SHORTEST_PATH_OPTIONS(X)                                                      \
   X(I32, nshortest, 1, 1, 2147483647, "paths", "how many")                               \
   X(BOOL, unique, 0, 0, 1, "", "distinct strings only (acceptors)")
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err);
 
-/* Drops arcs and states on no path within `weight` of the best (tropical). */
+/* Drops arcs, states and final costs on no path within `weight` of the best (tropical; errors as wf_shortest_path). Order of states and
+ * arcs is kept; trimmed. With `nstate`, best paths through states are kept whole, cheapest first, until the next would not fit. */
 #define WF_PRUNE_OPTIONS(X)                                                                      \
   X(F32, weight, 1e30, 0, 1e30, "nats", "width around the best path")                            \
   X(I64, nstate, 0, 0, 2147483647, "states", "keep at most this many states, best first; 0: all")
@@ -426,11 +430,14 @@ WF_API wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, co
 WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t count, wf_fst **out, wf_error *err);
 
 /* Are two fsts the same, state by state and arc by arc, with weights within delta? `*out_equal`. `err` gets the first difference
- * even when the call succeeds with *out_equal false. */
+ * even when the call succeeds with *out_equal false (code WF_OK, message). Symbol tables are not compared. */
 WF_API wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
-/* Do two deterministic epsilon-free acceptors accept the same strings with the same costs (within delta)? (Hopcroft & Karp) */
+/* Do two deterministic epsilon-free acceptors accept the same strings with the same costs (within delta)? (Hopcroft & Karp 1971, with costs.)
+ * Weights need not be pushed. `err` as in wf_equal, with a string that leads to the difference. Other input: WF_ERR_ARGUMENT. */
 WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
-/* As OpenFst's fstrandequivalent: draws npath random paths from each and compares the total cost of their label pairs in both. */
+/* As OpenFst's fstrandequivalent: draws npath random paths from each fst and compares, in both, the cost of the path's pair of strings: the
+ * semiring's sum over all paths with that pair. Equal answers are evidence, not proof; a difference (in `err`, as in wf_equal) is proof.
+ * WF_ERR_LIMIT if the sum round an epsilon cycle does not converge (log), WF_ERR_NEGATIVE_CYCLE (tropical). */
 #define WF_RANDEQUIVALENT_OPTIONS(X)                                                              \
   X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")                     \
   X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst")                 \
@@ -438,6 +445,19 @@ WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bo
   X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random paths")
 WF_DECLARE_OPTIONS(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
 WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b, const wf_randequivalent_options *options, bool *out_equal, wf_error *err);
+
+/* npath random successful paths, side by side from state 0, without weights unless `keep_weights`. A step is drawn from the arcs of a
+ * state and, if it is final, stopping: all alike, or by exp(-cost). Steps after which no end can be reached within max_length arcs are
+ * not drawn, so that every drawn path is whole. The fst without paths gives the empty fst; one whose every path is longer than
+ * max_length is WF_ERR_ARGUMENT. The same seed gives the same paths on every machine. */
+#define WF_RANDGEN_OPTIONS(X)                                                                             \
+  X(I32, npath, 1, 1, 2147483647, "paths", "how many to draw")                                            \
+  X(I32, max_length, 100000, 0, 2147483647, "arcs", "longest path to draw")                               \
+  X(ENUM, select, 0, 0, 0, "uniform|log_prob", "every arc alike, or by probability exp(-cost)")           \
+  X(BOOL, keep_weights, 0, 0, 1, "", "give the paths their costs")                                        \
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random choices")
+WF_DECLARE_OPTIONS(randgen, WF_RANDGEN_OPTIONS)
+WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6  n-gram language models

@@ -15,6 +15,7 @@
   X(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS) \
   X(shortest_path, WF_SHORTEST_PATH_OPTIONS)       \
   X(prune, WF_PRUNE_OPTIONS)                       \
+  X(randgen, WF_RANDGEN_OPTIONS)                   \
   X(closure, WF_CLOSURE_OPTIONS)                   \
   X(project, WF_PROJECT_OPTIONS)                   \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)     \
