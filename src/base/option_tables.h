@@ -20,16 +20,11 @@
   X(project, WF_PROJECT_OPTIONS) \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
   X(decoder, WF_DECODER_OPTIONS) \
+  X(score_reader, WF_SCORE_READER_OPTIONS) \
+  X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
+  X(result_writer, WF_RESULT_WRITER_OPTIONS) \
+  X(wer, WF_WER_OPTIONS) \
   /* end of the list */
-  X(shortest_path, WF_SHORTEST_PATH_OPTIONS)       \
-  X(prune, WF_PRUNE_OPTIONS)                       \
-  X(closure, WF_CLOSURE_OPTIONS)                   \
-  X(project, WF_PROJECT_OPTIONS)                   \
-  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)     \
-  X(score_reader, WF_SCORE_READER_OPTIONS)         \
-  X(matrix_writer, WF_MATRIX_WRITER_OPTIONS)       \
-  X(result_writer, WF_RESULT_WRITER_OPTIONS)       \
-  X(wer, WF_WER_OPTIONS)
 
 /* wf__compose_table() and so on. */
 #define WF__DECLARE_TABLE(name, LIST) const wf_option_table *wf__##name##_table(void);
