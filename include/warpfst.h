@@ -491,7 +491,8 @@ WF_API void wf_graph_free(wf_graph *graph);
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
@@ -521,6 +522,7 @@ enum {
   WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+  WF_RESULT_OVERFLOW = 1 << 3,  /* max_tokens cut the beam in at least one frame */
 };
 
 /* What came out of one utterance. Owned by the caller: wf_result_free. */
