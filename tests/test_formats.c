@@ -232,6 +232,10 @@ static void test_against_openfst(void **state) {
       test_shell("fstprint %s %s %s > %s", flags[0], flags[1], path, theirs);
       assert_ok(wf_fst_print(fst, ours, NULL, NULL, &options, &err));
       assert_same_files(ours, theirs);
+      if (wf_fst_isymbols(fst) != NULL || wf_fst_osymbols(fst) != NULL) continue; /* OpenFst reorders tables */
+      test_shell("fstconvert --fst_type=%s %s | fstconvert --fst_type=%s > %s", f % 2 ? "const" : "vector", path, f % 2 ? "vector" : "const", compiled);
+      size_t at = 4 + 4 + (f % 2 == 1 ? 6 : 5) + 4 + (is_wide(formats[f]) ? 5 : i % 2 ? 3 : 8) + 8;
+      assert_same_but_properties(compiled, path, at);
     }
     options.numeric = true;
     assert_ok(wf_fst_print(fst, ours, NULL, NULL, &options, &err));
