@@ -8,6 +8,7 @@
 #include "math/cost.h"
 
 #define NONE UINT32_MAX
+enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
 
 /* --- states to tokens ----------------------------------------------------------------------------------------------- */
 
@@ -120,8 +121,13 @@ static wf_status expand(wf__search *search, bool unbounded, float *out_best, wf_
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   float best = INFINITY, cutoff = FLT_MAX;
   uint64_t num_arcs = 0;
-  for (uint64_t i = 0; i < search->sources.size; i++) {
-    wf__token source = search->sources.data[i];
+  const wf__token *sources = search->sources.data;
+  uint64_t size = search->sources.size;
+  for (uint64_t i = 0; i < size; i++) {
+    /* States come in no order the memory could guess; their arcs are asked for well ahead. */
+    if (i + FAR < size) __builtin_prefetch(&graph->index[sources[i + FAR].state]);
+    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[sources[i + NEAR].state].first_arc]);
+    wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
     num_arcs += index.first_epsilon - index.first_arc;
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
@@ -245,6 +251,7 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
     search->agenda_costs.size = 0; /* only the room counts */
     for (uint64_t i = 0; i < size; i++) {
       uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
+      if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
       uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
       search->path.num_arcs += end - first;
       for (uint32_t a = first; a < end; a++) {
