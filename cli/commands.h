@@ -3,6 +3,9 @@
 #define WARPFST_CLI_COMMANDS_H
 
 #define CLI_COMMANDS(X) \
+  X(info, "info", "Files", "what is in an fst file") \
+  X(print, "print", "Files", "an fst as text") \
+  X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
   /* end of the list */
 

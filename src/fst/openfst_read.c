@@ -259,7 +259,7 @@ static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *
   return WF_OK;
 }
 
-wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_error *err) {
+wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format, wf_error *err) {
   *out = NULL;
   wf__cursor cursor = wf__cursor_of(input);
   struct header h = {0};
@@ -270,6 +270,8 @@ wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_error *err) 
   if (status == WF_OK && (h.flags & FLAG_OSYMBOLS)) status = wf__symbols_read_binary(&cursor, &osymbols, err);
   if (status == WF_OK) status = read_body(&cursor, &h, &csr, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
+  if (h.weight_bytes == 8) *format = h.is_const ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
+  else *format = h.is_const ? WF_FORMAT_OPENFST_CONST : WF_FORMAT_OPENFST_VECTOR;
   wf__csr_free(&csr);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
