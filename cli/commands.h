@@ -7,6 +7,19 @@
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
+  X(compose, "compose", "Operations", "composition of two fsts") \
+  X(arcsort, "arcsort", "Operations", "arcs of each state sorted by label") \
+  X(connect, "connect", "Operations", "states on no successful path dropped") \
+  X(topsort, "topsort", "Operations", "states numbered along the arcs") \
+  X(closure, "closure", "Operations", "any number of repetitions") \
+  X(union, "union", "Operations", "the paths of any of several fsts") \
+  X(concat, "concat", "Operations", "one fst after the other") \
+  X(project, "project", "Operations", "the acceptor of one side") \
+  X(invert, "invert", "Operations", "input and output exchanged") \
+  X(reverse, "reverse", "Operations", "the reversed strings") \
+  X(relabel, "relabel", "Operations", "labels replaced by pairs or by symbol tables") \
+  X(addselfloops, "addselfloops", "Operations", "self-loops for disambiguation symbols") \
+  X(rmsymbols, "rmsymbols", "Operations", "listed input labels replaced by epsilon") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
