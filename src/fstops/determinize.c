@@ -24,7 +24,7 @@ struct scratch {
   WF__VEC(struct candidate) found;
   WF__VEC(struct candidate) spare;
   WF__VEC(uint64_t) runs;
-  WF__VEC(wf__element) subset;
+  WF__VEC(wf__det_element) subset;
   WF__VEC(uint32_t) labels;
   bool uses_sink;
 };
@@ -69,7 +69,7 @@ static wf_status gather(wf__determinizer *det, struct scratch *scratch, wf_error
   const wf_fst_view *view = &det->view;
   scratch->found.size = 0;
   for (uint64_t k = 0; k < det->current.size; k++) {
-    wf__element element = det->current.data[k];
+    wf__det_element element = det->current.data[k];
     uint64_t first = view->arc_off[element.state], end = view->arc_off[element.state + 1];
     WF__TRY(wf__vec_grow(&scratch->found, end - first, "arcs of a subset", err));
     struct candidate *at = scratch->found.data + scratch->found.size;
@@ -137,7 +137,7 @@ static wf_status join(wf__determinizer *det, struct candidate *into, const struc
     into->cost = wf__cost_plus(det->view.semiring, into->cost, from->cost);
     return WF_OK;
   }
-  wf__conflict conflict = {.state = (uint32_t)into->key, .ilabel = (int32_t)(into->key >> 32), .strings = {into->string, from->string}};
+  wf__det_conflict conflict = {.state = (uint32_t)into->key, .ilabel = (int32_t)(into->key >> 32), .strings = {into->string, from->string}};
   if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
   if (from->cost < into->cost) *into = *from;
   return WF_OK;
@@ -155,13 +155,13 @@ static wf_status split_off(wf__determinizer *det, struct scratch *scratch, const
   scratch->subset.size = 0;
   WF__TRY(wf__vec_grow(&scratch->subset, size, "a subset", err));
   for (uint64_t i = 0; i < size; i++) {
-    wf__element element = {.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
+    wf__det_element element = {.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
     WF__TRY(without_prefix(det, scratch, run[i].string, prefix_size, &element.string, err));
     scratch->subset.data[scratch->subset.size++] = element;
   }
   arc->olabel = (int32_t)prefix;
   arc->weight = wf__cost_to_float(total);
-  return wf__subsets_add(&det->subsets, scratch->subset.data, (uint32_t)size, &arc->nextstate, err);
+  return wf__det_subsets_add(&det->subsets, scratch->subset.data, (uint32_t)size, &arc->nextstate, err);
 }
 
 static wf_status emit_run(wf__determinizer *det, struct scratch *scratch, struct candidate *run, uint64_t size, wf_error *err) {
@@ -175,7 +175,7 @@ static wf_status emit_run(wf__determinizer *det, struct scratch *scratch, struct
   if (kept == 1) {
     arc.olabel = (int32_t)run[0].string;
     arc.weight = wf__cost_to_float(run[0].cost);
-    status = wf__subsets_add_single(&det->subsets, (uint32_t)run[0].key, &arc.nextstate, err);
+    status = wf__det_subsets_add_single(&det->subsets, (uint32_t)run[0].key, &arc.nextstate, err);
   } else {
     if (kept >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
     status = split_off(det, scratch, run, kept, &arc, err);
@@ -192,7 +192,7 @@ static wf_status emit_final(wf__determinizer *det, struct scratch *scratch, wf_e
   struct candidate sum = {.key = WF__MAP64_NONE, .cost = INFINITY};
   bool any = false;
   for (uint64_t k = 0; k < det->current.size; k++) {
-    wf__element element = det->current.data[k];
+    wf__det_element element = det->current.data[k];
     if (!wf__is_final(&det->view, element.state)) continue;
     struct candidate way = {.key = WF__MAP64_NONE, .cost = (double)element.cost + (double)det->view.final_cost[element.state], .string = element.string};
     if (any) WF__TRY(join(det, &sum, &way, err));
@@ -215,15 +215,15 @@ static wf_status emit_final(wf__determinizer *det, struct scratch *scratch, wf_e
 }
 
 static wf_status expand(wf__determinizer *det, struct scratch *scratch, uint32_t id, wf_error *err) {
-  wf__element single;
+  wf__det_element single;
   uint32_t size;
-  const wf__element *elements = wf__subsets_get(&det->subsets, id, &single, &size);
+  const wf__det_element *elements = wf__det_subsets_get(&det->subsets, id, &single, &size);
   det->current_id = id;
   det->current.size = 0;
   WF__TRY(wf__vec_grow(&det->current, size, "a subset", err));
   memcpy(det->current.data, elements, size * sizeof *elements);
   det->current.size = size;
-  if (det->closure != NULL) WF__TRY(wf__closure_apply(det, err));
+  if (det->closure != NULL) WF__TRY(wf__det_closure_apply(det, err));
   WF__TRY(wf__csr_add_state(&det->csr, INFINITY, err));
   WF__TRY(gather(det, scratch, err));
   WF__TRY(sort_found(scratch, err));
@@ -239,9 +239,9 @@ static wf_status determinize(wf__determinizer *det, struct scratch *scratch, wf_
   uint64_t max_states = det->o.max_states > 0 ? (uint64_t)det->o.max_states : WF__MAX_STATES;
   uint32_t start;
   WF__TRY(wf__strings_init(&det->strings, err));
-  WF__TRY(wf__subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta, max_states, err));
-  if (det->o.rmepsilon && !(wf_fst_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__closure_create(&det->view, &det->closure, err));
-  WF__TRY(wf__subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
+  WF__TRY(wf__det_subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta, max_states, err));
+  if (det->o.rmepsilon && !(wf_fst_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
+  WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
   for (uint64_t id = 0; id < det->subsets.where.size; id++) WF__TRY(expand(det, scratch, (uint32_t)id, err));
   uint32_t sink = (uint32_t)det->csr.final_cost.size;
   if (scratch->uses_sink) {
@@ -263,9 +263,9 @@ static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_opt
   wf__vec_free(&scratch.subset);
   wf__vec_free(&scratch.labels);
   wf__vec_free(&det.current);
-  wf__subsets_free(&det.subsets);
+  wf__det_subsets_free(&det.subsets);
   wf__strings_free(&det.strings);
-  wf__closure_free(det.closure);
+  wf__det_closure_free(det.closure);
   if (status == WF_OK) {
     int64_t start = det.view.start < 0 ? -1 : 0;
     return wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);

@@ -6,7 +6,7 @@
 
 #include "fstops/determinize.h"
 
-struct wf__closure {
+struct wf__det_closure {
   const wf_fst_view *view;
   wf__scc scc;
   uint32_t *rank;     /* [num_states] place in scc.order */
@@ -21,10 +21,10 @@ struct wf__closure {
 
 static const double margin = 20.7; /* -log of the relative mass that may stay behind in a cycle, 1e-9 */
 
-wf_status wf__closure_create(const wf_fst_view *view, wf__closure **out, wf_error *err) {
+wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out, wf_error *err) {
   uint64_t n = view->num_states;
   *out = NULL;
-  wf__closure *closure = wf__calloc(1, sizeof *closure);
+  wf__det_closure *closure = wf__calloc(1, sizeof *closure);
   if (closure == NULL) return wf__fail_memory(err, sizeof *closure, "epsilon closure");
   closure->view = view;
   closure->rank = wf__alloc(n, sizeof *closure->rank);
@@ -34,7 +34,7 @@ wf_status wf__closure_create(const wf_fst_view *view, wf__closure **out, wf_erro
   if (closure->rank == NULL || closure->position == NULL || closure->has_epsilons == NULL) status = wf__fail_memory(err, n * 9, "epsilon closure");
   if (status == WF_OK) status = wf__scc_find(view, WF__ARCS_INPUT_EPSILON, &closure->scc, err);
   if (status != WF_OK) {
-    wf__closure_free(closure);
+    wf__det_closure_free(closure);
     return status;
   }
   for (uint32_t i = 0; i < n; i++) closure->rank[closure->scc.order[i]] = i;
@@ -45,7 +45,7 @@ wf_status wf__closure_create(const wf_fst_view *view, wf__closure **out, wf_erro
   return WF_OK;
 }
 
-void wf__closure_free(wf__closure *closure) {
+void wf__det_closure_free(wf__det_closure *closure) {
   if (closure == NULL) return;
   wf__scc_free(&closure->scc);
   free(closure->rank);
@@ -61,7 +61,7 @@ void wf__closure_free(wf__closure *closure) {
 
 /* Puts every state that is reached into det->current, new ones at cost +infinity. */
 static wf_status collect(wf__determinizer *det, wf_error *err) {
-  wf__closure *closure = det->closure;
+  wf__det_closure *closure = det->closure;
   for (uint32_t i = 0; i < det->current.size; i++) closure->position[det->current.data[i].state] = i + 1;
   for (uint64_t k = 0; k < det->current.size; k++) {
     uint32_t s = det->current.data[k].state;
@@ -70,7 +70,7 @@ static wf_status collect(wf__determinizer *det, wf_error *err) {
       const wf_arc *arc = &det->view.arcs[i];
       if (arc->ilabel != 0 || arc->weight == INFINITY || closure->position[arc->nextstate] != 0) continue;
       WF__TRY(wf__vec_grow(&det->current, 1, "epsilon closure", err));
-      det->current.data[det->current.size++] = (wf__element){.state = arc->nextstate, .cost = INFINITY};
+      det->current.data[det->current.size++] = (wf__det_element){.state = arc->nextstate, .cost = INFINITY};
       closure->position[arc->nextstate] = (uint32_t)det->current.size;
     }
   }
@@ -83,7 +83,7 @@ static int compare_u64(const void *a, const void *b) {
 }
 
 static wf_status prepare(wf__determinizer *det, wf_error *err) {
-  wf__closure *closure = det->closure;
+  wf__det_closure *closure = det->closure;
   uint64_t count = det->current.size;
   closure->dist.size = closure->pending.size = closure->order.size = closure->queue.size = closure->queued.size = 0;
   WF__TRY(wf__vec_grow(&closure->dist, count, "epsilon closure", err));
@@ -102,11 +102,11 @@ static wf_status prepare(wf__determinizer *det, wf_error *err) {
 /* A way with this output and cost to the element at `place`. `*gained`: it is the new best (tropical). */
 static wf_status offer(wf__determinizer *det, uint32_t place, uint32_t string, double cost, bool *gained, wf_error *err) {
   double *have = &det->closure->dist.data[place];
-  wf__element *element = &det->current.data[place];
+  wf__det_element *element = &det->current.data[place];
   *gained = cost < *have;
   if (*have == INFINITY) element->string = string;
   if (element->string != string) {
-    wf__conflict conflict = {.state = element->state, .strings = {element->string, string}};
+    wf__det_conflict conflict = {.state = element->state, .strings = {element->string, string}};
     if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
     if (!*gained) return WF_OK;
     element->string = string;
@@ -119,8 +119,8 @@ static wf_status offer(wf__determinizer *det, uint32_t place, uint32_t string, d
 
 /* Passes `mass` along the epsilon arcs of the element at `place` that stay in its component, or that leave it. */
 static wf_status pass(wf__determinizer *det, uint32_t place, double mass, bool stay, wf_error *err) {
-  wf__closure *closure = det->closure;
-  wf__element from = det->current.data[place];
+  wf__det_closure *closure = det->closure;
+  wf__det_element from = det->current.data[place];
   uint32_t component = closure->scc.component[from.state];
   if (!closure->has_epsilons[from.state]) return WF_OK;
   for (uint64_t i = det->view.arc_off[from.state]; i < det->view.arc_off[from.state + 1]; i++) {
@@ -145,7 +145,7 @@ static wf_status pass(wf__determinizer *det, uint32_t place, double mass, bool s
 
 /* Iterates a component: places order[first .. end). */
 static wf_status iterate(wf__determinizer *det, uint64_t first, uint64_t end, wf_error *err) {
-  wf__closure *closure = det->closure;
+  wf__det_closure *closure = det->closure;
   closure->queue.size = 0;
   for (uint64_t i = first; i < end; i++) {
     uint32_t place = (uint32_t)closure->order.data[i];
@@ -170,7 +170,7 @@ static wf_status iterate(wf__determinizer *det, uint64_t first, uint64_t end, wf
 }
 
 static wf_status run(wf__determinizer *det, wf_error *err) {
-  wf__closure *closure = det->closure;
+  wf__det_closure *closure = det->closure;
   WF__TRY(collect(det, err));
   WF__TRY(prepare(det, err));
   uint64_t count = det->current.size;
@@ -188,7 +188,7 @@ static wf_status run(wf__determinizer *det, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__closure_apply(wf__determinizer *det, wf_error *err) {
+wf_status wf__det_closure_apply(wf__determinizer *det, wf_error *err) {
   bool any = false;
   for (uint64_t i = 0; i < det->current.size && !any; i++) any = det->closure->has_epsilons[det->current.data[i].state];
   if (!any) return WF_OK;

@@ -5,15 +5,15 @@
 
 #define SINGLE ((uint64_t)1 << 63)
 
-wf_status wf__subsets_init(wf__subsets *subsets, uint64_t num_states, double delta, uint64_t max_states, wf_error *err) {
-  *subsets = (wf__subsets){.inverse_delta = delta > 0 ? 1 / delta : 0, .max_states = max_states};
+wf_status wf__det_subsets_init(wf__det_subsets *subsets, uint64_t num_states, double delta, uint64_t max_states, wf_error *err) {
+  *subsets = (wf__det_subsets){.inverse_delta = delta > 0 ? 1 / delta : 0, .max_states = max_states};
   subsets->single = wf__alloc(num_states, sizeof *subsets->single);
   if (subsets->single == NULL) return wf__fail_memory(err, num_states * sizeof *subsets->single, "subsets");
   memset(subsets->single, 0xff, num_states * sizeof *subsets->single);
   return WF_OK;
 }
 
-void wf__subsets_free(wf__subsets *subsets) {
+void wf__det_subsets_free(wf__det_subsets *subsets) {
   wf__vec_free(&subsets->where);
   wf__vec_free(&subsets->sizes);
   wf__vec_free(&subsets->elements);
@@ -21,22 +21,22 @@ void wf__subsets_free(wf__subsets *subsets) {
   free(subsets->slots);
 }
 
-const wf__element *wf__subsets_get(const wf__subsets *subsets, uint32_t id, wf__element *single, uint32_t *size) {
+const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint32_t id, wf__det_element *single, uint32_t *size) {
   uint64_t where = subsets->where.data[id];
   *size = subsets->sizes.data[id];
   if (!(where & SINGLE)) return subsets->elements.data + where;
-  *single = (wf__element){.state = (uint32_t)where};
+  *single = (wf__det_element){.state = (uint32_t)where};
   return single;
 }
 
 /* Costs in the same bin of width delta are the same. */
-static inline uint32_t bin(const wf__subsets *subsets, float cost) {
+static inline uint32_t bin(const wf__det_subsets *subsets, float cost) {
   double scaled = (double)cost * subsets->inverse_delta;
   if (subsets->inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
   return wf__ordered_cost(cost);
 }
 
-static uint32_t hash_of(const wf__subsets *subsets, const wf__element *elements, uint32_t size) {
+static uint32_t hash_of(const wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size) {
   uint64_t hash = size;
   for (uint32_t i = 0; i < size; i++) {
     hash = (hash ^ ((uint64_t)elements[i].string << 32 | elements[i].state)) * 0x9e3779b97f4a7c15ULL;
@@ -46,15 +46,15 @@ static uint32_t hash_of(const wf__subsets *subsets, const wf__element *elements,
   return (uint32_t)wf__mix64(hash);
 }
 
-static bool same(const wf__subsets *subsets, uint32_t id, const wf__element *elements, uint32_t size) {
+static bool same(const wf__det_subsets *subsets, uint32_t id, const wf__det_element *elements, uint32_t size) {
   if (subsets->sizes.data[id] != size) return false;
-  const wf__element *have = subsets->elements.data + subsets->where.data[id];
+  const wf__det_element *have = subsets->elements.data + subsets->where.data[id];
   for (uint32_t i = 0; i < size; i++)
     if (have[i].state != elements[i].state || have[i].string != elements[i].string || bin(subsets, have[i].cost) != bin(subsets, elements[i].cost)) return false;
   return true;
 }
 
-static wf_status grow_slots(wf__subsets *subsets, wf_error *err) {
+static wf_status grow_slots(wf__det_subsets *subsets, wf_error *err) {
   int bits = subsets->bits == 0 ? 10 : subsets->bits + 1;
   uint64_t count = (uint64_t)1 << bits, *slots = wf__alloc(count, sizeof *slots);
   if (slots == NULL) return wf__fail_memory(err, count * sizeof *slots, "subsets");
@@ -71,7 +71,7 @@ static wf_status grow_slots(wf__subsets *subsets, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status append(wf__subsets *subsets, uint64_t where, uint32_t size, uint32_t *out, wf_error *err) {
+static wf_status append(wf__det_subsets *subsets, uint64_t where, uint32_t size, uint32_t *out, wf_error *err) {
   if (subsets->where.size >= subsets->max_states) return WF_ERR_NOT_DETERMINIZABLE;
   WF__TRY(wf__vec_grow(&subsets->where, 1, "subsets", err));
   WF__TRY(wf__vec_grow(&subsets->sizes, 1, "subsets", err));
@@ -81,7 +81,7 @@ static wf_status append(wf__subsets *subsets, uint64_t where, uint32_t size, uin
   return WF_OK;
 }
 
-wf_status wf__subsets_add_single(wf__subsets *subsets, uint32_t state, uint32_t *out, wf_error *err) {
+wf_status wf__det_subsets_add_single(wf__det_subsets *subsets, uint32_t state, uint32_t *out, wf_error *err) {
   *out = subsets->single[state];
   if (*out != WF__MAP64_NONE) return WF_OK;
   WF__TRY(append(subsets, SINGLE | state, 1, out, err));
@@ -89,7 +89,7 @@ wf_status wf__subsets_add_single(wf__subsets *subsets, uint32_t state, uint32_t 
   return WF_OK;
 }
 
-wf_status wf__subsets_add(wf__subsets *subsets, const wf__element *elements, uint32_t size, uint32_t *out, wf_error *err) {
+wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size, uint32_t *out, wf_error *err) {
   if (subsets->bits == 0 || subsets->num_hashed * 2 >= (uint64_t)1 << subsets->bits) WF__TRY(grow_slots(subsets, err));
   uint32_t hash = hash_of(subsets, elements, size);
   uint64_t mask = ((uint64_t)1 << subsets->bits) - 1, slot = hash & mask;

@@ -103,7 +103,7 @@ static void add_way_out(const wf__determinizer *det, uint32_t state, struct text
   free(from);
 }
 
-wf_status wf__fail_nonfunctional(const wf__determinizer *det, const wf__conflict *conflict, wf_error *err) {
+wf_status wf__fail_nonfunctional(const wf__determinizer *det, const wf__det_conflict *conflict, wf_error *err) {
   struct text texts[3] = {{.symbols = wf_fst_isymbols(det->fst)}, {.symbols = wf_fst_osymbols(det->fst)}, {.symbols = wf_fst_osymbols(det->fst)}};
   add_way_to(det, det->current_id, texts, 3);
   add_label(&texts[0], (uint32_t)conflict->ilabel);
