@@ -20,6 +20,11 @@
   X(relabel, "relabel", "Operations", "labels replaced by pairs or by symbol tables") \
   X(addselfloops, "addselfloops", "Operations", "self-loops for disambiguation symbols") \
   X(rmsymbols, "rmsymbols", "Operations", "listed input labels replaced by epsilon") \
+  X(determinize, "determinize", "Operations", "one arc per state and input label") \
+  X(minimize, "minimize", "Operations", "fewest states") \
+  X(rmepsilon, "rmepsilon", "Operations", "no arcs with epsilon on both sides") \
+  X(push, "push", "Operations", "weights and output labels towards the start or the end") \
+  X(shortestdistance, "shortestdistance", "Operations", "sums over all paths to or from each state") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
