@@ -25,6 +25,12 @@
   X(rmepsilon, "rmepsilon", "Operations", "no arcs with epsilon on both sides") \
   X(push, "push", "Operations", "weights and output labels towards the start or the end") \
   X(shortestdistance, "shortestdistance", "Operations", "sums over all paths to or from each state") \
+  X(shortestpath, "shortestpath", "Operations", "the best path, or the n best") \
+  X(prune, "prune", "Operations", "drop what is far from the best path") \
+  X(randgen, "randgen", "Operations", "random paths") \
+  X(equal, "equal", "Comparison", "the same fst, arc by arc?") \
+  X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
+  X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
