@@ -2,6 +2,7 @@
 #ifndef WARPFST_CLI_COMMANDS_H
 #define WARPFST_CLI_COMMANDS_H
 
-#define CLI_COMMANDS(X)
+#define CLI_COMMANDS(X) \
+  X(lm, "lm", "Language models", "n-gram language models: info, query, perplexity, convert")
 
 #endif

@@ -17,7 +17,9 @@
   X(prune, WF_PRUNE_OPTIONS)                       \
   X(closure, WF_CLOSURE_OPTIONS)                   \
   X(project, WF_PROJECT_OPTIONS)                   \
-  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
+  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)     \
+  X(arpa, WF_ARPA_OPTIONS)                         \
+  X(lm_fst, WF_LM_FST_OPTIONS)
 
 /* wf__compose_table() and so on. */
 #define WF__DECLARE_TABLE(name, LIST) const wf_option_table *wf__##name##_table(void);
