@@ -477,8 +477,8 @@ WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
  * so a path may back off although the word has an explicit n-gram, and cost less than wf_lm_step says. Few sentences are
  * affected (about 1 in 20 in a large interpolated 4-gram, by hundredths of a nat on average), but figures from the two kinds differ.
  * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label; every final cost is then
- * resolved through back-off. Arcs of <unk> exist if the table has it. Arcs of cost +infinity are left out; so are states that
- * cannot be reached. Errors: backoff_label is the label of a word, or 0 with failure. */
+ * resolved through back-off. Arcs of <unk> exist if the table has it. States that cannot be reached are left out; so are arcs of
+ * cost +infinity, unless they are there to keep a word from backing off (failure). Errors: backoff_label is the label of a word, or 0 with failure. */
 #define WF_LM_FST_OPTIONS(X)                                                                                                      \
   X(I32, backoff_label, 0, 0, 2147483647, "label", "input label of the back-off arcs, such as #0; 0: epsilon")                     \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "how the graph will be used: back-off as a free choice, or only where a word is missing") \

@@ -22,17 +22,18 @@ typedef struct grammar {
 enum { FAILURE = 1 };
 
 static bool has_arc(const grammar *g, uint32_t word, float cost) {
-  return word < g->lm->num_public && cost != INFINITY && !(g->options.drop_unk && word == g->lm->unk);
+  if (word >= g->lm->num_public || (g->options.drop_unk && word == g->lm->unk)) return false;
+  return cost != INFINITY || g->options.backoff == FAILURE; /* even an arc that nobody may take keeps its word from backing off */
 }
 
-static bool has_own_final(const wf_lm *lm, uint32_t state) { return lm->final_order[state] == wf__lm_level(lm, state) + 1 && lm->final_cost[state] != INFINITY; }
+static bool has_own_final(const wf_lm *lm, uint32_t state) { return lm->final_order[state] == wf__lm_level(lm, state) + 1; }
 
 /* Can the state do nothing but back off? */
 static bool is_useless(const grammar *g, uint32_t state) {
   const wf_lm *lm = g->lm;
   if (!g->options.remove_useless || state == 0 || state == lm->start || has_own_final(lm, state)) return false;
   for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++)
-    if (lm->arcs[a].cost == INFINITY || has_arc(g, lm->arcs[a].word, lm->arcs[a].cost)) return false;
+    if (has_arc(g, lm->arcs[a].word, lm->arcs[a].cost)) return false;
   return true;
 }
 
@@ -80,7 +81,6 @@ static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
 
 static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, uint32_t next, wf_error *err) {
   next = target(g, next, &cost);
-  if (cost == INFINITY) return WF_OK;
   return wf__csr_push(&g->csr, (wf_arc){.nextstate = g->id_of[next], .weight = cost, .ilabel = (int32_t)ilabel, .olabel = (int32_t)olabel}, err);
 }
 
@@ -97,7 +97,8 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
   uint64_t a = lm->states[state].first_arc, end = lm->states[state + 1].first_arc;
   for (bool pending = true; a < end || pending;) {
     if (pending && (a == end || lm->arcs[a].word > backoff_label)) { /* its place among the sorted labels */
-      WF__TRY(push(g, backoff_label, 0, lm->states[state].backoff_cost, lm->states[state].backoff, err));
+      const wf__lm_state *from = &lm->states[state];
+      if (from->backoff_cost != INFINITY) WF__TRY(push(g, backoff_label, 0, from->backoff_cost, from->backoff, err));
       pending = false;
       continue;
     }
