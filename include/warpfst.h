@@ -478,8 +478,9 @@ typedef struct wf_lm wf_lm; /* reference counted, immutable */
   X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
 WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
 
-/* What the reader met. */
+/* What the reader met. Set up with wf_arpa_stats_init. */
 typedef struct wf_arpa_stats {
+  size_t struct_size;
   int32_t order;
   uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
   uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
@@ -489,6 +490,7 @@ typedef struct wf_arpa_stats {
   uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
   uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
 } wf_arpa_stats;
+WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
 
 /* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
  * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
@@ -499,7 +501,9 @@ WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, cons
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
 WF_API void wf_lm_free(wf_lm *lm);
 
+/* Set up with wf_lm_info_init. */
 typedef struct wf_lm_info {
+  size_t struct_size;
   int32_t order;
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
   uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
@@ -508,7 +512,8 @@ typedef struct wf_lm_info {
   int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
   bool has_unk;                             /* does the model give unknown words a probability? */
 } wf_lm_info;
-WF_API wf_lm_info wf_lm_get_info(const wf_lm *lm);
+WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
 /* The table given to the reader, or made by it. */
 WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
 /* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
