@@ -31,6 +31,7 @@
   X(equal, "equal", "Comparison", "the same fst, arc by arc?") \
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
+  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
