@@ -7,6 +7,8 @@
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
+  X(score, "score", "Decoding", "word error rate of hypotheses against references") \
+  X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
