@@ -3,6 +3,8 @@
 #define WARPFST_CLI_COMMANDS_H
 
 #define CLI_COMMANDS(X) \
+  X(score, "score", "Decoding", "word error rate of hypotheses against references") \
+  X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(info, "info", "Files", "what is in an fst file") \
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
@@ -32,8 +34,6 @@
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
-  X(score, "score", "Decoding", "word error rate of hypotheses against references") \
-  X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
