@@ -49,6 +49,7 @@ static int convert(const struct request *request, wf_fst **fst) {
     bool standard = strcmp(request->arc_type, "standard") == 0, wide = strcmp(request->arc_type, "log64") == 0;
     if (!standard && !wide && strcmp(request->arc_type, "log") != 0) return cli_usage("unknown arc type '%s': standard, log or log64", request->arc_type);
     if (wide && format == WF_FORMAT_NATIVE) return cli_usage("native files hold float32 weights; log64 needs --format=vector or const");
+    if (wide) format = format == WF_FORMAT_OPENFST_CONST ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
     if (apply_semiring(standard ? WF_TROPICAL : WF_LOG, fst, &err) != WF_OK) return cli_fail(&err);
   }
   return wf_fst_write(*fst, request->output != NULL ? request->output : "-", format, &err) == WF_OK ? CLI_OK : cli_fail(&err);

@@ -259,25 +259,47 @@ WF_API void wf_builder_free(wf_builder *builder);
 
 /* Files. Reading recognises by content: warpfst's own mapped format, OpenFst vector and const (standard, log, log64; log64
  * weights are rounded to float32). Text needs wf_fst_compile. A file that is truncated, corrupt or refers outside its
- * own bounds is refused; the native file is checked in full by its checksum unless `trust` says it need not be. */
+ * own bounds is refused, as are negative labels, NaN and -infinity; the native file is also checked in full by its checksums.
+ * An OpenFst file with states but no start state gives the empty fst. The native layout: docs/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
   WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
   WF_FORMAT_OPENFST_CONST = 2,  /* OpenFst ConstFst, unaligned */
+  WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* the same with float64 weights; log semiring only */
+  WF_FORMAT_OPENFST_CONST_LOG64 = 4,
 } wf_fst_format;
 WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
+/* As wf_fst_read; tells also which format was found. */
+WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format, wf_error *err);
 WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format, wf_error *err);
 
-/* AT&T text, as OpenFst's fstcompile and fstprint read and write it. */
+/* What there is to count in an fst; linear time. Set `info` up with wf_fst_info_init. */
+typedef struct wf_fst_info {
+  size_t struct_size;
+  uint64_t num_final;
+  uint64_t num_epsilons, num_iepsilons, num_oepsilons;          /* arcs with both labels 0; input label 0; output label 0 */
+  uint64_t num_accessible, num_coaccessible, num_connected;     /* states: from the start; to a final state; both */
+  uint64_t max_arcs;                                            /* of one state */
+  int32_t max_ilabel, max_olabel;
+} wf_fst_info;
+WF_API void wf_fst_info_init(wf_fst_info *info);
+WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
+
+/* AT&T text, as OpenFst's fstcompile and fstprint read and write it: a line an arc, `source nextstate ilabel olabel [weight]` (acceptors:
+ * one label), or a final state, `state [weight]`; fields apart by blanks or tabs; the start is the first line's source; a weight left
+ * out is One (0), Zero is "Infinity". */
 #define WF_TEXT_OPTIONS(X)                                                                                                   \
   X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used on both sides")                                                  \
   X(BOOL, keep_state_numbering, 0, 0, 1, "", "keep the state numbers of the text; else number by first appearance")           \
   X(BOOL, show_weight_one, 0, 0, 1, "", "print weights of One (0) too")                                                       \
+  X(BOOL, numeric, 0, 0, 1, "", "print numbers even if there are symbol tables")                                               \
+  X(STR, missing_symbol, 0, 0, 0, "TEXT", "print this for labels that are not in the table (default: an error)")               \
   X(ENUM, arc_type, 0, 0, 0, "standard|log|log64", "semiring of the compiled fst")
 WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
-/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. */
+/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. Errors name path and line. With
+ * keep_state_numbering, state numbers may not lie far beyond the size of the text. */
 WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out, wf_error *err);
-/* NULL tables: the fst's own, else numbers. */
+/* The start's block first, then the other states in order. NULL tables: the fst's own, else numbers. Errors: label not in its table. */
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_error *err);
 
 /* =====================================================================================================================
@@ -318,7 +340,9 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
 
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
- * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states likewise. */
+ * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states, or of an output more than 10000 labels
+ * behind the input, likewise. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
+ * several labels (with input epsilon); arcs are sorted by input label. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
@@ -329,8 +353,9 @@ WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
 /* Weighted minimization (Mohri 2000; acyclic: Revuz 1992, cyclic: Hopcroft 1971). Weights are pushed first, then (ilabel, olabel[,
- * weight]) is one label. Input must be deterministic under that encoding unless allow_nondet; the result then is smaller,
- * not smallest. */
+ * weight]) is one label. Input must be deterministic under that encoding (WF_ERR_ARGUMENT) unless allow_nondet; the result then is
+ * smaller, not smallest. The total cost ends up on the arcs of the start state, or on all final costs if something leads back to the start.
+ * States keep their order. WF_ERR_NEGATIVE_CYCLE when weights cannot be pushed because distances do not exist. */
 #define WF_MINIMIZE_OPTIONS(X)                                                                                                  \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
@@ -339,28 +364,32 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
-/* Removes arcs with both labels epsilon (Mohri 2002). Trimmed if `connect`. */
+/* Removes arcs with both labels epsilon (Mohri 2002); arcs that become equal are merged. Trimmed if `connect`, else states keep their numbers
+ * and those reached by epsilons alone lose their arcs. WF_ERR_NEGATIVE_CYCLE when a cycle of epsilons has no finite sum. */
 #define WF_RMEPSILON_OPTIONS(X)                                                                     \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                  \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring")
 WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
 WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err);
 
-/* Pushes weights (and output labels, on request) towards the start or the final states. */
+/* Pushes weights (and output labels, on request) towards the start or the final states. What belongs in front of everything goes onto the arcs of
+ * the start state, or, if something leads back there, onto an epsilon arc from a new start state numbered last. In the log semiring the
+ * result is stochastic. States on no successful path are left as they are. */
 #define WF_PUSH_OPTIONS(X)                                                                                              \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
 /* Sum over all paths from the start to each state, or from each state to the final states if `reverse`, in the fst's
- * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. */
+ * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. WF_ERR_NEGATIVE_CYCLE when a sum does not exist: a cycle of
+ * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence where there are cycles in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
@@ -441,6 +470,87 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
  * 6  n-gram language models
  * ================================================================================================================== */
 
+/* A back-off n-gram model as a deterministic automaton. A state is a history (the last words) that is the context of some
+ * n-gram or carries a back-off weight; state 0 is the empty history. p(w | h) is the explicit n-gram's if there is one, else
+ * the back-off weight of h times p(w | h without its oldest word): back-off as failure, taken only when it must be.
+ * Words are labels of a symbol table. Rules for odd files: docs/lm.md. */
+typedef struct wf_lm wf_lm; /* reference counted, immutable */
+
+#define WF_LM_MAX_ORDER 16
+
+#define WF_ARPA_OPTIONS(X)                                                                                                         \
+  X(STR, bos_symbol, 0, 0, 0, "SYMBOL", "word that starts a sentence (default: <s>)")                                               \
+  X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")                                                \
+  X(STR, unk_symbol, 0, 0, 0, "SYMBOL", "word for unknown words (default: <unk>, or else <UNK>)")                                   \
+  X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
+WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
+
+/* What the reader met. Set up with wf_arpa_stats_init. */
+typedef struct wf_arpa_stats {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
+  uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
+  uint64_t num_positive;                   /* probabilities just above 1 (up to 10^0.001): set to 1 */
+  uint64_t num_oov_words;                  /* words that the given table lacks */
+  uint64_t num_oov_skipped;                /* n-grams left out for such a word */
+  uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
+  uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
+} wf_arpa_stats;
+WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
+
+/* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
+ * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
+ * warning. Errors name path and line: WF_ERR_FORMAT for a malformed file (wrong number of fields, NaN, counts that differ
+ * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
+WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                                 const wf_progress *progress, wf_error *err);
+WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
+WF_API void wf_lm_free(wf_lm *lm);
+
+/* Set up with wf_lm_info_init. */
+typedef struct wf_lm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
+  uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
+  uint64_t num_states, num_arcs;            /* arcs: explicit n-grams, those that end in </s> left out */
+  uint64_t num_bytes;                       /* memory of the automaton, without the word table */
+  int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
+  bool has_unk;                             /* does the model give unknown words a probability? */
+} wf_lm_info;
+WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
+/* The table given to the reader, or made by it. */
+WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
+/* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
+WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
+
+/* Queries: exact (failure) semantics, costs in nats, summed in float32 in the order of the back-off hops. Any thread.
+ * State after <s>. */
+WF_API uint32_t wf_lm_start(const wf_lm *lm);
+/* Cost of `word` after the history `state`, and the state behind it. An unknown word has the cost of <unk>, or +infinity (and
+ * the empty history behind it) if the model has none. `*order` (may be NULL): words in the n-gram that gave the probability; 0
+ * if there is none. */
+WF_API float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+/* Cost of </s> after the history `state`; +infinity if the model has no </s>. */
+WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
+
+/* The model as an acceptor over its word table, arcs sorted by label. The start is the history <s>, </s> is a final cost.
+ * backoff=epsilon is what Kaldi's arpa2fst makes: a back-off arc is an arc like any other (input backoff_label, output epsilon),
+ * so a path may back off although the word has an explicit n-gram, and cost less than wf_lm_step says. Few sentences are
+ * affected (about 1 in 20 in a large interpolated 4-gram, by hundredths of a nat on average), but figures from the two kinds differ.
+ * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label; every final cost is then
+ * resolved through back-off. Arcs of <unk> exist if the table has it. States that cannot be reached are left out; so are arcs of
+ * cost +infinity, unless they are there to keep a word from backing off (failure). Errors: backoff_label is the label of a word, or 0 with failure. */
+#define WF_LM_FST_OPTIONS(X)                                                                                                      \
+  X(I32, backoff_label, 0, 0, 2147483647, "label", "input label of the back-off arcs, such as #0; 0: epsilon")                     \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "how the graph will be used: back-off as a free choice, or only where a word is missing") \
+  X(BOOL, remove_useless, 1, 0, 1, "", "put the back-off cost of states that can only back off on the arcs that enter them")       \
+  X(BOOL, drop_unk, 0, 0, 1, "", "leave out the arcs of <unk>")
+WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
+WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  * ================================================================================================================== */
@@ -469,7 +579,8 @@ WF_API void wf_graph_free(wf_graph *graph);
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
@@ -499,6 +610,7 @@ enum {
   WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+  WF_RESULT_OVERFLOW = 1 << 3,  /* max_tokens cut the beam in at least one frame */
 };
 
 /* What came out of one utterance. Owned by the caller: wf_result_free. */
@@ -529,6 +641,152 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate
  * ================================================================================================================== */
+
+/* Scores of one utterance: log-likelihoods or log-posteriors, frame t, column c at data[t * num_columns + c]. 0 frames are possible (then
+ * num_columns may be 0 too). Owns key and data: wf_matrix_clear. */
+typedef struct wf_matrix {
+  char *key; /* utterance id, NUL-ended UTF-8 */
+  float *data;
+  int64_t num_frames;
+  int32_t num_columns;
+} wf_matrix;
+/* Frees what the matrix owns and zeroes it. The structure itself is the caller's. */
+WF_API void wf_matrix_clear(wf_matrix *matrix);
+/* Are all scores usable: no NaN, no +infinity (-infinity is: impossible)? WF_ERR_FORMAT names the first bad frame and column. */
+WF_API wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err);
+
+/* A stream of score matrices from one or more sources, one after the other. A source is
+ *     scores.ark              Kaldi archive, text or binary: float (FM), double (DM), compressed (CM, CM2, CM3); plain or gzipped
+ *     scores.scp              Kaldi script file: lines `key path`, `key path:byte_offset`, either with rows `[first:last]` or rows and columns
+ *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy file
+ *     scores.npy              [frames, columns] or [1, frames, columns] of float16/32/64, int8/16/32, uint8/16/32; the key is the file's name
+ *                             without folder and .npy
+ *     folder                  every .npy in it, sorted by name
+ *     -                       archive from standard input, read as it arrives
+ * recognised by content, or told by Kaldi's prefixes (`ark:`, `scp:`, `ark,t:`, `scp,p:` and so on). Paths are relative to the current
+ * folder. Pipes ("cmd |") are refused: nothing is executed. A reader is used by one thread at a time. */
+typedef struct wf_score_reader wf_score_reader;
+#define WF_SCORE_READER_OPTIONS(X) \
+  X(F32, scale, 1, -1e30, 1e30, "", "factor on every score as read; for integer .npy, the size of one unit (negative if they are costs)")
+WF_DECLARE_OPTIONS(score_reader, WF_SCORE_READER_OPTIONS)
+
+/* Errors at once: a source that does not exist, a folder without .npy, a malformed script file, a pipe. Archives are opened when their turn comes. */
+WF_API wf_status wf_score_reader_open(const char *const *sources, size_t num_sources, const wf_score_reader_options *options, wf_score_reader **out,
+                                      wf_error *err);
+/* Next utterance into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end.
+ * An error concerns one utterance, and the next call goes on behind it; out->key then names it if its key was readable, else it is NULL.
+ * Where an archive cannot be followed beyond its bad place, the rest of that archive is lost (wf_score_reader_lost_rest
+ * tells so until the next call) and the next call goes on with the next source. */
+WF_API wf_status wf_score_reader_next(wf_score_reader *reader, wf_matrix *out, bool *done, wf_error *err);
+WF_API bool wf_score_reader_lost_rest(const wf_score_reader *reader);
+/* Share of the input read so far, [0, 1], for progress; negative if not known (a pipe). */
+WF_API double wf_score_reader_fraction(const wf_score_reader *reader);
+WF_API void wf_score_reader_free(wf_score_reader *reader);
+
+/* Writes matrices as a Kaldi archive, or as a folder of KEY.npy (float32; made if it is not there). */
+#define WF_MATRIX_WRITER_OPTIONS(X)                                                                                                       \
+  X(ENUM, format, 0, 0, 0, "ark|text|compressed|npy", "Kaldi binary float, Kaldi text, Kaldi compressed (8 bits, lossy), folder of .npy") \
+  X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
+WF_DECLARE_OPTIONS(matrix_writer, WF_MATRIX_WRITER_OPTIONS)
+typedef struct wf_matrix_writer wf_matrix_writer;
+WF_API wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err);
+/* Errors: a key that the format cannot hold (blanks; '/' for .npy), infinities or NaN in compressed form. Nothing is written then. */
+WF_API wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err);
+/* Frees and drops what was written (NULL is fine); .npy files already complete stay. */
+WF_API void wf_matrix_writer_abort(wf_matrix_writer *writer);
+
+/* One recognised utterance, as the result writer takes it. Everything is borrowed. */
+typedef struct wf_timed_word {
+  const char *text;
+  int32_t start_frame, end_frame; /* half-open */
+  float confidence;               /* in [0, 1]; NaN or negative: none */
+} wf_timed_word;
+typedef struct wf_hypothesis {
+  const char *key;
+  const wf_timed_word *words; /* [num_words] */
+  size_t num_words;
+  int64_t num_frames;
+  double cost, graph_cost, acoustic_cost; /* nats */
+  const char *const *flags;               /* [num_flags] names such as "not_final" */
+  size_t num_flags;
+  const char *error; /* NULL, or why there is no result */
+} wf_hypothesis;
+
+/* Writes hypotheses in one of
+ *     text   `key word word ...`, as Kaldi                             plain  `word word ...`
+ *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags
+ *     trn    `word word ... (key)`, as sclite
+ * A failed utterance is an empty line in text, plain and trn, nothing in CTM, and an object with "error" in JSON. JSON is valid whatever the
+ * bytes of words are: what is not UTF-8 becomes U+FFFD. On standard output each utterance appears at once. */
+#define WF_RESULT_WRITER_OPTIONS(X)                                                          \
+  X(ENUM, format, 0, 0, 0, "text|plain|ctm|json|trn", "form of the results")                 \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the score matrices") \
+  X(STR, channel, 0, 0, 0, "NAME", "channel in CTM; 1 if not given")
+WF_DECLARE_OPTIONS(result_writer, WF_RESULT_WRITER_OPTIONS)
+typedef struct wf_result_writer wf_result_writer;
+WF_API wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options, wf_result_writer **out, wf_error *err);
+WF_API wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err);
+WF_API void wf_result_writer_abort(wf_result_writer *writer);
+
+/* Word strings by utterance, read from any of the forms above: Kaldi text, sclite trn, CTM (words of a key in the order of the lines), JSON lines
+ * ("key" and "text"; objects with "error" and no text are left out). AUTO looks at the content: the special form that every line fits, else Kaldi text.
+ * Immutable. Errors: key given twice (not in CTM), line without a key, not UTF-8, alternatives `{ a / b }` in trn (not supported). */
+typedef enum wf_transcript_format {
+  WF_TRANSCRIPT_AUTO = 0,
+  WF_TRANSCRIPT_TEXT = 1,
+  WF_TRANSCRIPT_TRN = 2,
+  WF_TRANSCRIPT_CTM = 3,
+  WF_TRANSCRIPT_JSON = 4,
+} wf_transcript_format;
+typedef struct wf_transcript {
+  const char *key;
+  const char *const *words; /* [num_words] */
+  size_t num_words;
+} wf_transcript;
+typedef struct wf_transcripts wf_transcripts;
+WF_API wf_status wf_transcripts_read(const char *path, wf_transcript_format format, wf_transcripts **out, wf_error *err);
+/* The form that was read, never AUTO. */
+WF_API wf_transcript_format wf_transcripts_format(const wf_transcripts *transcripts);
+WF_API size_t wf_transcripts_count(const wf_transcripts *transcripts);
+/* i-th utterance in the order of the file; its arrays live as long as the table. */
+WF_API wf_transcript wf_transcripts_at(const wf_transcripts *transcripts, size_t i);
+/* Index of a key, or -1. */
+WF_API int64_t wf_transcripts_find(const wf_transcripts *transcripts, const char *key);
+WF_API void wf_transcripts_free(wf_transcripts *transcripts);
+
+/* Word error rate. Alignment by Levenshtein distance with the costs of NIST's sclite (insertion 3, deletion 3, substitution 4) and its choice among
+ * equals (traced back from the end: pair, then insertion, then deletion), so that counts and alignments are sclite's. */
+#define WF_WER_OPTIONS(X)                                                                                             \
+  X(BOOL, ignore_case, 0, 0, 1, "", "A-Z and a-z are the same (sclite's default; without it, as sclite -s)")           \
+  X(BOOL, cer, 0, 0, 1, "", "count characters (Unicode code points, blanks left out) instead of words, as sclite -c")
+WF_DECLARE_OPTIONS(wer, WF_WER_OPTIONS)
+typedef struct wf_wer wf_wer; /* totals and the last alignment; one thread at a time */
+typedef struct wf_wer_counts {
+  uint64_t num_words; /* of the reference: correct + substitutions + deletions */
+  uint64_t num_correct, num_substitutions, num_deletions, num_insertions;
+  uint64_t num_utterances, num_wrong_utterances; /* wrong: at least one error */
+} wf_wer_counts;
+/* One step of an alignment: '=' correct, 'S' substitution, 'D' deletion (hypothesis NULL), 'I' insertion (reference NULL). */
+typedef struct wf_wer_pair {
+  char step;
+  const char *reference, *hypothesis;
+} wf_wer_pair;
+WF_API wf_status wf_wer_create(const wf_wer_options *options, wf_wer **out, wf_error *err);
+/* Words equal to `word` are dropped from both sides before the alignment ("<unk>", "[noise]"); compared as words are. */
+WF_API wf_status wf_wer_ignore(wf_wer *wer, const char *word, wf_error *err);
+/* Aligns one utterance and adds it to the totals. `hypothesis` NULL: no words. `*out_counts` (may be NULL): of this utterance.
+ * Time and memory (2 bits) go with the product of the lengths; beyond 2^33 WF_ERR_LIMIT. */
+WF_API wf_status wf_wer_add(wf_wer *wer, const wf_transcript *reference, const wf_transcript *hypothesis, wf_wer_counts *out_counts, wf_error *err);
+/* Alignment of the utterance added last; valid until the next call. */
+WF_API const wf_wer_pair *wf_wer_alignment(const wf_wer *wer, size_t *num_pairs);
+WF_API wf_wer_counts wf_wer_totals(const wf_wer *wer);
+/* (substitutions + deletions + insertions) / words in percent; 0 if there are no words and no errors, +infinity if there are errors only. */
+WF_API double wf_wer_percent(const wf_wer_counts *counts);
+WF_API void wf_wer_free(wf_wer *wer);
 
 #ifdef __cplusplus
 }
