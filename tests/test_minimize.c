@@ -239,7 +239,7 @@ static void test_openfst(void **unused) {
     bool extra = o.push_weights && start_entered(result) && shape.weighted;
     /* Outputs of several labels: ours are chains of arcs without input, OpenFst's are carried along and so split states. */
     if (!o.encode_labels) a -= chain_states(result);
-    if (a > b || (b != a && o.encode_labels && !(extra && b == a + 1) && !start_entered(result))) fail_msg("case %d: %d states, OpenFst %d", i, (int)a, (int)b);
+    if (a > b || (b != a && o.encode_labels && (shape.semiring == WF_TROPICAL || shape.acyclic) && !(extra && b == a + 1) && !start_entered(result))) fail_msg("case %d: %d states, OpenFst %d", i, (int)a, (int)b);
     /* In the log semiring OpenFst's distances round cycles are too rough to compare with: there ours must be equivalent to the input. */
     if (shape.acceptor && shape.semiring == WF_TROPICAL && !extra) test_shell("fstequivalent --delta=0.02 %s %s", ours, theirs);
     /* (fstequivalent itself pushes, and takes the epsilon arc that this may add at the start for a difference.) */
