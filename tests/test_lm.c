@@ -353,6 +353,8 @@ static bool add_gram(model *m, test_rng *rng, const int *words, int size) {
   struct gram *gram = &m->grams[m->size++];
   *gram = (struct gram){.size = size, .p = -(double)test_below(rng, 3000) / 1000, .has_bow = size < m->order && test_below(rng, 3) > 0};
   if (gram->has_bow && test_below(rng, 3) > 0) gram->bow = ((double)test_below(rng, 1300) - 1000) / 1000;
+  if (size > 1 && test_below(rng, 25) == 0) gram->p = -INFINITY;
+  if (gram->has_bow && test_below(rng, 40) == 0) gram->bow = -INFINITY;
   memcpy(gram->word, words, (size_t)size * sizeof *words);
   return true;
 }
