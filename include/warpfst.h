@@ -340,7 +340,9 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
 
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
- * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states likewise. */
+ * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states, or of an output more than 10000 labels
+ * behind the input, likewise. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
+ * several labels (with input epsilon); arcs are sorted by input label. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
@@ -351,8 +353,9 @@ WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
 /* Weighted minimization (Mohri 2000; acyclic: Revuz 1992, cyclic: Hopcroft 1971). Weights are pushed first, then (ilabel, olabel[,
- * weight]) is one label. Input must be deterministic under that encoding unless allow_nondet; the result then is smaller,
- * not smallest. */
+ * weight]) is one label. Input must be deterministic under that encoding (WF_ERR_ARGUMENT) unless allow_nondet; the result then is
+ * smaller, not smallest. The total cost ends up on the arcs of the start state, or on all final costs if something leads back to the start.
+ * States keep their order. WF_ERR_NEGATIVE_CYCLE when weights cannot be pushed because distances do not exist. */
 #define WF_MINIMIZE_OPTIONS(X)                                                                                                  \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
@@ -361,28 +364,32 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
-/* Removes arcs with both labels epsilon (Mohri 2002). Trimmed if `connect`. */
+/* Removes arcs with both labels epsilon (Mohri 2002); arcs that become equal are merged. Trimmed if `connect`, else states keep their numbers
+ * and those reached by epsilons alone lose their arcs. WF_ERR_NEGATIVE_CYCLE when a cycle of epsilons has no finite sum. */
 #define WF_RMEPSILON_OPTIONS(X)                                                                     \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                  \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring")
 WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
 WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err);
 
-/* Pushes weights (and output labels, on request) towards the start or the final states. */
+/* Pushes weights (and output labels, on request) towards the start or the final states. What belongs in front of everything goes onto the arcs of
+ * the start state, or, if something leads back there, onto an epsilon arc from a new start state numbered last. In the log semiring the
+ * result is stochastic. States on no successful path are left as they are. */
 #define WF_PUSH_OPTIONS(X)                                                                                              \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
 /* Sum over all paths from the start to each state, or from each state to the final states if `reverse`, in the fst's
- * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. */
+ * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. WF_ERR_NEGATIVE_CYCLE when a sum does not exist: a cycle of
+ * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence where there are cycles in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
@@ -463,6 +470,87 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
  * 6  n-gram language models
  * ================================================================================================================== */
 
+/* A back-off n-gram model as a deterministic automaton. A state is a history (the last words) that is the context of some
+ * n-gram or carries a back-off weight; state 0 is the empty history. p(w | h) is the explicit n-gram's if there is one, else
+ * the back-off weight of h times p(w | h without its oldest word): back-off as failure, taken only when it must be.
+ * Words are labels of a symbol table. Rules for odd files: docs/lm.md. */
+typedef struct wf_lm wf_lm; /* reference counted, immutable */
+
+#define WF_LM_MAX_ORDER 16
+
+#define WF_ARPA_OPTIONS(X)                                                                                                         \
+  X(STR, bos_symbol, 0, 0, 0, "SYMBOL", "word that starts a sentence (default: <s>)")                                               \
+  X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")                                                \
+  X(STR, unk_symbol, 0, 0, 0, "SYMBOL", "word for unknown words (default: <unk>, or else <UNK>)")                                   \
+  X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
+WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
+
+/* What the reader met. Set up with wf_arpa_stats_init. */
+typedef struct wf_arpa_stats {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
+  uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
+  uint64_t num_positive;                   /* probabilities just above 1 (up to 10^0.001): set to 1 */
+  uint64_t num_oov_words;                  /* words that the given table lacks */
+  uint64_t num_oov_skipped;                /* n-grams left out for such a word */
+  uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
+  uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
+} wf_arpa_stats;
+WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
+
+/* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
+ * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
+ * warning. Errors name path and line: WF_ERR_FORMAT for a malformed file (wrong number of fields, NaN, counts that differ
+ * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
+WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                                 const wf_progress *progress, wf_error *err);
+WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
+WF_API void wf_lm_free(wf_lm *lm);
+
+/* Set up with wf_lm_info_init. */
+typedef struct wf_lm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
+  uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
+  uint64_t num_states, num_arcs;            /* arcs: explicit n-grams, those that end in </s> left out */
+  uint64_t num_bytes;                       /* memory of the automaton, without the word table */
+  int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
+  bool has_unk;                             /* does the model give unknown words a probability? */
+} wf_lm_info;
+WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
+/* The table given to the reader, or made by it. */
+WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
+/* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
+WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
+
+/* Queries: exact (failure) semantics, costs in nats, summed in float32 in the order of the back-off hops. Any thread.
+ * State after <s>. */
+WF_API uint32_t wf_lm_start(const wf_lm *lm);
+/* Cost of `word` after the history `state`, and the state behind it. An unknown word has the cost of <unk>, or +infinity (and
+ * the empty history behind it) if the model has none. `*order` (may be NULL): words in the n-gram that gave the probability; 0
+ * if there is none. */
+WF_API float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+/* Cost of </s> after the history `state`; +infinity if the model has no </s>. */
+WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
+
+/* The model as an acceptor over its word table, arcs sorted by label. The start is the history <s>, </s> is a final cost.
+ * backoff=epsilon is what Kaldi's arpa2fst makes: a back-off arc is an arc like any other (input backoff_label, output epsilon),
+ * so a path may back off although the word has an explicit n-gram, and cost less than wf_lm_step says. Few sentences are
+ * affected (about 1 in 20 in a large interpolated 4-gram, by hundredths of a nat on average), but figures from the two kinds differ.
+ * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label; every final cost is then
+ * resolved through back-off. Arcs of <unk> exist if the table has it. States that cannot be reached are left out; so are arcs of
+ * cost +infinity, unless they are there to keep a word from backing off (failure). Errors: backoff_label is the label of a word, or 0 with failure. */
+#define WF_LM_FST_OPTIONS(X)                                                                                                      \
+  X(I32, backoff_label, 0, 0, 2147483647, "label", "input label of the back-off arcs, such as #0; 0: epsilon")                     \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "how the graph will be used: back-off as a free choice, or only where a word is missing") \
+  X(BOOL, remove_useless, 1, 0, 1, "", "put the back-off cost of states that can only back off on the arcs that enter them")       \
+  X(BOOL, drop_unk, 0, 0, 1, "", "leave out the arcs of <unk>")
+WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
+WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  * ================================================================================================================== */
@@ -491,7 +579,8 @@ WF_API void wf_graph_free(wf_graph *graph);
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
@@ -521,6 +610,7 @@ enum {
   WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+  WF_RESULT_OVERFLOW = 1 << 3,  /* max_tokens cut the beam in at least one frame */
 };
 
 /* What came out of one utterance. Owned by the caller: wf_result_free. */
