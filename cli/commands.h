@@ -3,6 +3,7 @@
 #define WARPFST_CLI_COMMANDS_H
 
 #define CLI_COMMANDS(X) \
+  X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(info, "info", "Files", "what is in an fst file") \
