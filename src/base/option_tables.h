@@ -17,7 +17,12 @@
   X(prune, WF_PRUNE_OPTIONS)                       \
   X(closure, WF_CLOSURE_OPTIONS)                   \
   X(project, WF_PROJECT_OPTIONS)                   \
-  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
+  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
+  X(lexicon, WF_LEXICON_OPTIONS)                   \
+  X(spell, WF_SPELL_OPTIONS)                       \
+  X(lexicon_fst, WF_LEXICON_FST_OPTIONS)           \
+  X(topology, WF_TOPOLOGY_OPTIONS)                 \
+  X(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* wf__compose_table() and so on. */
 #define WF__DECLARE_TABLE(name, LIST) const wf_option_table *wf__##name##_table(void);
