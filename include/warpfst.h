@@ -483,7 +483,7 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
   X(BOOL, disambig, 1, 0, 1, "", "add disambiguation symbols")
 WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
 /* `words` gives the output labels; NULL: wf_lexicon_words. Words that the table does not have are left out; `*out_missing` (may be NULL)
- * counts them. Errors: none of the words is in the table; no "#0" in the table when disambig is on. */
+ * counts their pronunciations. Errors: none of the words is in the table; no "#0" in the table when disambig is on. */
 WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *options, wf_fst **out, size_t *out_missing, wf_error *err);
 
 /* CTC topologies T: labels per frame (input) to token labels (output). What each accepts is defined in docs/topologies.md:

@@ -64,6 +64,7 @@ static wf_status make_silence_start(struct making *making, wf_error *err) {
 static wf_status make_silence_states(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
   WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->disambig ? SIL_AFTER : SIL_LOOP, 0, making->silence, 0}, err));
+  if (!making->disambig) return WF_OK;
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
   return wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
 }
@@ -102,7 +103,7 @@ static wf_status make_chains(struct making *making, const int32_t *word_of, uint
 }
 
 static wf_status make_states(struct making *making, const int32_t *word_of, wf_error *err) {
-  uint32_t first_chain = making->silence != 0 ? SIL_STATES : 1;
+  uint32_t first_chain = making->silence == 0 ? 1 : making->disambig ? SIL_STATES : SIL_AFTER;
   if (making->silence != 0) WF__TRY(make_silence_start(making, err));
   WF__TRY(make_loop_state(making, word_of, first_chain, err));
   if (making->silence != 0) WF__TRY(make_silence_states(making, err));
