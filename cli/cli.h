@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "commands.h"
 #include "warpfst.h"
 
 /* Exit codes, listed in `warpfst help`. */

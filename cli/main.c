@@ -5,9 +5,6 @@
 #include "cli.h"
 #include "commands.h"
 
-#define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
-CLI_COMMANDS(CLI_DECLARE)
-
 static const struct {
   const char *name, *group, *summary;
   int (*run)(int argc, char **argv);

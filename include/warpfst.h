@@ -259,25 +259,47 @@ WF_API void wf_builder_free(wf_builder *builder);
 
 /* Files. Reading recognises by content: warpfst's own mapped format, OpenFst vector and const (standard, log, log64; log64
  * weights are rounded to float32). Text needs wf_fst_compile. A file that is truncated, corrupt or refers outside its
- * own bounds is refused; the native file is checked in full by its checksum unless `trust` says it need not be. */
+ * own bounds is refused, as are negative labels, NaN and -infinity; the native file is also checked in full by its checksums.
+ * An OpenFst file with states but no start state gives the empty fst. The native layout: docs/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
   WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
   WF_FORMAT_OPENFST_CONST = 2,  /* OpenFst ConstFst, unaligned */
+  WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* the same with float64 weights; log semiring only */
+  WF_FORMAT_OPENFST_CONST_LOG64 = 4,
 } wf_fst_format;
 WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
+/* As wf_fst_read; tells also which format was found. */
+WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format, wf_error *err);
 WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format, wf_error *err);
 
-/* AT&T text, as OpenFst's fstcompile and fstprint read and write it. */
+/* What there is to count in an fst; linear time. Set `info` up with wf_fst_info_init. */
+typedef struct wf_fst_info {
+  size_t struct_size;
+  uint64_t num_final;
+  uint64_t num_epsilons, num_iepsilons, num_oepsilons;          /* arcs with both labels 0; input label 0; output label 0 */
+  uint64_t num_accessible, num_coaccessible, num_connected;     /* states: from the start; to a final state; both */
+  uint64_t max_arcs;                                            /* of one state */
+  int32_t max_ilabel, max_olabel;
+} wf_fst_info;
+WF_API void wf_fst_info_init(wf_fst_info *info);
+WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
+
+/* AT&T text, as OpenFst's fstcompile and fstprint read and write it: a line an arc, `source nextstate ilabel olabel [weight]` (acceptors:
+ * one label), or a final state, `state [weight]`; fields apart by blanks or tabs; the start is the first line's source; a weight left
+ * out is One (0), Zero is "Infinity". */
 #define WF_TEXT_OPTIONS(X)                                                                                                   \
   X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used on both sides")                                                  \
   X(BOOL, keep_state_numbering, 0, 0, 1, "", "keep the state numbers of the text; else number by first appearance")           \
   X(BOOL, show_weight_one, 0, 0, 1, "", "print weights of One (0) too")                                                       \
+  X(BOOL, numeric, 0, 0, 1, "", "print numbers even if there are symbol tables")                                               \
+  X(STR, missing_symbol, 0, 0, 0, "TEXT", "print this for labels that are not in the table (default: an error)")               \
   X(ENUM, arc_type, 0, 0, 0, "standard|log|log64", "semiring of the compiled fst")
 WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
-/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. */
+/* Symbol tables may be NULL: labels are then numbers. They become the tables of the fst. Errors name path and line. With
+ * keep_state_numbering, state numbers may not lie far beyond the size of the text. */
 WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out, wf_error *err);
-/* NULL tables: the fst's own, else numbers. */
+/* The start's block first, then the other states in order. NULL tables: the fst's own, else numbers. Errors: label not in its table. */
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_error *err);
 
 /* =====================================================================================================================
@@ -299,14 +321,20 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 /* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
  * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
- * orders of epsilons, so that path multiplicity is right in the log semiring. With phi_label > 0, arcs of `b` with
- * that input label are failure arcs: taken, at their cost and without input, when a state has no arc for the wanted label.
- * States are numbered breadth first by discovery. Trimmed if `connect`. */
+ * orders of epsilons, so that path multiplicity is right in the log semiring (sequence, alt_sequence, match); no_match and trivial
+ * let more of them through, null takes epsilon for a symbol.
+ * States are numbered breadth first by discovery, and states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
+ * fstarcsort. Trimmed if `connect`.
+ * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
+ * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
+ * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
+ * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states: WF_ERR_LIMIT. */
 #define WF_COMPOSE_OPTIONS(X)                                                                                                   \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
 
@@ -358,15 +386,19 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
-/* The nshortest best paths as an fst (tropical only), best first on the start state's arcs. With `unique`, distinct input
- * strings (input must be an acceptor). Ties go to the path found first in arc order, so the result is deterministic. */
+/* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
+ * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
+ * fst must be an acceptor, epsilons do not count, and weights lie where the search puts them. Fewer paths come where there are fewer;
+ * none: the empty fst. Of paths of equal cost, those with fewer arcs go first, then order follows states and arcs: same input, same
+ * result. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
 #define WF_SHORTEST_PATH_OPTIONS(X)                                                      \
   X(I32, nshortest, 1, 1, 2147483647, "paths", "how many")                               \
   X(BOOL, unique, 0, 0, 1, "", "distinct strings only (acceptors)")
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err);
 
-/* Drops arcs and states on no path within `weight` of the best (tropical). */
+/* Drops arcs, states and final costs on no path within `weight` of the best (tropical; errors as wf_shortest_path). Order of states and
+ * arcs is kept; trimmed. With `nstate`, best paths through states are kept whole, cheapest first, until the next would not fit. */
 #define WF_PRUNE_OPTIONS(X)                                                                      \
   X(F32, weight, 1e30, 0, 1e30, "nats", "width around the best path")                            \
   X(I64, nstate, 0, 0, 2147483647, "states", "keep at most this many states, best first; 0: all")
@@ -376,7 +408,10 @@ WF_API wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf
 /* Rational and structural operations. */
 #define WF_CLOSURE_OPTIONS(X) X(ENUM, closure_type, 0, 0, 0, "star|plus", "zero or more, or one or more")
 WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
+/* Star: a new last state becomes start and final. An epsilon arc leads from each final state back to the old start. */
 WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out, wf_error *err);
+/* `count` fsts, at least one; states part by part. Union: epsilon arcs lead from the first start, or from a new one if that lies on a cycle. The symbol
+ * tables are those of the first. A concatenation with an empty part is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
@@ -386,19 +421,23 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Replaces labels by pairs {old, new}; labels not listed stay. `*_num` counts pairs. Errors: an old label listed twice. */
+/* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
+ * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
-/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, to every state with a non-epsilon arc on either side or a
- * final cost (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
+/* Disambiguation symbols: adds a self-loop ilabels[i]:olabels[i], cost 0, behind the arcs of every state that is final or has an arc with a
+ * non-epsilon output (as Kaldi's fstaddselfloops does), or, reversed, replaces the listed input labels by epsilon. */
 WF_API wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, const int32_t *olabels, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t count, wf_fst **out, wf_error *err);
 
 /* Are two fsts the same, state by state and arc by arc, with weights within delta? `*out_equal`. `err` gets the first difference
- * even when the call succeeds with *out_equal false. */
+ * even when the call succeeds with *out_equal false (code WF_OK, message). Symbol tables are not compared. */
 WF_API wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
-/* Do two deterministic epsilon-free acceptors accept the same strings with the same costs (within delta)? (Hopcroft & Karp) */
+/* Do two deterministic epsilon-free acceptors accept the same strings with the same costs (within delta)? (Hopcroft & Karp 1971, with costs.)
+ * Weights need not be pushed. `err` as in wf_equal, with a string that leads to the difference. Other input: WF_ERR_ARGUMENT. */
 WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err);
-/* As OpenFst's fstrandequivalent: draws npath random paths from each and compares the total cost of their label pairs in both. */
+/* As OpenFst's fstrandequivalent: draws npath random paths from each fst and compares, in both, the cost of the path's pair of strings: the
+ * semiring's sum over all paths with that pair. Equal answers are evidence, not proof; a difference (in `err`, as in wf_equal) is proof.
+ * WF_ERR_LIMIT if the sum round an epsilon cycle does not converge (log), WF_ERR_NEGATIVE_CYCLE (tropical). */
 #define WF_RANDEQUIVALENT_OPTIONS(X)                                                              \
   X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")                     \
   X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst")                 \
@@ -406,6 +445,19 @@ WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bo
   X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random paths")
 WF_DECLARE_OPTIONS(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
 WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b, const wf_randequivalent_options *options, bool *out_equal, wf_error *err);
+
+/* npath random successful paths, side by side from state 0, without weights unless `keep_weights`. A step is drawn from the arcs of a
+ * state and, if it is final, stopping: all alike, or by exp(-cost). Steps after which no end can be reached within max_length arcs are
+ * not drawn, so that every drawn path is whole. The fst without paths gives the empty fst; one whose every path is longer than
+ * max_length is WF_ERR_ARGUMENT. The same seed gives the same paths on every machine. */
+#define WF_RANDGEN_OPTIONS(X)                                                                             \
+  X(I32, npath, 1, 1, 2147483647, "paths", "how many to draw")                                            \
+  X(I32, max_length, 100000, 0, 2147483647, "arcs", "longest path to draw")                               \
+  X(ENUM, select, 0, 0, 0, "uniform|log_prob", "every arc alike, or by probability exp(-cost)")           \
+  X(BOOL, keep_weights, 0, 0, 1, "", "give the paths their costs")                                        \
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random choices")
+WF_DECLARE_OPTIONS(randgen, WF_RANDGEN_OPTIONS)
+WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6  n-gram language models
@@ -556,9 +608,232 @@ WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
  * 8  The decoder
  * ================================================================================================================== */
 
+/* A decoding graph: an fst over (acoustic label : word), checked and laid out for the decoder. Immutable, reference counted. */
+typedef struct wf_graph wf_graph;
+
+/* `columns`: column of the score matrix for each input label: label l reads columns[l], 0 < l < num_columns_entries (Kaldi's
+ * transition-id to pdf table); NULL: column = label - 1. An fst whose states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is
+ * used in place, any other is copied in that order.
+ * Errors: empty fst, a label outside the table, 2^32 - 1 arcs or more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with
+ * negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring does not matter: the search is for the best path. */
+WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries, wf_graph **out, wf_error *err);
+/* The fst the graph searches; state and arc numbers in results refer to it. */
+WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
+/* Score matrices need at least this many columns. */
+WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
+WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
+WF_API void wf_graph_free(wf_graph *graph);
+
+/* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
+#define WF_DECODER_OPTIONS(X)                                                                                                          \
+  X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
+  X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
+  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
+  X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once; 0: one per processor")
+WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
+
+typedef struct wf_decoder wf_decoder;
+WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
+WF_API void wf_decoder_free(wf_decoder *decoder);
+
+/* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
+ * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
+typedef struct wf_scores {
+  const float *data;
+  int64_t num_frames;
+  int32_t num_columns;
+  int64_t stride; /* floats from one frame to the next, >= num_columns */
+} wf_scores;
+
+/* One word of the best path. Frames are half-open: [start_frame, end_frame). */
+typedef struct wf_word {
+  int32_t label; /* olabel */
+  int32_t start_frame, end_frame;
+} wf_word;
+
+enum {
+  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
+  WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
+  WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+};
+
+/* What came out of one utterance. Owned by the caller: wf_result_free. */
+typedef struct wf_result {
+  wf_status status;      /* WF_OK, or why this utterance failed; then only `message` and `num_frames` mean anything */
+  char message[256];
+  uint32_t flags;        /* WF_RESULT_* */
+  int64_t num_frames;
+  int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
+  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double graph_cost;     /* arc weights (less word_score a word) and the final cost */
+  double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
+  wf_word *words;        /* [num_words] */
+  size_t num_words;
+  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
+  uint64_t num_expanded;
+  uint64_t num_arcs;
+  uint64_t num_narrowed;
+} wf_result;
+WF_API void wf_result_free(wf_result *result);
+
+/* Decodes `count` utterances; results[i] (array of the caller) receives one result each, also for utterances that failed by themselves.
+ * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
+ * memory, cancelled) leaves all results NULL. */
+WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate
  * ================================================================================================================== */
+
+/* Scores of one utterance: log-likelihoods or log-posteriors, frame t, column c at data[t * num_columns + c]. 0 frames are possible (then
+ * num_columns may be 0 too). Owns key and data: wf_matrix_clear. */
+typedef struct wf_matrix {
+  char *key; /* utterance id, NUL-ended UTF-8 */
+  float *data;
+  int64_t num_frames;
+  int32_t num_columns;
+} wf_matrix;
+/* Frees what the matrix owns and zeroes it. The structure itself is the caller's. */
+WF_API void wf_matrix_clear(wf_matrix *matrix);
+/* Are all scores usable: no NaN, no +infinity (-infinity is: impossible)? WF_ERR_FORMAT names the first bad frame and column. */
+WF_API wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err);
+
+/* A stream of score matrices from one or more sources, one after the other. A source is
+ *     scores.ark              Kaldi archive, text or binary: float (FM), double (DM), compressed (CM, CM2, CM3); plain or gzipped
+ *     scores.scp              Kaldi script file: lines `key path`, `key path:byte_offset`, either with rows `[first:last]` or rows and columns
+ *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy file
+ *     scores.npy              [frames, columns] or [1, frames, columns] of float16/32/64, int8/16/32, uint8/16/32; the key is the file's name
+ *                             without folder and .npy
+ *     folder                  every .npy in it, sorted by name
+ *     -                       archive from standard input, read as it arrives
+ * recognised by content, or told by Kaldi's prefixes (`ark:`, `scp:`, `ark,t:`, `scp,p:` and so on). Paths are relative to the current
+ * folder. Pipes ("cmd |") are refused: nothing is executed. A reader is used by one thread at a time. */
+typedef struct wf_score_reader wf_score_reader;
+#define WF_SCORE_READER_OPTIONS(X) \
+  X(F32, scale, 1, -1e30, 1e30, "", "factor on every score as read; for integer .npy, the size of one unit (negative if they are costs)")
+WF_DECLARE_OPTIONS(score_reader, WF_SCORE_READER_OPTIONS)
+
+/* Errors at once: a source that does not exist, a folder without .npy, a malformed script file, a pipe. Archives are opened when their turn comes. */
+WF_API wf_status wf_score_reader_open(const char *const *sources, size_t num_sources, const wf_score_reader_options *options, wf_score_reader **out,
+                                      wf_error *err);
+/* Next utterance into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end.
+ * An error concerns one utterance, and the next call goes on behind it; out->key then names it if its key was readable, else it is NULL.
+ * Where an archive cannot be followed beyond its bad place, the rest of that archive is lost (wf_score_reader_lost_rest
+ * tells so until the next call) and the next call goes on with the next source. */
+WF_API wf_status wf_score_reader_next(wf_score_reader *reader, wf_matrix *out, bool *done, wf_error *err);
+WF_API bool wf_score_reader_lost_rest(const wf_score_reader *reader);
+/* Share of the input read so far, [0, 1], for progress; negative if not known (a pipe). */
+WF_API double wf_score_reader_fraction(const wf_score_reader *reader);
+WF_API void wf_score_reader_free(wf_score_reader *reader);
+
+/* Writes matrices as a Kaldi archive, or as a folder of KEY.npy (float32; made if it is not there). */
+#define WF_MATRIX_WRITER_OPTIONS(X)                                                                                                       \
+  X(ENUM, format, 0, 0, 0, "ark|text|compressed|npy", "Kaldi binary float, Kaldi text, Kaldi compressed (8 bits, lossy), folder of .npy") \
+  X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
+WF_DECLARE_OPTIONS(matrix_writer, WF_MATRIX_WRITER_OPTIONS)
+typedef struct wf_matrix_writer wf_matrix_writer;
+WF_API wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err);
+/* Errors: a key that the format cannot hold (blanks; '/' for .npy), infinities or NaN in compressed form. Nothing is written then. */
+WF_API wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err);
+/* Frees and drops what was written (NULL is fine); .npy files already complete stay. */
+WF_API void wf_matrix_writer_abort(wf_matrix_writer *writer);
+
+/* One recognised utterance, as the result writer takes it. Everything is borrowed. */
+typedef struct wf_timed_word {
+  const char *text;
+  int32_t start_frame, end_frame; /* half-open */
+  float confidence;               /* in [0, 1]; NaN or negative: none */
+} wf_timed_word;
+typedef struct wf_hypothesis {
+  const char *key;
+  const wf_timed_word *words; /* [num_words] */
+  size_t num_words;
+  int64_t num_frames;
+  double cost, graph_cost, acoustic_cost; /* nats */
+  const char *const *flags;               /* [num_flags] names such as "not_final" */
+  size_t num_flags;
+  const char *error; /* NULL, or why there is no result */
+} wf_hypothesis;
+
+/* Writes hypotheses in one of
+ *     text   `key word word ...`, as Kaldi                             plain  `word word ...`
+ *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags
+ *     trn    `word word ... (key)`, as sclite
+ * A failed utterance is an empty line in text, plain and trn, nothing in CTM, and an object with "error" in JSON. JSON is valid whatever the
+ * bytes of words are: what is not UTF-8 becomes U+FFFD. On standard output each utterance appears at once. */
+#define WF_RESULT_WRITER_OPTIONS(X)                                                          \
+  X(ENUM, format, 0, 0, 0, "text|plain|ctm|json|trn", "form of the results")                 \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the score matrices") \
+  X(STR, channel, 0, 0, 0, "NAME", "channel in CTM; 1 if not given")
+WF_DECLARE_OPTIONS(result_writer, WF_RESULT_WRITER_OPTIONS)
+typedef struct wf_result_writer wf_result_writer;
+WF_API wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options, wf_result_writer **out, wf_error *err);
+WF_API wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err);
+WF_API void wf_result_writer_abort(wf_result_writer *writer);
+
+/* Word strings by utterance, read from any of the forms above: Kaldi text, sclite trn, CTM (words of a key in the order of the lines), JSON lines
+ * ("key" and "text"; objects with "error" and no text are left out). AUTO looks at the content: the special form that every line fits, else Kaldi text.
+ * Immutable. Errors: key given twice (not in CTM), line without a key, not UTF-8, alternatives `{ a / b }` in trn (not supported). */
+typedef enum wf_transcript_format {
+  WF_TRANSCRIPT_AUTO = 0,
+  WF_TRANSCRIPT_TEXT = 1,
+  WF_TRANSCRIPT_TRN = 2,
+  WF_TRANSCRIPT_CTM = 3,
+  WF_TRANSCRIPT_JSON = 4,
+} wf_transcript_format;
+typedef struct wf_transcript {
+  const char *key;
+  const char *const *words; /* [num_words] */
+  size_t num_words;
+} wf_transcript;
+typedef struct wf_transcripts wf_transcripts;
+WF_API wf_status wf_transcripts_read(const char *path, wf_transcript_format format, wf_transcripts **out, wf_error *err);
+/* The form that was read, never AUTO. */
+WF_API wf_transcript_format wf_transcripts_format(const wf_transcripts *transcripts);
+WF_API size_t wf_transcripts_count(const wf_transcripts *transcripts);
+/* i-th utterance in the order of the file; its arrays live as long as the table. */
+WF_API wf_transcript wf_transcripts_at(const wf_transcripts *transcripts, size_t i);
+/* Index of a key, or -1. */
+WF_API int64_t wf_transcripts_find(const wf_transcripts *transcripts, const char *key);
+WF_API void wf_transcripts_free(wf_transcripts *transcripts);
+
+/* Word error rate. Alignment by Levenshtein distance with the costs of NIST's sclite (insertion 3, deletion 3, substitution 4) and its choice among
+ * equals (traced back from the end: pair, then insertion, then deletion), so that counts and alignments are sclite's. */
+#define WF_WER_OPTIONS(X)                                                                                             \
+  X(BOOL, ignore_case, 0, 0, 1, "", "A-Z and a-z are the same (sclite's default; without it, as sclite -s)")           \
+  X(BOOL, cer, 0, 0, 1, "", "count characters (Unicode code points, blanks left out) instead of words, as sclite -c")
+WF_DECLARE_OPTIONS(wer, WF_WER_OPTIONS)
+typedef struct wf_wer wf_wer; /* totals and the last alignment; one thread at a time */
+typedef struct wf_wer_counts {
+  uint64_t num_words; /* of the reference: correct + substitutions + deletions */
+  uint64_t num_correct, num_substitutions, num_deletions, num_insertions;
+  uint64_t num_utterances, num_wrong_utterances; /* wrong: at least one error */
+} wf_wer_counts;
+/* One step of an alignment: '=' correct, 'S' substitution, 'D' deletion (hypothesis NULL), 'I' insertion (reference NULL). */
+typedef struct wf_wer_pair {
+  char step;
+  const char *reference, *hypothesis;
+} wf_wer_pair;
+WF_API wf_status wf_wer_create(const wf_wer_options *options, wf_wer **out, wf_error *err);
+/* Words equal to `word` are dropped from both sides before the alignment ("<unk>", "[noise]"); compared as words are. */
+WF_API wf_status wf_wer_ignore(wf_wer *wer, const char *word, wf_error *err);
+/* Aligns one utterance and adds it to the totals. `hypothesis` NULL: no words. `*out_counts` (may be NULL): of this utterance.
+ * Time and memory (2 bits) go with the product of the lengths; beyond 2^33 WF_ERR_LIMIT. */
+WF_API wf_status wf_wer_add(wf_wer *wer, const wf_transcript *reference, const wf_transcript *hypothesis, wf_wer_counts *out_counts, wf_error *err);
+/* Alignment of the utterance added last; valid until the next call. */
+WF_API const wf_wer_pair *wf_wer_alignment(const wf_wer *wer, size_t *num_pairs);
+WF_API wf_wer_counts wf_wer_totals(const wf_wer *wer);
+/* (substitutions + deletions + insertions) / words in percent; 0 if there are no words and no errors, +infinity if there are errors only. */
+WF_API double wf_wer_percent(const wf_wer_counts *counts);
+WF_API void wf_wer_free(wf_wer *wer);
 
 #ifdef __cplusplus
 }

@@ -135,6 +135,21 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   return status;
 }
 
+wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out, wf_error *err) {
+  *out = (wf__input){0};
+  uint8_t *copy = wf__alloc(size, 1);
+  out->owned = copy;
+  out->path = wf__strndup(name, strlen(name));
+  if (copy == NULL || out->path == NULL) {
+    wf__input_close(out);
+    return wf__fail_memory(err, size, "a copy of the input");
+  }
+  if (size != 0) memcpy(copy, data, size);
+  out->data = copy;
+  out->size = size;
+  return WF_OK;
+}
+
 void wf__input_close(wf__input *input) {
   if (input->mapped) munmap((void *)(uintptr_t)input->data, input->size);
   free(input->owned);

@@ -19,6 +19,8 @@ typedef struct wf__input {
 
 /* Errors: cannot open/read, a directory, gzip stream damaged or truncated. */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
+/* An input over a copy of bytes in memory; `name` stands for the path in messages. */
+wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out, wf_error *err);
 void wf__input_close(wf__input *input);
 
 typedef struct wf__cursor {

@@ -4,25 +4,32 @@
 
 #include "base/config.h"
 
-#define WF__OPTION_TABLES(X)                       \
-  X(text, WF_TEXT_OPTIONS)                         \
-  X(arcsort, WF_ARCSORT_OPTIONS)                   \
-  X(compose, WF_COMPOSE_OPTIONS)                   \
-  X(determinize, WF_DETERMINIZE_OPTIONS)           \
-  X(minimize, WF_MINIMIZE_OPTIONS)                 \
-  X(rmepsilon, WF_RMEPSILON_OPTIONS)               \
-  X(push, WF_PUSH_OPTIONS)                         \
+#define WF__OPTION_TABLES(X) \
+  X(text, WF_TEXT_OPTIONS) \
+  X(arcsort, WF_ARCSORT_OPTIONS) \
+  X(compose, WF_COMPOSE_OPTIONS) \
+  X(determinize, WF_DETERMINIZE_OPTIONS) \
+  X(minimize, WF_MINIMIZE_OPTIONS) \
+  X(rmepsilon, WF_RMEPSILON_OPTIONS) \
+  X(push, WF_PUSH_OPTIONS) \
   X(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS) \
-  X(shortest_path, WF_SHORTEST_PATH_OPTIONS)       \
-  X(prune, WF_PRUNE_OPTIONS)                       \
-  X(closure, WF_CLOSURE_OPTIONS)                   \
-  X(project, WF_PROJECT_OPTIONS)                   \
+  X(shortest_path, WF_SHORTEST_PATH_OPTIONS) \
+  X(prune, WF_PRUNE_OPTIONS) \
+  X(randgen, WF_RANDGEN_OPTIONS) \
+  X(closure, WF_CLOSURE_OPTIONS) \
+  X(project, WF_PROJECT_OPTIONS) \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
-  X(lexicon, WF_LEXICON_OPTIONS)                   \
-  X(spell, WF_SPELL_OPTIONS)                       \
-  X(lexicon_fst, WF_LEXICON_FST_OPTIONS)           \
-  X(topology, WF_TOPOLOGY_OPTIONS)                 \
-  X(ctc_graph, WF_CTC_GRAPH_OPTIONS)
+  X(lexicon, WF_LEXICON_OPTIONS) \
+  X(spell, WF_SPELL_OPTIONS) \
+  X(lexicon_fst, WF_LEXICON_FST_OPTIONS) \
+  X(topology, WF_TOPOLOGY_OPTIONS) \
+  X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
+  X(decoder, WF_DECODER_OPTIONS) \
+  X(score_reader, WF_SCORE_READER_OPTIONS) \
+  X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
+  X(result_writer, WF_RESULT_WRITER_OPTIONS) \
+  X(wer, WF_WER_OPTIONS) \
+  /* end of the list */
 
 /* wf__compose_table() and so on. */
 #define WF__DECLARE_TABLE(name, LIST) const wf_option_table *wf__##name##_table(void);

@@ -9,6 +9,7 @@
 #include "base/input.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "fst/symbols.h"
 #include "math/hash.h"
 
 struct entry {
@@ -87,7 +88,7 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key, int64_t *out_key, wf_error *err) {
+wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key, int64_t *out_key, wf_error *err) {
   if (size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
   if (key > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: key %lld of '%.*s' is above 2^31-1", symbols->name, (long long)key, (int)size, text);
   if (symbols->entries.size * 2 >= symbols->mask) WF__TRY(grow(symbols, err));
@@ -118,7 +119,7 @@ static wf_status add_bytes(wf_symbols *symbols, const char *text, size_t size, i
 }
 
 wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err) {
-  return add_bytes(symbols, text, strlen(text), key, out_key, err);
+  return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 
 int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size) {
@@ -171,25 +172,31 @@ static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span
   if (wf__next_field(&line, &extra)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found more: '%.*s'", WF__SPAN_ARG(extra));
   if (!wf__is_utf8(text)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol is not UTF-8");
   if (memchr(text.data, '\0', text.size) != NULL) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol holds a NUL byte");
-  wf_status status = add_bytes(symbols, text.data, text.size, key, NULL, err);
+  wf_status status = wf__symbols_add_bytes(symbols, text.data, text.size, key, NULL, err);
   return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "%s:%llu", lines->path, (unsigned long long)lines->line_number);
 }
 
-wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err) {
+wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err) {
   *out = NULL;
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
   wf_symbols *symbols = NULL;
-  wf_status status = wf_symbols_create(input.path, &symbols, err);
-  wf__lines lines = wf__lines_of(&input);
+  wf_status status = wf_symbols_create(input->path, &symbols, err);
+  wf__lines lines = wf__lines_of(input);
   for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);) status = read_line(symbols, &lines, line, err);
-  wf__input_close(&input);
   if (status != WF_OK) {
     wf_symbols_free(symbols);
     return status;
   }
   *out = symbols;
   return WF_OK;
+}
+
+wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err) {
+  *out = NULL;
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_status status = wf__symbols_read_input(&input, out, err);
+  wf__input_close(&input);
+  return status;
 }
 
 wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err) {

@@ -1,0 +1,126 @@
+/* cmd_info.c - `warpfst info`: what is in an fst file, as a table or as JSON. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "fst_output.h"
+
+static const struct {
+  uint32_t bit;
+  const char *name, *json;
+} properties[] = {
+    {WF_PROP_ACCEPTOR, "acceptor", "acceptor"},
+    {WF_PROP_ILABEL_SORTED, "input label sorted", "ilabel_sorted"},
+    {WF_PROP_OLABEL_SORTED, "output label sorted", "olabel_sorted"},
+    {WF_PROP_NO_IEPSILONS, "no input epsilons", "no_iepsilons"},
+    {WF_PROP_NO_OEPSILONS, "no output epsilons", "no_oepsilons"},
+    {WF_PROP_NO_EPSILONS, "no input/output epsilons", "no_epsilons"},
+    {WF_PROP_IDETERMINISTIC, "input deterministic", "ideterministic"},
+    {WF_PROP_ODETERMINISTIC, "output deterministic", "odeterministic"},
+    {WF_PROP_ACYCLIC, "acyclic", "acyclic"},
+    {WF_PROP_TOP_SORTED, "top sorted", "top_sorted"},
+    {WF_PROP_ACCESSIBLE, "accessible", "accessible"},
+    {WF_PROP_COACCESSIBLE, "coaccessible", "coaccessible"},
+    {WF_PROP_UNWEIGHTED, "unweighted", "unweighted"},
+    {WF_PROP_EPSILONS_LAST, "input epsilons last", "epsilons_last"},
+};
+enum { NUM_PROPERTIES = sizeof properties / sizeof *properties };
+
+static const char *file_type(wf_fst_format format) {
+  switch (format) {
+    case WF_FORMAT_NATIVE: return "native";
+    case WF_FORMAT_OPENFST_VECTOR:
+    case WF_FORMAT_OPENFST_VECTOR_LOG64: return "vector";
+    case WF_FORMAT_OPENFST_CONST:
+    case WF_FORMAT_OPENFST_CONST_LOG64: return "const";
+  }
+  return "unknown";
+}
+
+static const char *arc_type(wf_semiring semiring, wf_fst_format format) {
+  if (format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64) return "log64";
+  return semiring == WF_LOG ? "log" : "standard";
+}
+
+/* The numbers, in the order they are shown. */
+struct count {
+  const char *name, *json;
+  int64_t value;
+};
+enum { NUM_COUNTS = 14 };
+
+static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct count *out) {
+  const struct count counts[NUM_COUNTS] = {
+      {"states", "states", (int64_t)view->num_states},
+      {"arcs", "arcs", (int64_t)view->num_arcs},
+      {"start state", "start", view->start},
+      {"final states", "final_states", (int64_t)info->num_final},
+      {"input/output epsilons", "epsilons", (int64_t)info->num_epsilons},
+      {"input epsilons", "iepsilons", (int64_t)info->num_iepsilons},
+      {"output epsilons", "oepsilons", (int64_t)info->num_oepsilons},
+      {"largest input label", "max_ilabel", info->max_ilabel},
+      {"largest output label", "max_olabel", info->max_olabel},
+      {"most arcs of a state", "max_arcs", (int64_t)info->max_arcs},
+      {"accessible states", "accessible_states", (int64_t)info->num_accessible},
+      {"coaccessible states", "coaccessible_states", (int64_t)info->num_coaccessible},
+      {"connected states", "connected_states", (int64_t)info->num_connected},
+      {"bytes of the arrays", "bytes", (int64_t)(view->num_states * 12 + 8 + view->num_arcs * sizeof(wf_arc))},
+  };
+  memcpy(out, counts, sizeof counts);
+}
+
+static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
+  const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
+  printf("%-30s%s\n%-30s%s\n", "file type", file_type(format), "arc type", arc_type(wf_fst_get_view(fst).semiring, format));
+  for (int i = 0; i < 2; i++) {
+    printf("%-30s", i == 0 ? "input symbol table" : "output symbol table");
+    if (tables[i] == NULL) printf("none\n");
+    else printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_count(tables[i]));
+  }
+  for (int i = 0; i < NUM_COUNTS; i++) printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
+  uint32_t held = wf_fst_properties(fst);
+  for (int i = 0; i < NUM_PROPERTIES; i++) printf("%-30s%s\n", properties[i].name, held & properties[i].bit ? "yes" : "no");
+}
+
+static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
+  const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
+  printf("{\"file_type\": \"%s\", \"arc_type\": \"%s\"", file_type(format), arc_type(wf_fst_get_view(fst).semiring, format));
+  for (int i = 0; i < 2; i++) {
+    printf(", \"%s\": ", i == 0 ? "isymbols" : "osymbols");
+    if (tables[i] == NULL) {
+      printf("null");
+    } else {
+      printf("{\"name\": ");
+      cli_json_string(stdout, wf_symbols_name(tables[i]));
+      printf(", \"size\": %zu}", wf_symbols_count(tables[i]));
+    }
+  }
+  for (int i = 0; i < NUM_COUNTS; i++) printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
+  uint32_t held = wf_fst_properties(fst);
+  printf(", \"properties\": {");
+  for (int i = 0; i < NUM_PROPERTIES; i++) printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json, held & properties[i].bit ? "true" : "false");
+  printf("}}\n");
+}
+
+int cmd_info(int argc, char **argv) {
+  bool json = false;
+  wf_error err;
+  cli_parser parser = {.usage = "[FST]", .about = "Tells what is in an fst file: its type, sizes, labels and properties.", .max_args = 1};
+  cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  wf_fst *fst = NULL;
+  wf_fst_format format;
+  wf_fst_info info;
+  struct count counts[NUM_COUNTS];
+  wf_fst_info_init(&info);
+  wf_status status = wf_fst_read_format(parser.num_args > 0 ? parser.args[0] : "-", &fst, &format, &err);
+  if (status == WF_OK) status = wf_fst_get_info(fst, &info, &err);
+  if (status == WF_OK) {
+    wf_fst_view view = wf_fst_get_view(fst);
+    fill_counts(&view, &info, counts);
+    if (json) print_json(fst, format, counts);
+    else print_table(fst, format, counts);
+  }
+  wf_fst_free(fst);
+  return status == WF_OK ? CLI_OK : cli_fail(&err);
+}

@@ -1,0 +1,122 @@
+/* cpu_backend.c - many utterances over the threads of a pool, one search object a thread. */
+#include <stdio.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "cpu/search.h"
+
+struct cpu_backend {
+  const wf_graph *graph;
+  wf_decoder_options options;
+  wf__pool *pool;
+  wf__search **searches; /* [pool size], made on first use */
+};
+
+struct job {
+  struct cpu_backend *self;
+  const wf__batch *batch;
+  const uint32_t *order; /* utterances, longest first: the last to start should be short */
+  atomic_uint_fast64_t done;
+  atomic_int failed;     /* 0 or the status that ends the batch */
+  wf_error *errors;      /* [pool size], scratch of each worker */
+  wf_error first;        /* of the worker that set `failed` */
+};
+
+static void cpu_close(void *opaque) {
+  struct cpu_backend *self = opaque;
+  for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++) wf__search_free(self->searches[i]);
+  free(self->searches);
+  wf__pool_free(self->pool);
+  free(self);
+}
+
+static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
+  struct cpu_backend *self = wf__calloc(1, sizeof *self);
+  if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
+  self->graph = graph;
+  self->options = *options;
+  wf_status status = wf__pool_create(options->num_threads, &self->pool, err);
+  if (status == WF_OK) {
+    self->searches = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *self->searches);
+    if (self->searches == NULL) status = wf__fail_memory(err, sizeof *self, "a decoder");
+  }
+  if (status != WF_OK) {
+    cpu_close(self);
+    return status;
+  }
+  *out = self;
+  return WF_OK;
+}
+
+static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
+  struct cpu_backend *self = job->self;
+  if (self->searches[worker] == NULL) WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
+  wf__search *search = self->searches[worker];
+  const wf_scores *scores = &job->batch->scores[i];
+  WF__TRY(wf__search_begin(search, err));
+  WF__TRY(wf__search_advance(search, scores, err));
+  WF__TRY(wf__search_finish(search, err));
+  return wf__result_fill(job->batch->results[i], self->graph, &self->options, scores, &search->path, err);
+}
+
+static void run_item(void *user, uint64_t item, int worker) {
+  struct job *job = user;
+  uint32_t i = job->order[item];
+  if (atomic_load(&job->failed) != 0) return;
+  wf_error *err = &job->errors[worker];
+  wf_status status = job->batch->skip[i] ? WF_OK : decode_one(job, i, worker, err);
+  wf_result *result = job->batch->results[i];
+  if (status != WF_OK && status != WF_ERR_MEMORY) { /* its own fault: the others go on */
+    result->status = status;
+    snprintf(result->message, sizeof result->message, "%s", err->message);
+    status = WF_OK;
+  }
+  uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
+  /* Worker 0 is the calling thread, the one that may call back. */
+  if (status == WF_OK && worker == 0) status = wf__progress(job->batch->progress, "decoding", (double)done / (double)job->batch->count, err);
+  int none = 0;
+  if (status != WF_OK && atomic_compare_exchange_strong(&job->failed, &none, (int)status)) job->first = *err;
+}
+
+struct by_length {
+  int64_t num_frames;
+  uint32_t i;
+};
+
+static int compare_lengths(const void *a, const void *b) {
+  const struct by_length *x = a, *y = b;
+  if (x->num_frames != y->num_frames) return x->num_frames < y->num_frames ? 1 : -1;
+  return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static wf_status longest_first(const wf__batch *batch, uint32_t *order, wf_error *err) {
+  struct by_length *lengths = wf__alloc(batch->count, sizeof *lengths);
+  if (lengths == NULL) return wf__fail_memory(err, batch->count * sizeof *lengths, "a batch");
+  for (size_t i = 0; i < batch->count; i++) lengths[i] = (struct by_length){batch->scores[i].num_frames, (uint32_t)i};
+  qsort(lengths, batch->count, sizeof *lengths, compare_lengths);
+  for (size_t i = 0; i < batch->count; i++) order[i] = lengths[i].i;
+  free(lengths);
+  return WF_OK;
+}
+
+static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err) {
+  struct cpu_backend *self = opaque;
+  if (batch->count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a batch of 2^32 utterances or more");
+  uint32_t *order = wf__alloc(batch->count, sizeof *order);
+  wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
+  wf_status status = order != NULL && errors != NULL ? longest_first(batch, order, err) : wf__fail_memory(err, batch->count * 4, "a batch");
+  if (status == WF_OK) {
+    struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
+    atomic_init(&job.done, 0);
+    atomic_init(&job.failed, 0);
+    wf__pool_run(self->pool, batch->count, run_item, &job);
+    status = (wf_status)atomic_load(&job.failed);
+    if (status != WF_OK && err != NULL) *err = job.first;
+  }
+  free(order);
+  free(errors);
+  return status;
+}
+
+const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close};

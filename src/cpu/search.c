@@ -1,0 +1,394 @@
+/* search.c - the frame step: select, expand, recombine, close over epsilons, renormalise. */
+#include "cpu/search.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "cpu/select.h"
+#include "math/cost.h"
+
+#define NONE UINT32_MAX
+
+/* --- states to tokens ----------------------------------------------------------------------------------------------- */
+
+static void clear_tokens(wf__search *search) {
+  for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
+  search->used_slots.size = 0;
+  search->tokens.size = 0;
+}
+
+static uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
+
+static wf_status grow_slots(wf__search *search, wf_error *err) {
+  int bits = search->slot_bits == 0 ? 12 : search->slot_bits + 1;
+  wf__slot *slots = wf__alloc((uint64_t)1 << bits, sizeof *slots);
+  if (slots == NULL) return wf__fail_memory(err, sizeof *slots << bits, "tokens");
+  memset(slots, 0xff, sizeof *slots << bits);
+  uint32_t mask = ((uint32_t)1 << bits) - 1;
+  for (uint64_t i = 0; i < search->used_slots.size; i++) {
+    wf__slot moved = search->slots[search->used_slots.data[i]];
+    uint32_t at = home(moved.state, bits);
+    while (slots[at].state != NONE) at = (at + 1) & mask;
+    slots[at] = moved;
+    search->used_slots.data[i] = at;
+    if (moved.token != NONE) search->tokens.data[moved.token].slot = at;
+  }
+  free(search->slots);
+  search->slots = slots;
+  search->slot_bits = bits;
+  return WF_OK;
+}
+
+/* The token of `state`, made with cost +infinity if there is none; NULL when out of memory. */
+static wf__token *token_of(wf__search *search, uint32_t state, wf_error *err) {
+  uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1, at = home(state, search->slot_bits);
+  wf__slot *slots = search->slots;
+  while (slots[at].state != state && slots[at].state != NONE) at = (at + 1) & mask;
+  if (slots[at].state == state && slots[at].token != NONE) return &search->tokens.data[slots[at].token];
+  if (slots[at].state == NONE) {
+    if (wf__unlikely(search->used_slots.size * 2 > mask)) {
+      if (grow_slots(search, err) != WF_OK) return NULL;
+      return token_of(search, state, err);
+    }
+    if (wf__vec_push(&search->used_slots, at, "tokens", err) != WF_OK) return NULL;
+    slots[at].state = state;
+    slots[at].token = NONE;
+  }
+  if (wf__vec_grow(&search->tokens, 1, "tokens", err) != WF_OK) return NULL;
+  slots[at].token = (uint32_t)search->tokens.size;
+  wf__token *token = &search->tokens.data[search->tokens.size++];
+  *token = (wf__token){.cost = INFINITY, .state = state, .arc = NONE, .slot = at};
+  return token;
+}
+
+/* --- selection ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t rank_key(const wf__token *token) { return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state; }
+
+static wf_status fill_keys(wf__search *search, wf_error *err) {
+  search->keys.size = 0;
+  WF__TRY(wf__vec_grow(&search->keys, search->tokens.size, "tokens", err));
+  for (uint64_t i = 0; i < search->tokens.size; i++) search->keys.data[i] = rank_key(&search->tokens.data[i]);
+  search->keys.size = search->tokens.size;
+  return WF_OK;
+}
+
+/* The at most max_active best tokens become the sources of the next frame, with their records in `prev`; the best comes first, so that the
+ * running cutoff is tight from the start. */
+static wf_status select_sources(wf__search *search, wf_error *err) {
+  uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active, last = UINT64_MAX;
+  if (size > most) {
+    WF__TRY(fill_keys(search, err));
+    last = wf__select_smallest(search->keys.data, size, most);
+    search->path.flags |= WF_RESULT_NARROWED;
+    search->path.num_narrowed++;
+  }
+  wf__token_vec *sources = &search->sources;
+  sources->size = 0;
+  WF__TRY(wf__vec_grow(sources, size, "tokens", err));
+  uint64_t best = 0, best_key = UINT64_MAX;
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__token *token = &search->tokens.data[i];
+    uint64_t key = rank_key(token);
+    if (key > last) continue;
+    if (key < best_key) best_key = key, best = sources->size;
+    sources->data[sources->size] = *token;
+    sources->data[sources->size++].prev = (uint32_t)(search->trace_base + i);
+  }
+  wf__token first = sources->data[best];
+  sources->data[best] = sources->data[0];
+  sources->data[0] = first;
+  search->path.num_expanded += sources->size;
+  return WF_OK;
+}
+
+/* --- emitting arcs -------------------------------------------------------------------------------------------------- */
+
+static void set_label_costs(wf__search *search, const float *row) {
+  const int32_t *columns = search->graph->columns;
+  float scale = search->options.acoustic_scale;
+  for (int32_t label = 1; label < search->graph->num_labels; label++) {
+    float loglike = row[columns[label]];
+    search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
+  }
+}
+
+/* Expands the sources over emitting arcs. Candidates beyond best + beam are skipped as soon as the running best tells, unless
+ * `unbounded`. Leaves tokens (some still beyond the final cutoff) and returns the best cost through *out_best. */
+static wf_status expand(wf__search *search, bool unbounded, float *out_best, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
+  float best = INFINITY, cutoff = FLT_MAX;
+  uint64_t num_arcs = 0;
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    wf__token source = search->sources.data[i];
+    wf__state_index index = graph->index[source.state];
+    num_arcs += index.first_epsilon - index.first_arc;
+    for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
+      const wf_arc *arc = &graph->view.arcs[a];
+      float cost = source.cost + arc->weight;
+      if (arc->olabel != 0) cost -= word_score;
+      cost += label_costs[arc->ilabel];
+      if (cost > cutoff) continue;
+      if (cost < best) {
+        best = cost;
+        if (!unbounded) cutoff = best + beam;
+      }
+      wf__token *token = token_of(search, arc->nextstate, err);
+      if (token == NULL) return WF_ERR_MEMORY;
+      if (cost < token->cost || (cost == token->cost && a < token->arc)) {
+        token->cost = cost;
+        token->arc = a;
+        token->prev = source.prev;
+      }
+    }
+  }
+  search->path.num_arcs += num_arcs;
+  *out_best = best;
+  return WF_OK;
+}
+
+/* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
+static void drop_above(wf__search *search, float cutoff) {
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    wf__token token = search->tokens.data[i];
+    if (token.cost > cutoff) {
+      search->slots[token.slot].token = NONE;
+      continue;
+    }
+    search->slots[token.slot].token = (uint32_t)kept;
+    search->tokens.data[kept++] = token;
+  }
+  search->tokens.size = kept;
+}
+
+static uint64_t count_within(const wf__search *search, float cutoff) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < search->tokens.size; i++) count += search->tokens.data[i].cost <= cutoff;
+  return count;
+}
+
+/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
+static float add_finite(float a, float b) {
+  float sum = a + b;
+  return sum < FLT_MAX ? sum : FLT_MAX;
+}
+
+/* Emitting arcs of one frame, recombination and the frame's cutoff. */
+static wf_status emit(wf__search *search, float *out_cutoff, wf_error *err) {
+  float best;
+  uint64_t least = (uint64_t)search->options.min_active;
+  bool unbounded = search->was_sparse;
+  clear_tokens(search);
+  WF__TRY(expand(search, unbounded, &best, err));
+  float cutoff = add_finite(best, search->options.beam);
+  search->was_sparse = count_within(search, cutoff) < least;
+  if (search->was_sparse && best < INFINITY) {
+    if (!unbounded) {
+      uint64_t num_arcs = search->path.num_arcs;
+      clear_tokens(search);
+      WF__TRY(expand(search, true, &best, err));
+      search->path.num_arcs = num_arcs;
+    }
+    if (search->tokens.size <= least) {
+      cutoff = FLT_MAX;
+    } else {
+      WF__TRY(fill_keys(search, err));
+      cutoff = wf__cost_of_ordered((uint32_t)(wf__select_smallest(search->keys.data, search->keys.size, least) >> 32));
+    }
+  }
+  drop_above(search, cutoff);
+  *out_cutoff = cutoff;
+  return WF_OK;
+}
+
+/* --- epsilon arcs --------------------------------------------------------------------------------------------------- */
+
+static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->index[state].first_epsilon < graph->index[state + 1].first_arc; }
+
+/* One candidate of an epsilon round. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
+ * round the cheaper, then the smaller arc number. */
+static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost, uint32_t round, uint32_t next, wf_error *err) {
+  wf__token *token = token_of(search, search->graph->view.arcs[a].nextstate, err);
+  if (token == NULL) return WF_ERR_MEMORY;
+  bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
+  if (queued ? cost < token->cost : cost < token->cost - search->epsilon_slack) {
+    token->cost = cost;
+    token->arc = a;
+    token->prev = from;
+    token->round = round;
+    if (!queued && has_epsilons(search->graph, token->state))
+      return wf__vec_push(&search->agenda[next], (uint32_t)(token - search->tokens.data), "tokens", err);
+  } else if (cost == token->cost && queued && a < token->arc) {
+    token->arc = a;
+    token->prev = from;
+  }
+  return WF_OK;
+}
+
+/* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs they had when it ended: so the
+ * outcome does not depend on the order within a round. */
+static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  if (!graph->has_epsilons) return WF_OK;
+  search->agenda[0].size = 0;
+  for (uint64_t i = 0; i < search->tokens.size; i++)
+    if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
+  for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
+    uint32_t now = (round - 1) & 1, next = round & 1;
+    uint64_t size = search->agenda[now].size;
+    if (round > graph->view.num_states) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
+    search->agenda[next].size = 0;
+    WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
+    for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[search->agenda[now].data[i]].cost;
+    search->agenda_costs.size = 0; /* only the room counts */
+    for (uint64_t i = 0; i < size; i++) {
+      uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
+      uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
+      search->path.num_arcs += end - first;
+      for (uint32_t a = first; a < end; a++) {
+        const wf_arc *arc = &graph->view.arcs[a];
+        float cost = search->agenda_costs.data[i] + arc->weight;
+        if (arc->olabel != 0) cost -= search->options.word_score;
+        if (cost <= cutoff) WF__TRY(relax(search, from, a, cost, round, next, err));
+      }
+    }
+  }
+  return WF_OK;
+}
+
+/* --- the end of a frame --------------------------------------------------------------------------------------------- */
+
+/* Costs relative to the best token; records of all tokens into the trace. */
+static wf_status settle(wf__search *search, wf_error *err) {
+  uint64_t size = search->tokens.size;
+  float best = INFINITY;
+  for (uint64_t i = 0; i < size; i++)
+    if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
+  if (search->trace.records.size + size >= WF__TRACE_ROOT) return wf__fail(err, WF_ERR_LIMIT, "token history beyond 2^32 records; lower the beam or max_active");
+  WF__TRY(wf__vec_grow(&search->trace.records, size, "the token history", err));
+  search->trace_base = search->trace.records.size;
+  for (uint64_t i = 0; i < size; i++) {
+    wf__token *token = &search->tokens.data[i];
+    token->cost -= best;
+    uint32_t prev = token->round != 0 ? (uint32_t)search->trace_base + token->prev : token->prev;
+    search->trace.records.data[search->trace.records.size++] = (wf__trace_record){prev, token->arc};
+  }
+  search->path.num_tokens += size;
+  return wf__trace_collect(&search->trace, &search->trace_base, false, err);
+}
+
+/* --- the utterance -------------------------------------------------------------------------------------------------- */
+
+wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err) {
+  *out = NULL;
+  wf__search *search = wf__calloc(1, sizeof *search);
+  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
+  search->graph = graph;
+  search->options = *options;
+  search->epsilon_slack = wf__epsilon_slack(graph, options);
+  search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
+  wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
+  if (status != WF_OK) {
+    wf__search_free(search);
+    return status;
+  }
+  *out = search;
+  return WF_OK;
+}
+
+void wf__search_free(wf__search *search) {
+  if (search == NULL) return;
+  wf__vec_free(&search->tokens);
+  wf__vec_free(&search->sources);
+  free(search->slots);
+  wf__vec_free(&search->used_slots);
+  free(search->label_costs);
+  wf__vec_free(&search->keys);
+  wf__vec_free(&search->agenda[0]);
+  wf__vec_free(&search->agenda[1]);
+  wf__vec_free(&search->agenda_costs);
+  wf__trace_free(&search->trace);
+  wf__vec_free(&search->path.arcs);
+  free(search);
+}
+
+wf_status wf__search_begin(wf__search *search, wf_error *err) {
+  clear_tokens(search);
+  wf__trace_clear(&search->trace);
+  search->path.arcs.size = 0;
+  search->path.flags = 0;
+  search->path.num_decoded = 0;
+  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs = search->path.num_narrowed = 0;
+  search->was_sparse = true;
+  search->died = false;
+  wf__token *start = token_of(search, (uint32_t)search->graph->view.start, err);
+  if (start == NULL) return WF_ERR_MEMORY;
+  start->cost = 0;
+  start->prev = WF__TRACE_ROOT;
+  start->arc = WF__NO_ARC;
+  WF__TRY(close_epsilons(search, search->options.beam, err));
+  WF__TRY(settle(search, err));
+  search->path.num_tokens = 0; /* counted per frame; the start is none */
+  return WF_OK;
+}
+
+wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
+    float cutoff;
+    set_label_costs(search, scores->data + t * scores->stride);
+    WF__TRY(select_sources(search, err));
+    WF__TRY(emit(search, &cutoff, err));
+    if (search->tokens.size == 0) {
+      wf__token_vec none = search->tokens;
+      search->tokens = search->sources;
+      search->sources = none;
+      search->died = true;
+      search->path.flags |= WF_RESULT_DIED;
+      return WF_OK;
+    }
+    WF__TRY(close_epsilons(search, cutoff, err));
+    WF__TRY(settle(search, err));
+    search->path.num_decoded++;
+  }
+  return WF_OK;
+}
+
+/* Best token by (cost [+ final cost], state); NULL if `with_final` and none is final. */
+static const wf__token *best_token(const wf__search *search, bool with_final) {
+  const wf__token *best = NULL;
+  uint64_t best_key = UINT64_MAX;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    const wf__token *token = &search->tokens.data[i];
+    float cost = with_final ? token->cost + search->graph->view.final_cost[token->state] : token->cost;
+    uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | token->state;
+    if (cost == INFINITY || key >= best_key) continue;
+    best_key = key;
+    best = token;
+  }
+  return best;
+}
+
+wf_status wf__search_finish(wf__search *search, wf_error *err) {
+  const wf__token *best = search->died ? NULL : best_token(search, true);
+  search->path.final_cost = best != NULL ? search->graph->view.final_cost[best->state] : 0;
+  if (best == NULL) {
+    best = best_token(search, false);
+    search->path.flags |= WF_RESULT_NOT_FINAL;
+  }
+  search->path.arcs.size = 0;
+  uint32_t at = search->died ? best->prev : (uint32_t)(search->trace_base + (uint64_t)(best - search->tokens.data));
+  for (; at != WF__TRACE_ROOT; at = search->trace.records.data[at].prev) {
+    if (search->path.arcs.size > search->trace.records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
+    uint32_t arc = search->trace.records.data[at].arc;
+    if (arc != WF__NO_ARC) WF__TRY(wf__vec_push(&search->path.arcs, arc, "a path", err));
+  }
+  uint32_t *arcs = search->path.arcs.data;
+  for (uint64_t i = 0, j = search->path.arcs.size; i + 1 < j; i++) {
+    uint32_t swap = arcs[i];
+    arcs[i] = arcs[--j];
+    arcs[j] = swap;
+  }
+  return WF_OK;
+}

@@ -1,0 +1,62 @@
+/* search.h - the frame-synchronous beam search over one utterance, on one CPU thread.
+ *
+ * docs/semantics.md defines the result of each step; this is its fast sequential form.
+ *
+ *   tokens  [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state
+ *   slots   2^b   {state, token}                          open addressing: state -> token
+ *
+ * A search object is reused for many utterances and allocates only when one needs more room than any before. */
+#ifndef WF_CPU_SEARCH_H
+#define WF_CPU_SEARCH_H
+
+#include "decode/backend.h"
+#include "decode/trace.h"
+
+typedef struct wf__token {
+  float cost;     /* relative to the frame's offset */
+  uint32_t state;
+  uint32_t arc;   /* that led here */
+  uint32_t prev;  /* record of the trace, or for tokens made by epsilons in this frame: token number, see `round` */
+  uint32_t round; /* 0: from an emitting arc; r > 0: epsilon round r */
+  uint32_t slot;  /* that points here */
+} wf__token;
+
+typedef struct wf__slot {
+  uint32_t state, token;
+} wf__slot;
+
+typedef struct wf__token_vec {
+  wf__token *data;
+  uint64_t size, cap;
+} wf__token_vec;
+
+typedef struct wf__search {
+  const wf_graph *graph;
+  wf_decoder_options options;
+  float epsilon_slack;
+  wf__token_vec tokens;  /* of the newest frame, costs renormalised */
+  wf__token_vec sources; /* of the frame before, those being expanded */
+  wf__slot *slots;
+  int slot_bits;
+  WF__VEC(uint32_t) used_slots;
+  float *label_costs;    /* [num_labels] acoustic cost of each input label in this frame */
+  WF__VEC(uint64_t) keys;        /* (ordered cost, state): scratch of selections */
+  WF__VEC(uint32_t) agenda[2];   /* tokens to relax in this epsilon round and the next */
+  WF__VEC(float) agenda_costs;
+  wf__trace trace;
+  uint64_t trace_base;   /* record of tokens.data[0] in the trace */
+  bool was_sparse;       /* the last frame had fewer tokens within the beam than min_active */
+  bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
+  wf__path path;
+} wf__search;
+
+wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
+void wf__search_free(wf__search *search);
+/* Start token and its epsilon closure. */
+wf_status wf__search_begin(wf__search *search, wf_error *err);
+/* Consumes frames until the end of `scores` or until no token is left (then path.flags gets WF_RESULT_DIED). */
+wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
+/* Best path into search->path, which stays valid until the next begin. */
+wf_status wf__search_finish(wf__search *search, wf_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* select.c - quickselect with median-of-three pivots; falls back to sorting when the pivots are bad. */
+#include "cpu/select.h"
+
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static uint64_t median(uint64_t a, uint64_t b, uint64_t c) {
+  if (a > b) {
+    uint64_t swap = a;
+    a = b;
+    b = swap;
+  }
+  return c <= a ? a : c >= b ? b : c;
+}
+
+uint64_t wf__select_smallest(uint64_t *keys, uint64_t count, uint64_t k) {
+  uint64_t low = 0, high = count, want = k - 1; /* the answer is in [low, high) */
+  for (int depth = 0; high - low > 32; depth++) {
+    if (depth > 64) break;
+    uint64_t pivot = median(keys[low], keys[low + (high - low) / 2], keys[high - 1]);
+    uint64_t i = low - 1, j = high;
+    for (;;) { /* Hoare: ends with [low, j] <= pivot <= (j, high), and j < high - 1 because some key before the last is >= pivot */
+      do i++;
+      while (keys[i] < pivot);
+      do j--;
+      while (keys[j] > pivot);
+      if (i >= j) break;
+      uint64_t swap = keys[i];
+      keys[i] = keys[j];
+      keys[j] = swap;
+    }
+    uint64_t split = j + 1;
+    if (want < split) high = split;
+    else low = split;
+  }
+  qsort(keys + low, high - low, sizeof *keys, compare);
+  return keys[want];
+}

@@ -1,0 +1,206 @@
+/* decode_graph.c - checks an fst and lays it out for the search. */
+#include "decode/decode_graph.h"
+
+#include "fst/fst.h"
+
+/* Copy with each state's epsilon-input arcs moved behind the others, both in their old order. */
+static wf_status epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf__csr csr = {0};
+  wf_status status = wf__vec_grow(&csr.arcs, view.num_arcs + 1, "a decoding graph", err);
+  for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
+    status = wf__csr_add_state(&csr, view.final_cost[s], err);
+    for (int pass = 0; pass < 2 && status == WF_OK; pass++)
+      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+        if ((view.arcs[i].ilabel == 0) == (pass == 1)) csr.arcs.data[csr.arcs.size++] = view.arcs[i];
+  }
+  if (status != WF_OK) {
+    wf__csr_free(&csr);
+    return status;
+  }
+  return wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+}
+
+static wf_status make_index(wf_graph *graph, wf_error *err) {
+  const wf_fst_view *view = &graph->view;
+  uint64_t n = view->num_states;
+  graph->index = wf__alloc(n + 1, sizeof *graph->index);
+  if (graph->index == NULL) return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
+  for (uint64_t s = 0; s < n; s++) {
+    uint64_t i = view->arc_off[s];
+    while (i < view->arc_off[s + 1] && view->arcs[i].ilabel != 0) i++;
+    graph->index[s] = (wf__state_index){(uint32_t)view->arc_off[s], (uint32_t)i};
+  }
+  graph->index[n] = (wf__state_index){(uint32_t)view->num_arcs, (uint32_t)view->num_arcs};
+  return WF_OK;
+}
+
+/* Weights that sums of floats could turn into -infinity or NaN are refused; +infinity is an arc never taken. */
+static wf_status check_weights(const wf_fst_view *view, wf_error *err) {
+  for (uint64_t i = 0; i < view->num_arcs; i++) {
+    float weight = view->arcs[i].weight;
+    if (weight == INFINITY || fabsf(weight) <= 1e20f) continue;
+    return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20", (unsigned long long)i, (double)weight);
+  }
+  return WF_OK;
+}
+
+static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t num_entries, wf_error *err) {
+  int32_t largest = 0;
+  for (uint64_t i = 0; i < graph->view.num_arcs; i++)
+    if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
+  if (largest == INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph", largest);
+  if (columns != NULL && (size_t)largest >= num_entries)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
+  graph->num_labels = largest + 1;
+  graph->columns = wf__alloc((uint64_t)largest + 1, sizeof *graph->columns);
+  if (graph->columns == NULL) return wf__fail_memory(err, ((uint64_t)largest + 1) * 4, "the column table");
+  graph->columns[0] = -1;
+  for (int32_t label = 1; label <= largest; label++) {
+    int32_t column = columns != NULL ? columns[label] : label - 1;
+    if (column < 0 || column == INT32_MAX) return wf__fail(err, WF_ERR_ARGUMENT, "column table: label %d has column %d", label, column);
+    graph->columns[label] = column;
+    if (column >= graph->min_columns) graph->min_columns = column + 1;
+  }
+  return WF_OK;
+}
+
+/* --- cycles of epsilons with negative cost ------------------------------------------------------------------------ */
+
+struct epsilon_check {
+  const wf_graph *graph;
+  uint32_t *degree;   /* epsilon arcs into the state from states not yet peeled */
+  double *distance;   /* of the best epsilon path found that ends here, at most 0 */
+  uint32_t *hops;     /* arcs on that path */
+  uint32_t *queue;    /* ring of states to relax from */
+  uint8_t *queued;
+};
+
+#define FOR_EPSILONS(graph, s, arc)                                                                             \
+  for (const wf_arc *arc = (graph)->view.arcs + (graph)->index[s].first_epsilon,                                \
+                    *arc##_end = (graph)->view.arcs + (graph)->index[(s) + 1].first_arc;                        \
+       arc < arc##_end; arc++)
+
+/* Peels states that no epsilon cycle can lead into; returns how many are left (degree > 0). */
+static uint64_t peel(struct epsilon_check *check) {
+  uint64_t n = check->graph->view.num_states, head = 0, tail = 0;
+  for (uint64_t s = 0; s < n; s++) FOR_EPSILONS(check->graph, s, arc) check->degree[arc->nextstate]++;
+  for (uint64_t s = 0; s < n; s++)
+    if (check->degree[s] == 0) check->queue[tail++] = (uint32_t)s;
+  for (; head < tail; head++) FOR_EPSILONS(check->graph, check->queue[head], arc) {
+    if (--check->degree[arc->nextstate] == 0) check->queue[tail++] = arc->nextstate;
+  }
+  return n - tail;
+}
+
+/* Label-correcting from all left states at once, distance 0 each. A path of as many arcs as there are states repeats one, at a gain. */
+static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err) {
+  const wf_graph *graph = check->graph;
+  uint64_t n = graph->view.num_states, head = 0, size = 0;
+  for (uint64_t s = 0; s < n; s++)
+    if (check->degree[s] > 0) check->queue[size++] = (uint32_t)s, check->queued[s] = 1;
+  while (size > 0) {
+    uint32_t s = check->queue[head];
+    head = head + 1 == n ? 0 : head + 1;
+    size--;
+    check->queued[s] = 0;
+    FOR_EPSILONS(graph, s, arc) {
+      uint32_t next = arc->nextstate;
+      double distance = check->distance[s] + (double)arc->weight;
+      if (check->degree[next] == 0 || distance >= check->distance[next] - 1e-9) continue;
+      check->distance[next] = distance;
+      check->hops[next] = check->hops[s] + 1;
+      if (check->hops[next] > left)
+        return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "decoding graph: a cycle of epsilon arcs through state %u has negative cost", next);
+      if (check->queued[next]) continue;
+      check->queued[next] = 1;
+      check->queue[(head + size++) % n] = next;
+    }
+  }
+  return WF_OK;
+}
+
+static void look_at_epsilons(wf_graph *graph) {
+  for (uint64_t s = 0; s < graph->view.num_states; s++) FOR_EPSILONS(graph, s, arc) {
+    graph->has_epsilons = true;
+    graph->has_negative_epsilons = graph->has_negative_epsilons || arc->weight < 0;
+    graph->has_epsilon_words = graph->has_epsilon_words || arc->olabel != 0;
+  }
+}
+
+static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
+  uint64_t n = graph->view.num_states;
+  look_at_epsilons(graph);
+  if (!graph->has_epsilons) return WF_OK;
+  struct epsilon_check check = {.graph = graph,
+                                .degree = wf__calloc(n, sizeof(uint32_t)),
+                                .distance = wf__calloc(n, sizeof(double)),
+                                .hops = wf__calloc(n, sizeof(uint32_t)),
+                                .queue = wf__alloc(n, sizeof(uint32_t)),
+                                .queued = wf__calloc(n, 1)};
+  wf_status status = WF_OK;
+  if (check.degree == NULL || check.distance == NULL || check.hops == NULL || check.queue == NULL || check.queued == NULL) {
+    status = wf__fail_memory(err, n * 21, "the check for negative epsilon cycles");
+  } else {
+    uint64_t left = peel(&check);
+    graph->has_epsilon_cycles = left > 0;
+    if (left > 0 && graph->has_negative_epsilons) status = relax(&check, left, err);
+  }
+  free(check.degree);
+  free(check.distance);
+  free(check.hops);
+  free(check.queue);
+  free(check.queued);
+  return status;
+}
+
+float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options) {
+  bool negative = graph->has_negative_epsilons || (options->word_score > 0 && graph->has_epsilon_words);
+  return graph->has_epsilon_cycles && negative ? 0x1p-10f : 0;
+}
+
+/* --- public ------------------------------------------------------------------------------------------------------- */
+
+static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns, size_t num_entries, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
+  if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
+  if (wf_fst_properties(fst) & WF_PROP_EPSILONS_LAST) graph->fst = wf_fst_ref(fst);
+  else WF__TRY(epsilons_last(fst, &graph->fst, err));
+  graph->view = wf_fst_get_view(graph->fst);
+  WF__TRY(check_weights(&graph->view, err));
+  WF__TRY(make_index(graph, err));
+  WF__TRY(make_columns(graph, columns, num_entries, err));
+  return check_epsilons(graph, err);
+}
+
+wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries, wf_graph **out, wf_error *err) {
+  *out = NULL;
+  wf_graph *graph = wf__calloc(1, sizeof *graph);
+  if (graph == NULL) return wf__fail_memory(err, sizeof *graph, "a decoding graph");
+  atomic_init(&graph->refs, 1);
+  wf_status status = fill(graph, fst, columns, num_columns_entries, err);
+  if (status != WF_OK) {
+    wf_graph_free(graph);
+    return status;
+  }
+  *out = graph;
+  return WF_OK;
+}
+
+const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }
+int32_t wf_graph_min_columns(const wf_graph *graph) { return graph->min_columns; }
+
+wf_graph *wf_graph_ref(const wf_graph *graph) {
+  wf_graph *shared = (wf_graph *)(uintptr_t)graph;
+  atomic_fetch_add(&shared->refs, 1);
+  return shared;
+}
+
+void wf_graph_free(wf_graph *graph) {
+  if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
+  wf_fst_free(graph->fst);
+  free(graph->index);
+  free(graph->columns);
+  free(graph);
+}

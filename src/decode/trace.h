@@ -1,0 +1,32 @@
+/* trace.h - the history of tokens: who came from whom, over which arc.
+ *
+ *   records  {prev, arc}  one per token kept, frame after frame; prev is a record's number, WF__TRACE_ROOT before the first arc
+ *
+ * Only what the living tokens lead back to is ever needed. wf__trace_collect drops the rest when the records have doubled since
+ * the last time, so memory follows the live history (a tree that thins out quickly backwards), not the length of the audio. */
+#ifndef WF_DECODE_TRACE_H
+#define WF_DECODE_TRACE_H
+
+#include "base/memory.h"
+
+#define WF__TRACE_ROOT UINT32_MAX
+#define WF__NO_ARC UINT32_MAX /* the start token's arc */
+
+typedef struct wf__trace_record {
+  uint32_t prev, arc;
+} wf__trace_record;
+
+typedef struct wf__trace {
+  WF__VEC(wf__trace_record) records;
+  uint64_t live;      /* records left by the last collection */
+  uint32_t *renumber; /* scratch of wf__trace_collect */
+  uint64_t renumber_cap;
+} wf__trace;
+
+/* Drops what no record in [first_live, size) leads back to, if it is time (or `force`). Live records move down, in order;
+ * *first_live follows them. */
+wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, wf_error *err);
+void wf__trace_clear(wf__trace *trace);
+void wf__trace_free(wf__trace *trace);
+
+#endif

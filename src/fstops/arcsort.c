@@ -1,0 +1,103 @@
+/* arcsort.c - arcs of each state by input or output label, stable.
+ *
+ * States that are in order already (most, usually) are copied as they are; short ones are sorted by insertion, long ones by radix over
+ * (label, position) keys: two or three passes of 8 bits for real vocabularies. */
+#include "fstops/arcsort.h"
+
+#include <string.h>
+
+#include "base/option_tables.h"
+
+enum { INSERTION_MAX = 24, RADIX = 256 };
+
+struct sorter {
+  bool by_olabel;
+  WF__VEC(uint64_t) keys; /* twice the longest state: keys and the other side of each pass */
+};
+
+static inline int32_t label_of(const wf_arc *arc, bool by_olabel) { return by_olabel ? arc->olabel : arc->ilabel; }
+
+bool wf__is_arcsorted(const wf_fst_view *view, bool by_olabel) {
+  for (uint64_t s = 0; s < view->num_states; s++)
+    for (uint64_t i = view->arc_off[s] + 1; i < view->arc_off[s + 1]; i++)
+      if (label_of(&view->arcs[i - 1], by_olabel) > label_of(&view->arcs[i], by_olabel)) return false;
+  return true;
+}
+
+static void sort_short(const wf_arc *in, wf_arc *out, uint64_t count, bool by_olabel) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t at = i;
+    for (; at > 0 && label_of(&out[at - 1], by_olabel) > label_of(&in[i], by_olabel); at--) out[at] = out[at - 1];
+    out[at] = in[i];
+  }
+}
+
+/* One stable pass over byte `shift` of the keys; nothing to do when all agree. Returns where the keys are now. */
+static uint64_t *radix_pass(uint64_t *keys, uint64_t *other, uint64_t count, int shift) {
+  uint64_t first[RADIX] = {0};
+  for (uint64_t i = 0; i < count; i++) first[keys[i] >> shift & (RADIX - 1)]++;
+  if (first[keys[0] >> shift & (RADIX - 1)] == count) return keys;
+  uint64_t sum = 0;
+  for (int d = 0; d < RADIX; d++) {
+    uint64_t here = first[d];
+    first[d] = sum;
+    sum += here;
+  }
+  for (uint64_t i = 0; i < count; i++) other[first[keys[i] >> shift & (RADIX - 1)]++] = keys[i];
+  return other;
+}
+
+static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count, wf_error *err) {
+  if (count > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a state with %llu arcs", (unsigned long long)count);
+  sorter->keys.size = 0;
+  WF__TRY(wf__vec_grow(&sorter->keys, 2 * count, "sort keys", err));
+  uint64_t *keys = sorter->keys.data, *other = keys + count;
+  for (uint64_t i = 0; i < count; i++) keys[i] = (uint64_t)(uint32_t)label_of(&in[i], sorter->by_olabel) << 32 | i;
+  for (int shift = 32; shift < 64; shift += 8) {
+    uint64_t *now = radix_pass(keys, other, count, shift);
+    if (now == other) other = keys;
+    keys = now;
+  }
+  for (uint64_t i = 0; i < count; i++) out[i] = in[(uint32_t)keys[i]];
+  return WF_OK;
+}
+
+static wf_status sort_state(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count, wf_error *err) {
+  uint64_t i = 1;
+  while (i < count && label_of(&in[i - 1], sorter->by_olabel) <= label_of(&in[i], sorter->by_olabel)) i++;
+  if (i >= count) memcpy(out, in, count * sizeof *out);
+  else if (count <= INSERTION_MAX) sort_short(in, out, count, sorter->by_olabel);
+  else return sort_long(sorter, in, out, count, err);
+  return WF_OK;
+}
+
+wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_fst_view view = wf_fst_get_view(fst);
+  if (wf__is_arcsorted(&view, by_olabel)) {
+    *out = wf_fst_ref(fst);
+    return WF_OK;
+  }
+  wf__csr csr = {0};
+  struct sorter sorter = {.by_olabel = by_olabel};
+  wf_status status;
+  WF__TRY_GOTO(status, wf__csr_copy_states(&csr, &view, err), done);
+  WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err), done);
+  for (uint64_t s = 0; s < view.num_states; s++) {
+    uint64_t begin = view.arc_off[s];
+    WF__TRY_GOTO(status, sort_state(&sorter, view.arcs + begin, csr.arcs.data + begin, view.arc_off[s + 1] - begin, err), done);
+  }
+  csr.arcs.size = view.num_arcs;
+  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+done:
+  wf__csr_free(&csr);
+  wf__vec_free(&sorter.keys);
+  return status;
+}
+
+wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_arcsort_options o;
+  WF__TRY(wf__options_take(wf__arcsort_table(), options, &o, err));
+  return wf__arcsort(fst, o.sort_type == 1, out, err);
+}

@@ -1,0 +1,303 @@
+/* best_paths.c - single-source (or many-source) cheapest paths on the tropical semiring.
+ *
+ *   order_states   iterative depth-first search: a topological order, or "cyclic"
+ *   run_ordered    acyclic: every arc relaxed once
+ *   run_dijkstra   no negative arc
+ *   run_correcting else: first-in first-out queue; the tree of best paths is looked through for a cycle every num_states improvements, which
+ *                  is where a negative cycle must show (Cherkassky & Goldberg 1999, section 4) */
+#include "fstops/best_paths.h"
+
+#include <string.h>
+
+#include "fstops/cost_heap.h"
+
+static const double rounding_slack = 1e-5;
+
+/* --- reversed arcs, useful states --------------------------------------------------------------------------------- */
+
+wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error *err) {
+  uint64_t n = view->num_states, m = view->num_arcs;
+  out->arc_off = wf__calloc(n + 2, sizeof *out->arc_off);
+  out->arcs = wf__alloc(m, sizeof *out->arcs);
+  if (out->arc_off == NULL || out->arcs == NULL) {
+    wf__reversed_free(out);
+    return wf__fail_memory(err, (n + 2) * sizeof *out->arc_off + m * sizeof *out->arcs, "reversed arcs");
+  }
+  for (uint64_t i = 0; i < m; i++) out->arc_off[view->arcs[i].nextstate + 2]++;
+  for (uint64_t s = 0; s < n; s++) out->arc_off[s + 2] += out->arc_off[s + 1];
+  for (uint64_t s = 0; s < n; s++) {
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc *copy = &out->arcs[out->arc_off[view->arcs[i].nextstate + 1]++];
+      *copy = view->arcs[i];
+      copy->nextstate = (uint32_t)s;
+    }
+  }
+  return WF_OK;
+}
+
+void wf__reversed_free(wf__reversed *reversed) {
+  free(reversed->arc_off);
+  free(reversed->arcs);
+  *reversed = (wf__reversed){0};
+}
+
+/* Sets bit `bit` in mark[] for what is reachable from the queue's first `tail` states, which are marked already. */
+static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint8_t *mark, uint32_t *queue, uint64_t tail) {
+  for (uint64_t head = 0; head < tail; head++) {
+    uint32_t s = queue[head];
+    for (uint64_t i = arc_off[s]; i < arc_off[s + 1]; i++) {
+      uint32_t next = arcs[i].nextstate;
+      if (arcs[i].weight == INFINITY || (mark[next] & bit)) continue;
+      mark[next] |= bit;
+      queue[tail++] = next;
+    }
+  }
+}
+
+wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed, uint8_t **out_useful, wf_error *err) {
+  uint64_t n = view->num_states, tail = 0;
+  *out_useful = NULL;
+  uint8_t *mark = wf__calloc(n, 1);
+  uint32_t *queue = wf__alloc(n, sizeof *queue);
+  if (mark == NULL || queue == NULL) {
+    free(mark);
+    free(queue);
+    return wf__fail_memory(err, n * 5, "marks of states");
+  }
+  if (view->start >= 0) {
+    mark[view->start] = 1;
+    queue[0] = (uint32_t)view->start;
+    flood(view->arc_off, view->arcs, 1, mark, queue, 1);
+  }
+  for (uint64_t s = 0; s < n; s++) {
+    if (!wf__is_final(view, s)) continue;
+    mark[s] |= 2;
+    queue[tail++] = (uint32_t)s;
+  }
+  flood(reversed->arc_off, reversed->arcs, 2, mark, queue, tail);
+  for (uint64_t s = 0; s < n; s++) mark[s] = mark[s] == 3;
+  free(queue);
+  *out_useful = mark;
+  return WF_OK;
+}
+
+/* --- shared by the three searches --------------------------------------------------------------------------------- */
+
+static inline bool enters(const wf__search_graph *graph, const wf_arc *arc) {
+  return arc->weight != INFINITY && (graph->only == NULL || graph->only[arc->nextstate]);
+}
+
+static inline double source_cost(const wf__search_graph *graph, uint64_t s) {
+  if (graph->only != NULL && !graph->only[s]) return INFINITY;
+  if (graph->initial != NULL) return (double)graph->initial[s];
+  return (int64_t)s == graph->start ? 0 : INFINITY;
+}
+
+/* Takes arc i out of s into account. True if its target got better by more than `slack`, or as good with fewer arcs. */
+static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s, double slack) {
+  uint32_t to = arc->nextstate;
+  double cost = paths->cost[s] + (double)arc->weight;
+  bool better = cost < paths->cost[to] - slack || (slack == 0 && cost == paths->cost[to] && paths->hops[s] + 1 < paths->hops[to]);
+  if (!better) return false;
+  paths->cost[to] = cost;
+  paths->hops[to] = paths->hops[s] + 1;
+  paths->from[to] = s;
+  paths->arc[to] = i;
+  return true;
+}
+
+static void reset(const wf__search_graph *graph, wf__best_paths *paths) {
+  for (uint64_t s = 0; s < graph->num_states; s++) {
+    paths->cost[s] = source_cost(graph, s);
+    paths->hops[s] = 0;
+    paths->from[s] = WF__NO_STATE;
+  }
+}
+
+/* --- acyclic ------------------------------------------------------------------------------------------------------ */
+
+struct frame {
+  uint32_t state;
+  uint64_t next_arc;
+};
+
+/* Writes the reached states into order[*begin .. num_states) topologically. False at the first cycle. mark: 0 new, 1 on the stack, 2 done. */
+static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *mark, struct frame *stack, uint32_t *order, uint64_t *begin) {
+  uint64_t depth = 0;
+  mark[root] = 1;
+  stack[depth++] = (struct frame){root, graph->arc_off[root]};
+  while (depth > 0) {
+    struct frame *top = &stack[depth - 1];
+    if (top->next_arc == graph->arc_off[top->state + 1]) {
+      mark[top->state] = 2;
+      order[--*begin] = top->state;
+      depth--;
+      continue;
+    }
+    const wf_arc *arc = &graph->arcs[top->next_arc++];
+    if (!enters(graph, arc)) continue;
+    if (mark[arc->nextstate] == 1) return false;
+    if (mark[arc->nextstate] != 0) continue;
+    mark[arc->nextstate] = 1;
+    stack[depth++] = (struct frame){arc->nextstate, graph->arc_off[arc->nextstate]};
+  }
+  return true;
+}
+
+static wf_status order_states(const wf__search_graph *graph, uint32_t *order, uint64_t *begin, bool *acyclic, wf_error *err) {
+  uint64_t n = graph->num_states;
+  uint8_t *mark = wf__calloc(n, 1);
+  struct frame *stack = wf__alloc(n, sizeof *stack);
+  *begin = n;
+  *acyclic = true;
+  bool fine = mark != NULL && stack != NULL;
+  for (uint64_t s = 0; fine && *acyclic && s < n; s++)
+    if (mark[s] == 0 && source_cost(graph, s) != INFINITY) *acyclic = search_from(graph, (uint32_t)s, mark, stack, order, begin);
+  free(mark);
+  free(stack);
+  return fine ? WF_OK : wf__fail_memory(err, n * (1 + sizeof *stack), "a topological order");
+}
+
+static void run_ordered(const wf__search_graph *graph, const uint32_t *order, uint64_t begin, wf__best_paths *paths) {
+  for (uint64_t k = begin; k < graph->num_states; k++) {
+    uint32_t s = order[k];
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++)
+      if (enters(graph, &graph->arcs[i])) relax(paths, &graph->arcs[i], i, s, 0);
+  }
+}
+
+/* --- no negative arc ---------------------------------------------------------------------------------------------- */
+
+static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
+  wf__heap heap = {0};
+  wf_status status = WF_OK;
+  double best_end = INFINITY;
+  for (uint64_t s = 0; s < graph->num_states; s++)
+    if (paths->cost[s] != INFINITY) WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[s], 0, (uint32_t)s}, err), done);
+  while (heap.size > 0) {
+    wf__heap_entry top = wf__heap_pop(&heap);
+    uint32_t s = top.item;
+    if (top.cost != paths->cost[s] || top.hops != paths->hops[s]) continue; /* stale */
+    if (top.cost > best_end) break;
+    if (graph->final_cost != NULL && top.cost + (double)graph->final_cost[s] < best_end) best_end = top.cost + (double)graph->final_cost[s];
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      if (!enters(graph, arc) || !relax(paths, arc, i, s, 0)) continue;
+      WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[arc->nextstate], paths->hops[arc->nextstate], arc->nextstate}, err), done);
+    }
+  }
+done:
+  wf__vec_free(&heap);
+  return status;
+}
+
+/* --- negative arcs on a cyclic graph ------------------------------------------------------------------------------ */
+
+/* A state on a cycle of the tree of best paths (then it is no tree), or WF__NO_STATE. mark[] is scratch: walk number a state was seen on. */
+static uint32_t tree_cycle(const wf__best_paths *paths, uint64_t n, uint32_t *mark) {
+  memset(mark, 0xff, n * sizeof *mark);
+  for (uint64_t s = 0; s < n; s++) {
+    uint32_t at = (uint32_t)s;
+    while (at != WF__NO_STATE && mark[at] == UINT32_MAX) {
+      mark[at] = (uint32_t)s;
+      at = paths->from[at];
+    }
+    if (at != WF__NO_STATE && mark[at] == s) return at;
+  }
+  return WF__NO_STATE;
+}
+
+struct corrector {
+  uint32_t *ring; /* [n] queue; each state at most once */
+  uint32_t *mark; /* [n] */
+  uint8_t *queued;
+};
+
+/* `*cycle_state`: WF__NO_STATE when the costs are final, else a state on a negative cycle. */
+static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack, wf__best_paths *paths, uint32_t *cycle_state) {
+  uint64_t n = graph->num_states, head = 0, size = 0, improved = 0;
+  memset(work->queued, 0, n);
+  for (uint64_t s = 0; s < n; s++)
+    if (paths->cost[s] != INFINITY) work->ring[size++] = (uint32_t)s, work->queued[s] = 1;
+  *cycle_state = WF__NO_STATE;
+  while (size > 0) {
+    uint32_t s = work->ring[head];
+    head = head + 1 == n ? 0 : head + 1;
+    size--;
+    work->queued[s] = 0;
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      if (!enters(graph, arc) || !relax(paths, arc, i, s, slack)) continue;
+      improved++;
+      if (work->queued[arc->nextstate]) continue;
+      work->queued[arc->nextstate] = 1;
+      work->ring[(head + size++) % n] = arc->nextstate;
+    }
+    if (improved < n) continue;
+    improved = 0;
+    *cycle_state = tree_cycle(paths, n, work->mark);
+    if (*cycle_state != WF__NO_STATE) return;
+  }
+}
+
+static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
+  uint64_t n = graph->num_states;
+  struct corrector work = {wf__alloc(n, sizeof *work.ring), wf__alloc(n, sizeof *work.mark), wf__alloc(n, 1)};
+  wf_status status = WF_OK;
+  uint32_t cycle_state = WF__NO_STATE;
+  if (work.ring == NULL || work.mark == NULL || work.queued == NULL) {
+    status = wf__fail_memory(err, n * 9, "a search queue");
+    goto done;
+  }
+  run_correcting(graph, &work, 0, paths, &cycle_state);
+  if (cycle_state == WF__NO_STATE) goto done;
+  /* Pushed or rescaled weights leave zero cycles that float32 rounding has put just below zero. */
+  reset(graph, paths);
+  run_correcting(graph, &work, rounding_slack, paths, &cycle_state);
+  if (cycle_state != WF__NO_STATE)
+    status = wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "state %u lies on a cycle of negative cost: there is no best path", cycle_state);
+done:
+  free(work.ring);
+  free(work.mark);
+  free(work.queued);
+  return status;
+}
+
+/* --- choice ------------------------------------------------------------------------------------------------------- */
+
+static bool has_negative(const wf__search_graph *graph) {
+  for (uint64_t i = 0; i < graph->arc_off[graph->num_states]; i++)
+    if (graph->arcs[i].weight < 0) return true;
+  return false;
+}
+
+static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_paths *paths, wf_error *err) {
+  uint64_t begin;
+  bool acyclic;
+  reset(graph, paths);
+  WF__TRY(order_states(graph, order, &begin, &acyclic, err));
+  if (acyclic) {
+    run_ordered(graph, order, begin, paths);
+    return WF_OK;
+  }
+  return has_negative(graph) ? correct(graph, paths, err) : run_dijkstra(graph, paths, err);
+}
+
+wf_status wf__best_paths_find(const wf__search_graph *graph, wf__best_paths *out, wf_error *err) {
+  uint64_t n = graph->num_states;
+  *out = (wf__best_paths){wf__alloc(n, sizeof *out->cost), wf__alloc(n, sizeof *out->hops), wf__alloc(n, sizeof *out->from), wf__alloc(n, sizeof *out->arc)};
+  uint32_t *order = wf__alloc(n, sizeof *order);
+  bool fine = out->cost != NULL && out->hops != NULL && out->from != NULL && out->arc != NULL && order != NULL;
+  wf_status status = fine ? find(graph, order, out, err) : wf__fail_memory(err, n * 28, "best paths");
+  free(order);
+  if (status != WF_OK) wf__best_paths_free(out);
+  return status;
+}
+
+void wf__best_paths_free(wf__best_paths *paths) {
+  free(paths->cost);
+  free(paths->hops);
+  free(paths->from);
+  free(paths->arc);
+  *paths = (wf__best_paths){0};
+}

@@ -1,0 +1,51 @@
+/* cost_heap.h - binary heap of (cost, arcs, item), smallest first.
+ *
+ * The order is total - cost, then number of arcs, then item - so searches built on it do not depend on how the heap moves its entries.
+ * Entries are never changed in place: a search pushes again and skips what is stale when it pops it. */
+#ifndef WF_FSTOPS_COST_HEAP_H
+#define WF_FSTOPS_COST_HEAP_H
+
+#include "base/memory.h"
+
+typedef struct wf__heap_entry {
+  double cost;
+  uint32_t hops; /* arcs on the way */
+  uint32_t item; /* state or node */
+} wf__heap_entry;
+
+typedef WF__VEC(wf__heap_entry) wf__heap;
+
+static inline bool wf__heap_less(const wf__heap_entry *a, const wf__heap_entry *b) {
+  if (a->cost != b->cost) return a->cost < b->cost;
+  if (a->hops != b->hops) return a->hops < b->hops;
+  return a->item < b->item;
+}
+
+static inline wf_status wf__heap_push(wf__heap *heap, wf__heap_entry entry, wf_error *err) {
+  WF__TRY(wf__vec_grow(heap, 1, "a search queue", err));
+  uint64_t at = heap->size++;
+  while (at > 0) {
+    uint64_t up = (at - 1) / 2;
+    if (!wf__heap_less(&entry, &heap->data[up])) break;
+    heap->data[at] = heap->data[up];
+    at = up;
+  }
+  heap->data[at] = entry;
+  return WF_OK;
+}
+
+/* The heap must not be empty. */
+static inline wf__heap_entry wf__heap_pop(wf__heap *heap) {
+  wf__heap_entry top = heap->data[0], last = heap->data[--heap->size];
+  uint64_t at = 0, size = heap->size;
+  for (uint64_t child = 1; child < size; child = 2 * at + 1) {
+    if (child + 1 < size && wf__heap_less(&heap->data[child + 1], &heap->data[child])) child++;
+    if (!wf__heap_less(&heap->data[child], &last)) break;
+    heap->data[at] = heap->data[child];
+    at = child;
+  }
+  heap->data[at] = last;
+  return top;
+}
+
+#endif

@@ -1,0 +1,191 @@
+/* nshortest.c - the n best paths or distinct strings (Mohri & Riley 2002, "An efficient algorithm for the n-best-strings problem").
+ *
+ * Paths are grown from their ends towards the start, best first, guided by the exact cost of the best way from the start:
+ *
+ *     start --- best[s] ---> s --- arcs of the node and its parents ---> a final state
+ *
+ * A node is such a tail. It is taken from the queue by best[s] + cost of the tail (then fewer arcs, then first made), which is the cost of the best
+ * path with that tail; each state needs to be taken at most n times. A tail that is whole, from the start on, is queued once more with no
+ * arc added, and its turn is its place among the results. For distinct strings the same search runs over the
+ * determinized acceptor (reverse_subsets.h).
+ *
+ * The result shares tails:  state 0, an epsilon arc per path, best first  ->  one state a node  ->  ... -> final. */
+#include "fstops/nshortest.h"
+
+#include "fstops/cost_heap.h"
+#include "fstops/reverse_subsets.h"
+
+static const uint32_t whole = WF__NO_STATE; /* "state" of a node that repeats its parent as a complete path */
+
+typedef struct node {
+  double cost;     /* tail's own cost; with subsets: relative cost so far, see reverse_subsets.h */
+  uint32_t parent; /* the tail it extends; WF__NO_STATE: it ends here */
+  uint32_t state;  /* or subset, or `whole` */
+  uint32_t hops;
+  float weight;    /* of the arc to the parent; at the end of a path, the final cost; of a whole one, of the epsilon arc */
+  int32_t ilabel, olabel;
+} node;
+
+typedef struct search {
+  wf_fst_view view;
+  wf__reversed reversed;
+  uint8_t *useful;
+  wf__best_paths best;
+  wf__subsets subsets; /* unique only */
+  bool unique;
+  uint32_t nshortest;
+  WF__VEC(node) nodes;
+  WF__VEC(uint32_t) taken; /* how often a state or subset was taken */
+  WF__VEC(uint32_t) found; /* whole nodes, best first */
+  wf__heap heap;
+} search;
+
+/* `total`: cost of the best path with this tail. */
+static wf_status add_node(search *s, node fresh, double total, wf_error *err) {
+  if (s->nodes.size >= WF__NO_STATE) return wf__fail(err, WF_ERR_LIMIT, "the search for %u paths needs more than 2^32 partial paths", s->nshortest);
+  WF__TRY(wf__heap_push(&s->heap, (wf__heap_entry){total, fresh.hops, (uint32_t)s->nodes.size}, err));
+  return wf__vec_push(&s->nodes, fresh, "partial paths", err);
+}
+
+/* --- over the fst itself ------------------------------------------------------------------------------------------ */
+
+static wf_status begin_paths(search *s, wf_error *err) {
+  uint64_t n = s->view.num_states;
+  WF__TRY(wf__vec_grow(&s->taken, n, "counters", err));
+  for (uint64_t q = 0; q < n; q++) s->taken.data[q] = 0;
+  s->taken.size = n;
+  for (uint64_t q = 0; q < n; q++) {
+    if (!wf__is_final(&s->view, q) || s->best.cost[q] == INFINITY) continue;
+    node end = {.cost = (double)s->view.final_cost[q], .parent = WF__NO_STATE, .state = (uint32_t)q, .weight = s->view.final_cost[q]};
+    WF__TRY(add_node(s, end, end.cost + s->best.cost[q], err));
+  }
+  return WF_OK;
+}
+
+static wf_status extend_path(search *s, uint32_t id, wf_error *err) {
+  node tail = s->nodes.data[id];
+  if ((int64_t)tail.state == s->view.start) WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops}, tail.cost, err));
+  for (uint64_t i = s->reversed.arc_off[tail.state]; i < s->reversed.arc_off[tail.state + 1]; i++) {
+    const wf_arc *arc = &s->reversed.arcs[i];
+    double best = s->best.cost[arc->nextstate];
+    if (arc->weight == INFINITY || best == INFINITY || s->taken.data[arc->nextstate] >= s->nshortest) continue;
+    node longer = {tail.cost + (double)arc->weight, id, arc->nextstate, tail.hops + 1, arc->weight, arc->ilabel, arc->olabel};
+    WF__TRY(add_node(s, longer, longer.cost + best, err));
+  }
+  return WF_OK;
+}
+
+/* --- over subsets ------------------------------------------------------------------------------------------------- */
+
+static wf_status begin_strings(search *s, wf_error *err) {
+  double cost = INFINITY;
+  WF__TRY(wf__subsets_init(&s->subsets, &s->view, &s->reversed, s->best.cost, &cost, err));
+  if (cost == INFINITY) return WF_OK;
+  WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
+  return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, err);
+}
+
+static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
+  node tail = s->nodes.data[id];
+  double end = wf__subsets_end_cost(&s->subsets, tail.state);
+  if (end != INFINITY) {
+    node done = {.cost = tail.cost + end, .parent = id, .state = whole, .hops = tail.hops, .weight = (float)end};
+    WF__TRY(add_node(s, done, done.cost, err));
+  }
+  const wf__subset_step *steps;
+  uint64_t count;
+  WF__TRY(wf__subsets_expand(&s->subsets, tail.state, &steps, &count, err));
+  while (s->taken.size < s->subsets.first.size) WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
+  for (uint64_t i = 0; i < count; i++) {
+    if (s->taken.data[steps[i].next] >= s->nshortest) continue;
+    node longer = {tail.cost + steps[i].cost, id, steps[i].next, tail.hops + 1, (float)steps[i].cost, steps[i].label, steps[i].label};
+    WF__TRY(add_node(s, longer, longer.cost, err));
+  }
+  return WF_OK;
+}
+
+/* --- search, result ----------------------------------------------------------------------------------------------- */
+
+static wf_status prepare(search *s, wf_error *err) {
+  WF__TRY(wf__reverse_arcs(&s->view, &s->reversed, err));
+  WF__TRY(wf__useful_states(&s->view, &s->reversed, &s->useful, err));
+  wf__search_graph graph = {.num_states = s->view.num_states, .arc_off = s->view.arc_off, .arcs = s->view.arcs, .start = s->view.start, .only = s->useful};
+  return wf__best_paths_find(&graph, &s->best, err);
+}
+
+static wf_status run(search *s, wf_error *err) {
+  WF__TRY(s->unique ? begin_strings(s, err) : begin_paths(s, err));
+  while (s->heap.size > 0 && s->found.size < s->nshortest) {
+    uint32_t id = wf__heap_pop(&s->heap).item, state = s->nodes.data[id].state;
+    if (state == whole) {
+      WF__TRY(wf__vec_push(&s->found, id, "paths", err));
+      continue;
+    }
+    if (s->taken.data[state] >= s->nshortest) continue;
+    s->taken.data[state]++;
+    WF__TRY(s->unique ? extend_string(s, id, err) : extend_path(s, id, err));
+  }
+  return WF_OK;
+}
+
+/* Gives the nodes on found paths state numbers, in the order in which the paths run through them. `number` has an entry a node. */
+static uint32_t number_nodes(const search *s, uint32_t *number) {
+  for (uint64_t i = 0; i < s->nodes.size; i++) number[i] = WF__NO_STATE;
+  uint32_t next = 1;
+  for (uint64_t k = 0; k < s->found.size; k++) {
+    for (uint32_t id = s->nodes.data[s->found.data[k]].parent; id != WF__NO_STATE && number[id] == WF__NO_STATE; id = s->nodes.data[id].parent)
+      number[id] = next++;
+  }
+  return next;
+}
+
+/* `order` receives the node of each state. */
+static wf_status write_result(const search *s, uint32_t *number, wf__csr *csr, wf_error *err) {
+  uint32_t num_states = number_nodes(s, number);
+  uint32_t *node_of = wf__alloc(num_states, sizeof *node_of);
+  if (node_of == NULL) return wf__fail_memory(err, (uint64_t)num_states * sizeof *node_of, "paths");
+  for (uint64_t i = 0; i < s->nodes.size; i++)
+    if (number[i] != WF__NO_STATE) node_of[number[i]] = (uint32_t)i;
+  wf_status status = wf__csr_add_state(csr, INFINITY, err);
+  for (uint64_t k = 0; status == WF_OK && k < s->found.size; k++) {
+    const node *done = &s->nodes.data[s->found.data[k]];
+    status = wf__csr_push(csr, (wf_arc){.nextstate = number[done->parent], .weight = done->weight}, err);
+  }
+  for (uint32_t q = 1; status == WF_OK && q < num_states; q++) {
+    const node *tail = &s->nodes.data[node_of[q]];
+    bool end = tail->parent == WF__NO_STATE;
+    status = wf__csr_add_state(csr, end ? tail->weight : INFINITY, err);
+    if (!end && status == WF_OK) status = wf__csr_push(csr, (wf_arc){number[tail->parent], tail->weight, tail->ilabel, tail->olabel}, err);
+  }
+  free(node_of);
+  return status;
+}
+
+static void search_free(search *s) {
+  wf__reversed_free(&s->reversed);
+  free(s->useful);
+  wf__best_paths_free(&s->best);
+  wf__subsets_free(&s->subsets);
+  wf__vec_free(&s->nodes);
+  wf__vec_free(&s->taken);
+  wf__vec_free(&s->found);
+  wf__vec_free(&s->heap);
+}
+
+wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out, wf_error *err) {
+  search s = {.view = wf_fst_get_view(fst), .unique = unique, .nshortest = nshortest};
+  wf__csr csr = {0};
+  uint32_t *number = NULL;
+  wf_status status;
+  WF__TRY_GOTO(status, prepare(&s, err), done);
+  WF__TRY_GOTO(status, run(&s, err), done);
+  number = wf__alloc(s.nodes.size, sizeof *number);
+  if (number == NULL) status = wf__fail_memory(err, s.nodes.size * sizeof *number, "paths");
+  else if (s.found.size > 0) status = write_result(&s, number, &csr, err);
+  if (status == WF_OK) status = wf__fst_from_csr(&csr, s.found.size > 0 ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+done:
+  wf__csr_free(&csr);
+  free(number);
+  search_free(&s);
+  return status;
+}

@@ -1,0 +1,219 @@
+/* score_spec.c - sources of scores: Kaldi prefixes, script files, folders. */
+#include "io/score_spec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "io/npy.h"
+#include "io/source.h"
+
+void wf__score_spec_free(wf__score_spec *spec) {
+  for (uint64_t i = 0; i < spec->entries.size; i++) {
+    free(spec->entries.data[i].key);
+    free(spec->entries.data[i].path);
+  }
+  wf__vec_free(&spec->entries);
+  free(spec->path);
+  *spec = (wf__score_spec){0};
+}
+
+/* --- script files ------------------------------------------------------------------------------------------------- */
+
+static wf__span trim(wf__span text) {
+  while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
+  while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t')) text.size--;
+  return text;
+}
+
+/* "3:10" or ":" or "" (everything). */
+static bool parse_range(wf__span text, int64_t range[2], bool *given) {
+  *given = text.size > 0 && !(text.size == 1 && text.data[0] == ':');
+  if (!*given) return true;
+  const char *colon = memchr(text.data, ':', text.size);
+  if (colon == NULL) return false;
+  wf__span first = {text.data, (size_t)(colon - text.data)}, last = {colon + 1, text.size - first.size - 1};
+  return wf__parse_i64(first, &range[0]) && wf__parse_i64(last, &range[1]) && range[0] >= 0 && range[1] >= range[0];
+}
+
+/* Takes "[rows]" or "[rows,columns]" off the end of the text. */
+static bool take_ranges(wf__span *text, wf__score_entry *entry) {
+  if (text->size == 0 || text->data[text->size - 1] != ']') return true;
+  const char *open = memrchr(text->data, '[', text->size);
+  if (open == NULL) return false;
+  wf__span rows = {open + 1, (size_t)(text->data + text->size - 1 - (open + 1))}, columns = {NULL, 0};
+  const char *comma = memchr(rows.data, ',', rows.size);
+  if (comma != NULL) {
+    columns = (wf__span){comma + 1, rows.size - (size_t)(comma - rows.data) - 1};
+    rows.size = (size_t)(comma - rows.data);
+  }
+  text->size = (size_t)(open - text->data);
+  return parse_range(rows, entry->rows, &entry->has_rows) && parse_range(columns, entry->columns, &entry->has_columns);
+}
+
+/* Takes ":12345" off the end of the text. */
+static bool take_offset(wf__span *text, wf__score_entry *entry) {
+  const char *colon = memrchr(text->data, ':', text->size);
+  if (colon == NULL) return true;
+  wf__span digits = {colon + 1, (size_t)(text->data + text->size - colon - 1)};
+  for (size_t i = 0; i < digits.size; i++)
+    if (digits.data[i] < '0' || digits.data[i] > '9') return true; /* part of the name */
+  int64_t offset = 0;
+  if (digits.size == 0) return true;
+  if (!wf__parse_i64(digits, &offset)) return false;
+  entry->offset = (uint64_t)offset;
+  entry->has_offset = true;
+  text->size = (size_t)(colon - text->data);
+  return true;
+}
+
+static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__score_entry *entry, wf_error *err) {
+  wf__span key, rest = line;
+  if (!wf__is_utf8(line) || memchr(line.data, '\0', line.size) != NULL)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "not a script file: bytes that are not UTF-8 text");
+  wf__next_field(&rest, &key);
+  rest = trim(rest);
+  if (rest.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+  if (rest.data[rest.size - 1] == '|' || rest.data[0] == '|')
+    return wf__lines_fail(lines, err, WF_ERR_UNSUPPORTED, "'%.*s' is a pipe; commands are not run: write the scores to a file first", WF__SPAN_ARG(rest));
+  if (!take_ranges(&rest, entry)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed range at the end of the path, expected [first:last] or [first:last,first:last]");
+  if (!take_offset(&rest, entry)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed offset at the end of the path");
+  rest = trim(rest);
+  if (rest.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+  entry->key = wf__strndup(key.data, key.size);
+  entry->path = wf__strndup(rest.data, rest.size);
+  return entry->key != NULL && entry->path != NULL ? WF_OK : wf__fail_memory(err, line.size, "a script file");
+}
+
+wf_status wf__score_script_parse(wf__lines lines, wf__score_spec *out, wf_error *err) {
+  for (wf__span line; wf__next_line(&lines, &line);) {
+    if (trim(line).size == 0) continue;
+    WF__TRY(wf__vec_grow(&out->entries, 1, "a script file", err));
+    wf__score_entry *entry = &out->entries.data[out->entries.size++];
+    *entry = (wf__score_entry){0};
+    WF__TRY(parse_script_line(&lines, line, entry, err));
+  }
+  return WF_OK;
+}
+
+static wf_status read_script(const char *path, wf__score_spec *out, wf_error *err) {
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_status status = wf__score_script_parse(wf__lines_of(&input), out, err);
+  wf__input_close(&input);
+  return status;
+}
+
+/* --- folders and single files ------------------------------------------------------------------------------------- */
+
+static bool has_suffix(const char *name, const char *suffix) {
+  size_t size = strlen(name), tail = strlen(suffix);
+  return size > tail && strcmp(name + size - tail, suffix) == 0;
+}
+
+/* folder may be NULL. The key is the name without folder and .npy. */
+static wf_status add_npy(wf__score_spec *out, const char *folder, const char *name, wf_error *err) {
+  WF__TRY(wf__vec_grow(&out->entries, 1, "a list of files", err));
+  wf__score_entry *entry = &out->entries.data[out->entries.size++];
+  *entry = (wf__score_entry){0};
+  const char *slash = strrchr(name, '/'), *stem = slash != NULL ? slash + 1 : name;
+  entry->key = wf__strndup(stem, has_suffix(stem, ".npy") ? strlen(stem) - 4 : strlen(stem));
+  size_t size = (folder != NULL ? strlen(folder) : 0) + strlen(name) + 2;
+  entry->path = wf__alloc(size, 1);
+  if (entry->key == NULL || entry->path == NULL) return wf__fail_memory(err, size, "a list of files");
+  snprintf(entry->path, size, "%s%s%s", folder != NULL ? folder : "", folder != NULL && !has_suffix(folder, "/") ? "/" : "", name);
+  return WF_OK;
+}
+
+static int compare_keys(const void *a, const void *b) { return strcmp(((const wf__score_entry *)a)->key, ((const wf__score_entry *)b)->key); }
+
+static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *err) {
+  DIR *folder = opendir(path);
+  if (folder == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  wf_status status = WF_OK;
+  for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
+    if (entry->d_name[0] != '.' && has_suffix(entry->d_name, ".npy")) status = add_npy(out, path, entry->d_name, err);
+  closedir(folder);
+  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: the folder holds no .npy files", path);
+  if (status == WF_OK) qsort(out->entries.data, out->entries.size, sizeof *out->entries.data, compare_keys);
+  return status;
+}
+
+/* --- sources ------------------------------------------------------------------------------------------------------ */
+
+enum kind { KIND_UNKNOWN, KIND_ARCHIVE, KIND_SCRIPT };
+
+/* Takes "ark:" or "scp,p,cs:" off the text. A name with other text before its colon is a file's. */
+static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) {
+  static const char *const options[] = {"b", "t", "o", "no", "s", "ns", "cs", "ncs", "p", "np", "bg"};
+  *kind = strncmp(*text, "ark", 3) == 0 ? KIND_ARCHIVE : strncmp(*text, "scp", 3) == 0 ? KIND_SCRIPT : KIND_UNKNOWN;
+  const char *colon = strchr(*text, ':');
+  if (*kind == KIND_UNKNOWN || colon == NULL || ((*text)[3] != ',' && (*text)[3] != ':')) {
+    *kind = KIND_UNKNOWN;
+    return WF_OK;
+  }
+  for (const char *at = *text + 3; *at == ',';) {
+    size_t size = strcspn(++at, ",:");
+    bool known = false;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) known |= strlen(options[i]) == size && memcmp(options[i], at, size) == 0;
+    if (!known) return wf__fail(err, WF_ERR_ARGUMENT, "%s: unknown option '%.*s' in the prefix", *text, (int)size, at);
+    at += size;
+  }
+  *text = colon + 1;
+  return WF_OK;
+}
+
+/* An archive has a binary mark or '[' behind its first key; an empty file is an archive without records. */
+static wf_status guess(wf__source *source, bool *npy, enum kind *kind, wf_error *err) {
+  enum { LOOK_BYTES = 8192 };
+  WF__TRY(wf__source_need(source, LOOK_BYTES, err));
+  size_t left = (size_t)wf__source_left(source);
+  wf__span text = {(const char *)source->at, left < LOOK_BYTES ? left : LOOK_BYTES}, field = {NULL, 0};
+  *npy = wf__is_npy(source->at, left);
+  while (text.size > 0 && (*text.data == '\n' || *text.data == '\r')) text.data++, text.size--;
+  bool has_key = wf__next_field(&text, &field);
+  while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
+  *kind = !has_key || (text.size > 0 && (*text.data == '\0' || *text.data == '[')) ? KIND_ARCHIVE : KIND_SCRIPT;
+  return WF_OK;
+}
+
+static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *out, wf_error *err) {
+  struct stat info;
+  bool is_stdin = strcmp(path, "-") == 0, npy = false;
+  if (!is_stdin && stat(path, &info) != 0) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (!is_stdin && S_ISDIR(info.st_mode)) {
+    if (kind != KIND_UNKNOWN) return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path, kind == KIND_ARCHIVE ? "n archive" : " script file");
+    return read_folder(path, out, err);
+  }
+  /* What comes through a pipe can be read only once. */
+  if (kind == KIND_UNKNOWN && (is_stdin || !S_ISREG(info.st_mode))) kind = KIND_ARCHIVE;
+  if (kind == KIND_UNKNOWN) {
+    wf__source source;
+    WF__TRY(wf__source_open(path, &source, err));
+    wf_status status = guess(&source, &npy, &kind, err);
+    wf__source_close(&source);
+    WF__TRY(status);
+    if (npy || has_suffix(path, ".npy")) return add_npy(out, NULL, path, err);
+  }
+  if (kind == KIND_SCRIPT) return read_script(path, out, err);
+  out->is_archive = true;
+  return WF_OK;
+}
+
+wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error *err) {
+  *out = (wf__score_spec){0};
+  if (source == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a source of scores is NULL");
+  enum kind kind = KIND_UNKNOWN;
+  const char *path = source;
+  WF__TRY(take_prefix(&path, &kind, err));
+  wf__span text = trim((wf__span){path, strlen(path)});
+  if (text.size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "'%s': no path given for the scores", source);
+  if (text.data[text.size - 1] == '|' || text.data[0] == '|')
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "'%s' is a pipe; commands are not run here: pipe the archive in and name the source '-'", source);
+  out->path = wf__strndup(text.data, text.size);
+  wf_status status = out->path != NULL ? parse_path(out->path, kind, out, err) : wf__fail_memory(err, text.size, "a path");
+  if (status != WF_OK) wf__score_spec_free(out);
+  return status;
+}
