@@ -7,6 +7,7 @@
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
+  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);

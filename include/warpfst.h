@@ -463,6 +463,82 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
  * 6  n-gram language models
  * ================================================================================================================== */
 
+/* A back-off n-gram model as a deterministic automaton. A state is a history (the last words) that is the context of some
+ * n-gram or carries a back-off weight; state 0 is the empty history. p(w | h) is the explicit n-gram's if there is one, else
+ * the back-off weight of h times p(w | h without its oldest word): back-off as failure, taken only when it must be.
+ * Words are labels of a symbol table. Rules for odd files: docs/lm.md. */
+typedef struct wf_lm wf_lm; /* reference counted, immutable */
+
+#define WF_LM_MAX_ORDER 16
+
+#define WF_ARPA_OPTIONS(X)                                                                                                         \
+  X(STR, bos_symbol, 0, 0, 0, "SYMBOL", "word that starts a sentence (default: <s>)")                                               \
+  X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")                                                \
+  X(STR, unk_symbol, 0, 0, 0, "SYMBOL", "word for unknown words (default: <unk>, or else <UNK>)")                                   \
+  X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
+WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
+
+/* What the reader met. */
+typedef struct wf_arpa_stats {
+  int32_t order;
+  uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
+  uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
+  uint64_t num_positive;                   /* probabilities just above 1 (up to 10^0.001): set to 1 */
+  uint64_t num_oov_words;                  /* words that the given table lacks */
+  uint64_t num_oov_skipped;                /* n-grams left out for such a word */
+  uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
+  uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
+} wf_arpa_stats;
+
+/* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
+ * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
+ * warning. Errors name path and line: WF_ERR_FORMAT for a malformed file (wrong number of fields, NaN, counts that differ
+ * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
+WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                                 const wf_progress *progress, wf_error *err);
+WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
+WF_API void wf_lm_free(wf_lm *lm);
+
+typedef struct wf_lm_info {
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
+  uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
+  uint64_t num_states, num_arcs;            /* arcs: explicit n-grams, those that end in </s> left out */
+  uint64_t num_bytes;                       /* memory of the automaton, without the word table */
+  int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
+  bool has_unk;                             /* does the model give unknown words a probability? */
+} wf_lm_info;
+WF_API wf_lm_info wf_lm_get_info(const wf_lm *lm);
+/* The table given to the reader, or made by it. */
+WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
+/* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
+WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
+
+/* Queries: exact (failure) semantics, costs in nats, summed in float32 in the order of the back-off hops. Any thread.
+ * State after <s>. */
+WF_API uint32_t wf_lm_start(const wf_lm *lm);
+/* Cost of `word` after the history `state`, and the state behind it. An unknown word has the cost of <unk>, or +infinity (and
+ * the empty history behind it) if the model has none. `*order` (may be NULL): words in the n-gram that gave the probability; 0
+ * if there is none. */
+WF_API float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+/* Cost of </s> after the history `state`; +infinity if the model has no </s>. */
+WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
+
+/* The model as an acceptor over its word table, arcs sorted by label. The start is the history <s>, </s> is a final cost.
+ * backoff=epsilon is what Kaldi's arpa2fst makes: a back-off arc is an arc like any other (input backoff_label, output epsilon),
+ * so a path may back off although the word has an explicit n-gram, and cost less than wf_lm_step says. Few sentences are
+ * affected (about 1 in 20 in a large interpolated 4-gram, by hundredths of a nat on average), but figures from the two kinds differ.
+ * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label; every final cost is then
+ * resolved through back-off. Arcs of <unk> exist if the table has it. States that cannot be reached are left out; so are arcs of
+ * cost +infinity, unless they are there to keep a word from backing off (failure). Errors: backoff_label is the label of a word, or 0 with failure. */
+#define WF_LM_FST_OPTIONS(X)                                                                                                      \
+  X(I32, backoff_label, 0, 0, 2147483647, "label", "input label of the back-off arcs, such as #0; 0: epsilon")                     \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "how the graph will be used: back-off as a free choice, or only where a word is missing") \
+  X(BOOL, remove_useless, 1, 0, 1, "", "put the back-off cost of states that can only back off on the arcs that enter them")       \
+  X(BOOL, drop_unk, 0, 0, 1, "", "leave out the arcs of <unk>")
+WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
+WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *

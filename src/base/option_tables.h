@@ -29,6 +29,8 @@
   X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
   X(result_writer, WF_RESULT_WRITER_OPTIONS) \
   X(wer, WF_WER_OPTIONS) \
+  X(arpa, WF_ARPA_OPTIONS) \
+  X(lm_fst, WF_LM_FST_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */
