@@ -632,7 +632,6 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_top
 /* Arcs of each state in the order that the decoder wants: input labels first, epsilons last; stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-typedef struct wf_lm wf_lm;
 /* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                                                        \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                                          \
@@ -659,8 +658,7 @@ typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf
 /* What a graph is made of. All pointers are borrowed for the call. */
 typedef struct wf_ctc_graph_parts {
   size_t struct_size;
-  const wf_symbols *tokens;   /* required */
-  const wf_lexicon *lexicon;  /* required */
+  const wf_lexicon *lexicon;  /* required; the token table is the one it was read with */
   const wf_lm *lm;            /* either an n-gram LM ... */
   const wf_fst *grammar;      /* ... or a grammar over word labels, back-off arcs (if any) marked #0 on the input side as by wf_lm_to_fst */
   const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
