@@ -8,6 +8,11 @@
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
+  X(determinize, "determinize", "Operations", "one arc per state and input label") \
+  X(minimize, "minimize", "Operations", "fewest states") \
+  X(rmepsilon, "rmepsilon", "Operations", "no arcs with epsilon on both sides") \
+  X(push, "push", "Operations", "weights and output labels towards the start or the end") \
+  X(shortestdistance, "shortestdistance", "Operations", "sums over all paths to or from each state") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);

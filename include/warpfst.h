@@ -340,7 +340,9 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
 
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
- * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states likewise. */
+ * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states, or of an output more than 10000 labels
+ * behind the input, likewise. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
+ * several labels (with input epsilon); arcs are sorted by input label. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
@@ -351,8 +353,9 @@ WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
 /* Weighted minimization (Mohri 2000; acyclic: Revuz 1992, cyclic: Hopcroft 1971). Weights are pushed first, then (ilabel, olabel[,
- * weight]) is one label. Input must be deterministic under that encoding unless allow_nondet; the result then is smaller,
- * not smallest. */
+ * weight]) is one label. Input must be deterministic under that encoding (WF_ERR_ARGUMENT) unless allow_nondet; the result then is
+ * smaller, not smallest. The total cost ends up on the arcs of the start state, or on all final costs if something leads back to the start.
+ * States keep their order. WF_ERR_NEGATIVE_CYCLE when weights cannot be pushed because distances do not exist. */
 #define WF_MINIMIZE_OPTIONS(X)                                                                                                  \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
@@ -361,28 +364,32 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
-/* Removes arcs with both labels epsilon (Mohri 2002). Trimmed if `connect`. */
+/* Removes arcs with both labels epsilon (Mohri 2002); arcs that become equal are merged. Trimmed if `connect`, else states keep their numbers
+ * and those reached by epsilons alone lose their arcs. WF_ERR_NEGATIVE_CYCLE when a cycle of epsilons has no finite sum. */
 #define WF_RMEPSILON_OPTIONS(X)                                                                     \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                  \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring")
 WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
 WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err);
 
-/* Pushes weights (and output labels, on request) towards the start or the final states. */
+/* Pushes weights (and output labels, on request) towards the start or the final states. What belongs in front of everything goes onto the arcs of
+ * the start state, or, if something leads back there, onto an epsilon arc from a new start state numbered last. In the log semiring the
+ * result is stochastic. States on no successful path are left as they are. */
 #define WF_PUSH_OPTIONS(X)                                                                                              \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
 /* Sum over all paths from the start to each state, or from each state to the final states if `reverse`, in the fst's
- * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. */
+ * semiring (Mohri 2002). `*out_distance` is an array of num_states costs for wf_free. WF_ERR_NEGATIVE_CYCLE when a sum does not exist: a cycle of
+ * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "convergence where there are cycles in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 

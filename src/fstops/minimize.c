@@ -1,0 +1,230 @@
+/* minimize.c - weighted minimization (Mohri 2000, "Minimization algorithms for sequential transducers").
+ *
+ *   trim -> push output labels (if not encoded) -> push costs -> number the symbols (labels and costs of arcs) and the final costs
+ *        -> partition -> one state a class -> put the common output and the total cost back
+ *
+ * Costs are compared in bins of width delta but never rounded: a class keeps the costs of its first state. */
+#include <string.h>
+
+#include "base/map64.h"
+#include "base/option_tables.h"
+#include "fstops/csr_copy.h"
+#include "fstops/minimize_partition.h"
+#include "fstops/push.h"
+#include "fstops/shortest_distance.h"
+
+struct minimizer {
+  const wf_fst *fst; /* trimmed */
+  wf_fst_view view;
+  wf_minimize_options o;
+  wf__csr pushed; /* same states and arcs; olabels are strings unless encode_labels */
+  wf__strings strings;
+  uint32_t prefix;  /* output string that goes in front of everything */
+  double total;     /* cost that goes in front of everything */
+  uint32_t *symbol, *initial;
+  uint32_t num_symbols, num_initial;
+  bool nondeterministic;
+  uint32_t *class_of;
+  uint32_t num_classes;
+};
+
+static const double distance_delta = 1e-6; /* convergence of distances for pushing */
+
+static uint32_t bin(double delta, float cost) {
+  double scaled = (double)cost / delta;
+  if (delta > 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
+  return wf__ordered_cost(cost);
+}
+
+static wf_status push(struct minimizer *min, wf_error *err) {
+  WF__TRY(wf__strings_init(&min->strings, err));
+  WF__TRY(wf__csr_append(&min->pushed, &min->view, err));
+  if (!min->o.encode_labels) {
+    uint32_t *potential;
+    WF__TRY(wf__push_labels(&min->view, false, &min->strings, &min->pushed, &potential, err));
+    min->prefix = potential[min->view.start];
+    free(potential);
+  }
+  if (!min->o.push_weights) return WF_OK;
+  return wf__push_costs(&min->view, false, false, distance_delta, &min->pushed, &min->total, err);
+}
+
+static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_arc *arc, wf_error *err) {
+  const wf_symbols *isymbols = wf_fst_isymbols(min->fst);
+  const char *name = isymbols != NULL ? wf_symbols_text(isymbols, arc->ilabel) : NULL;
+  return wf__fail(err, WF_ERR_ARGUMENT, "not deterministic: state %llu has two arcs with %s label %d (%s); determinize first, or allow_nondet",
+                  (unsigned long long)state, min->o.encode_labels ? "the same input and output label; input" : "input", arc->ilabel, name != NULL ? name : "no symbol");
+}
+
+struct numbering {
+  wf__map64 pairs, symbols, inputs;
+  uint32_t *seen; /* by determining key: 1 + the last state with an arc of that key */
+};
+
+/* Numbers the symbol of every arc, and finds out whether two arcs of a state have the same key. */
+static wf_status number_arcs(struct minimizer *min, struct numbering *numbering, wf_error *err) {
+  const wf_fst_view *view = &min->view;
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &min->pushed.arcs.data[i];
+      uint32_t pair, symbol, key, fresh = (uint32_t)numbering->pairs.size;
+      WF__TRY(wf__map64_insert(&numbering->pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, fresh, &pair, NULL, "symbols", err));
+      fresh = (uint32_t)numbering->symbols.size;
+      WF__TRY(wf__map64_insert(&numbering->symbols, (uint64_t)pair << 32 | bin((double)min->o.delta, arc->weight), fresh, &symbol, NULL, "symbols", err));
+      min->symbol[i] = symbol;
+      key = min->o.push_weights ? pair : symbol;
+      if (!min->o.encode_labels && min->o.push_weights) {
+        fresh = (uint32_t)numbering->inputs.size;
+        WF__TRY(wf__map64_insert(&numbering->inputs, (uint64_t)(uint32_t)arc->ilabel, fresh, &key, NULL, "symbols", err));
+      }
+      if (numbering->seen[key] == (uint32_t)s + 1) {
+        min->nondeterministic = true;
+        if (!min->o.allow_nondet) return two_arcs(min, s, &view->arcs[i], err);
+      }
+      numbering->seen[key] = (uint32_t)s + 1;
+    }
+  }
+  min->num_symbols = (uint32_t)numbering->symbols.size;
+  return WF_OK;
+}
+
+static wf_status number_finals(struct minimizer *min, wf_error *err) {
+  wf__map64 costs = {0};
+  wf_status status = WF_OK;
+  for (uint64_t s = 0; s < min->view.num_states && status == WF_OK; s++) {
+    float cost = min->pushed.final_cost.data[s];
+    uint64_t key = cost == INFINITY ? (uint64_t)1 << 32 : bin((double)min->o.delta, cost);
+    status = wf__map64_insert(&costs, key, (uint32_t)costs.size, &min->initial[s], NULL, "final costs", err);
+  }
+  min->num_initial = (uint32_t)costs.size;
+  wf__map64_free(&costs);
+  return status;
+}
+
+static wf_status partition(struct minimizer *min, wf_error *err) {
+  const wf_fst_view *view = &min->view;
+  uint64_t n = view->num_states, m = view->num_arcs;
+  if (m >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
+  struct numbering numbering = {.seen = wf__calloc(m + 1, sizeof(uint32_t))};
+  min->symbol = wf__alloc(m, sizeof *min->symbol);
+  min->initial = wf__alloc(n, sizeof *min->initial);
+  min->class_of = wf__alloc(n, sizeof *min->class_of);
+  wf_status status = WF_OK;
+  if (numbering.seen == NULL || min->symbol == NULL || min->initial == NULL || min->class_of == NULL) status = wf__fail_memory(err, m * 8 + n * 8, "minimization");
+  if (status == WF_OK) status = number_arcs(min, &numbering, err);
+  wf__map64_free(&numbering.pairs);
+  wf__map64_free(&numbering.symbols);
+  wf__map64_free(&numbering.inputs);
+  free(numbering.seen);
+  WF__TRY(status);
+  WF__TRY(number_finals(min, err));
+  wf__scc scc;
+  WF__TRY(wf__scc_find(view, WF__ARCS_ALL, &scc, err));
+  wf__labelled_graph graph = {view, min->symbol, min->num_symbols, min->initial, min->num_initial};
+  status = scc.acyclic ? wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err)
+                       : wf__partition_refine(&graph, min->class_of, &min->num_classes, err);
+  wf__scc_free(&scc);
+  return status;
+}
+
+static int compare_arcs(const void *a, const void *b) {
+  const wf_arc *x = a, *y = b;
+  if (x->ilabel != y->ilabel) return x->ilabel < y->ilabel ? -1 : 1;
+  if (x->olabel != y->olabel) return x->olabel < y->olabel ? -1 : 1;
+  if (x->nextstate != y->nextstate) return x->nextstate < y->nextstate ? -1 : 1;
+  return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+/* Arcs of the last state of csr that have become the same: their costs are summed. */
+static void merge_arcs(wf__csr *csr, wf_semiring semiring) {
+  uint64_t first = csr->arc_off.data[csr->arc_off.size - 1], kept = first;
+  wf_arc *arcs = csr->arcs.data;
+  if (csr->arcs.size - first < 2) return;
+  qsort(arcs + first, csr->arcs.size - first, sizeof *arcs, compare_arcs);
+  for (uint64_t i = first + 1; i < csr->arcs.size; i++) {
+    wf_arc *last = &arcs[kept];
+    if (last->ilabel == arcs[i].ilabel && last->olabel == arcs[i].olabel && last->nextstate == arcs[i].nextstate)
+      last->weight = wf__cost_to_float(wf__cost_plus(semiring, (double)last->weight, (double)arcs[i].weight));
+    else arcs[++kept] = arcs[i];
+  }
+  csr->arcs.size = kept + 1;
+}
+
+/* One state a class, in the order of their first states, with that state's arcs. */
+static wf_status quotient(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
+  const wf_fst_view *view = &min->view;
+  uint32_t *number = wf__alloc(min->num_classes, sizeof *number), count = 0;
+  uint32_t *firsts = wf__alloc(min->num_classes, sizeof *firsts);
+  wf_status status = number == NULL || firsts == NULL ? wf__fail_memory(err, (uint64_t)min->num_classes * 8, "minimization") : WF_OK;
+  if (status == WF_OK) memset(number, 0xff, min->num_classes * sizeof *number);
+  for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
+    if (number[min->class_of[s]] != UINT32_MAX) continue;
+    firsts[count] = (uint32_t)s;
+    number[min->class_of[s]] = count++;
+  }
+  for (uint32_t k = 0; k < count && status == WF_OK; k++) {
+    uint32_t s = firsts[k];
+    uint64_t num_arcs = view->arc_off[s + 1] - view->arc_off[s];
+    WF__TRY_GOTO(status, wf__csr_add_state(csr, min->pushed.final_cost.data[s], err), done);
+    WF__TRY_GOTO(status, wf__vec_grow(&csr->arcs, num_arcs, "arcs", err), done);
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc arc = min->pushed.arcs.data[i];
+      arc.nextstate = number[min->class_of[arc.nextstate]];
+      csr->arcs.data[csr->arcs.size++] = arc;
+    }
+    if (min->nondeterministic) merge_arcs(csr, view->semiring);
+  }
+  if (status == WF_OK) *start = number[min->class_of[view->start]];
+done:
+  free(number);
+  free(firsts);
+  return status;
+}
+
+/* The total cost goes onto the arcs of the start state; if something leads back there, onto all final costs instead: every path ends once, and
+ * no state more is needed. */
+static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start, double *in_front) {
+  bool entered = false;
+  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == (uint32_t)start;
+  *in_front = entered ? 0 : min->total;
+  if (!entered || min->total == 0) return;
+  for (uint64_t s = 0; s < csr->final_cost.size; s++)
+    if (csr->final_cost.data[s] != INFINITY) csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
+}
+
+static wf_status minimize(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
+  double in_front;
+  WF__TRY(push(min, err));
+  WF__TRY(partition(min, err));
+  WF__TRY(quotient(min, csr, start, err));
+  put_total_back(min, csr, *start, &in_front);
+  WF__TRY(wf__prepend(&min->strings, min->prefix, in_front, csr, start, err));
+  return min->o.encode_labels ? WF_OK : wf__strings_expand(&min->strings, false, UINT32_MAX, csr, err);
+}
+
+static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *o, wf_fst **out, wf_error *err) {
+  struct minimizer min = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o};
+  wf__csr csr = {0};
+  int64_t start = -1;
+  wf_status status = min.view.start < 0 ? WF_OK : minimize(&min, &csr, &start, err);
+  wf__csr_free(&min.pushed);
+  wf__strings_free(&min.strings);
+  free(min.symbol);
+  free(min.initial);
+  free(min.class_of);
+  if (status == WF_OK) return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  wf__csr_free(&csr);
+  return status;
+}
+
+wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_minimize_options o;
+  WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
+  wf_fst *trimmed = NULL;
+  uint32_t trim = WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE;
+  if ((wf_fst_properties(fst) & trim) != trim) WF__TRY(wf_connect(fst, &trimmed, err));
+  wf_status status = minimize_trimmed(trimmed != NULL ? trimmed : fst, &o, out, err);
+  wf_fst_free(trimmed);
+  return status;
+}

@@ -1,0 +1,133 @@
+/* push.c - costs and output labels moved along paths, towards the start or the final states; totals of paths stay as they are.
+ *
+ * Potential V(s): distance to the final states. An arc s -> t of cost w gets w + V(t) - V(s), a final cost f gets f - V(s); what every path has
+ * lost then is V(start). Towards the final states likewise with the distance from the start. */
+#include "fstops/push.h"
+
+#include "base/option_tables.h"
+#include "fstops/csr_copy.h"
+#include "fstops/shortest_distance.h"
+
+/* Towards the final states: the sum of the final costs after pushing. */
+static double total_at_final(const wf_fst_view *view, const double *dist) {
+  double total = INFINITY;
+  for (uint64_t s = 0; s < view->num_states; s++)
+    if (wf__is_final(view, s)) total = wf__cost_plus(view->semiring, total, dist[s] + (double)view->final_cost[s]);
+  return total;
+}
+
+wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__csr *csr, double *out_total, wf_error *err) {
+  double *dist;
+  *out_total = 0;
+  WF__TRY(wf__shortest_distance(view, !to_final, delta, &dist, err));
+  double total = 0;
+  if (to_final && remove_total) total = total_at_final(view, dist);
+  if (total == INFINITY) total = 0;
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    if (dist[s] == INFINITY) continue;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc *arc = &csr->arcs.data[i];
+      double other = dist[arc->nextstate];
+      if (other == INFINITY) continue;
+      arc->weight = wf__cost_to_float(to_final ? dist[s] + (double)arc->weight - other : (double)arc->weight + other - dist[s]);
+    }
+    if (wf__is_final(view, s))
+      csr->final_cost.data[s] = wf__cost_to_float(to_final ? dist[s] + (double)view->final_cost[s] - total : (double)view->final_cost[s] - dist[s]);
+  }
+  if (!to_final && view->start >= 0 && dist[view->start] != INFINITY) *out_total = dist[view->start];
+  free(dist);
+  return WF_OK;
+}
+
+static wf_status concat(wf__strings *strings, uint32_t front, uint32_t back, uint32_t *out, wf_error *err) {
+  uint32_t size = wf__string_size(strings, front);
+  WF__VEC(uint32_t) labels = {0};
+  wf_status status = wf__vec_grow(&labels, size + 1, "label strings", err);
+  *out = back;
+  for (; status == WF_OK && front != 0; front = wf__string_rest(strings, front)) labels.data[labels.size++] = wf__string_label(strings, front);
+  while (status == WF_OK && labels.size > 0) status = wf__string_put(strings, labels.data[--labels.size], *out, out, err);
+  wf__vec_free(&labels);
+  return status;
+}
+
+wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__csr *csr, int64_t *start, wf_error *err) {
+  if (*start < 0 || (string == 0 && cost == 0)) return WF_OK;
+  bool entered = false;
+  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == (uint32_t)*start;
+  if (entered) {
+    uint32_t old = (uint32_t)*start;
+    *start = (int64_t)csr->final_cost.size;
+    WF__TRY(wf__csr_add_state(csr, INFINITY, err));
+    return wf__csr_push(csr, (wf_arc){.nextstate = old, .weight = wf__cost_to_float(cost), .olabel = (int32_t)string}, err);
+  }
+  uint64_t end = (uint64_t)*start + 1 < csr->arc_off.size ? csr->arc_off.data[*start + 1] : csr->arcs.size;
+  for (uint64_t i = csr->arc_off.data[*start]; i < end; i++) {
+    wf_arc *arc = &csr->arcs.data[i];
+    uint32_t joined = (uint32_t)arc->olabel;
+    if (string != 0) WF__TRY(concat(strings, string, joined, &joined, err));
+    arc->olabel = (int32_t)joined;
+    arc->weight = wf__cost_to_float((double)arc->weight + cost);
+  }
+  csr->final_cost.data[*start] = wf__cost_to_float((double)csr->final_cost.data[*start] + cost);
+  return WF_OK;
+}
+
+/* Final states that still owe a string get an arc to a common last state, as the string cannot be put on a final cost. */
+static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error *err) {
+  uint64_t n = csr->final_cost.size, owing = 0;
+  for (uint64_t s = 0; s < n; s++) owing += csr->final_cost.data[s] != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
+  if (owing == 0) return WF_OK;
+  wf__csr grown = {0};
+  wf_status status = wf__vec_grow(&grown.arcs, csr->arcs.size + owing, "arcs", err);
+  for (uint64_t s = 0; s < n && status == WF_OK; s++) {
+    float cost = csr->final_cost.data[s];
+    bool owes = cost != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
+    status = wf__csr_add_state(&grown, owes ? INFINITY : cost, err);
+    uint64_t end = s + 1 < n ? csr->arc_off.data[s + 1] : csr->arcs.size;
+    for (uint64_t i = csr->arc_off.data[s]; i < end && status == WF_OK; i++) status = wf__csr_push(&grown, csr->arcs.data[i], err);
+    if (owes && status == WF_OK) status = wf__csr_push(&grown, (wf_arc){.nextstate = (uint32_t)n, .weight = cost, .olabel = (int32_t)potential[s]}, err);
+  }
+  if (status == WF_OK) status = wf__csr_add_state(&grown, 0, err);
+  wf__csr_free(csr);
+  *csr = grown;
+  return status;
+}
+
+static void olabels_to_strings(wf__csr *csr) {
+  for (uint64_t i = 0; i < csr->arcs.size; i++) csr->arcs.data[i].olabel = (int32_t)wf__string_of(csr->arcs.data[i].olabel);
+}
+
+static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
+  uint32_t *potential = NULL, prefix = 0;
+  double total = 0;
+  WF__TRY(wf__strings_init(strings, err));
+  WF__TRY(wf__csr_append(csr, view, err));
+  if (!o->push_labels) olabels_to_strings(csr);
+  if (o->push_weights) WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, csr, &total, err));
+  if (o->remove_total_weight) total = 0;
+  if (o->push_labels) {
+    WF__TRY(wf__push_labels(view, o->to_final, strings, csr, &potential, err));
+    if (!o->to_final && view->start >= 0 && potential[view->start] != WF__STRING_NONE) prefix = potential[view->start];
+  }
+  wf_status status = WF_OK;
+  if (o->push_labels && o->to_final) status = emit_at_final(potential, csr, err);
+  free(potential);
+  WF__TRY(status);
+  WF__TRY(wf__prepend(strings, prefix, total, csr, start, err));
+  return wf__strings_expand(strings, o->to_final, UINT32_MAX, csr, err);
+}
+
+wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_push_options o;
+  WF__TRY(wf__options_take(wf__push_table(), options, &o, err));
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf__strings strings = {0};
+  wf__csr csr = {0};
+  int64_t start = view.start;
+  wf_status status = push(&view, &o, &strings, &csr, &start, err);
+  wf__strings_free(&strings);
+  if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  wf__csr_free(&csr);
+  return status;
+}

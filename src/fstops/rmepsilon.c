@@ -1,0 +1,269 @@
+/* rmepsilon.c - epsilon removal (Mohri 2002, "Generic epsilon-removal and input epsilon-normalization algorithms").
+ *
+ * An epsilon arc is one with both labels 0. The result of a state is its own labelled arcs together with, for each epsilon arc to t, the
+ * result of t at that arc's cost. States are done in reverse topological order of the epsilon arcs, so each result is made once from
+ * finished ones. Inside a cycle of epsilons the distances between its states are found first (wf__settler).
+ *
+ *   result of s   no epsilon arcs:                    its arcs in the input, in place
+ *                 only way on is one epsilon arc:     an alias: the result of another state at a cost
+ *                 else:                               a run of `pool`
+ */
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "fstops/connect.h"
+#include "fstops/shortest_distance.h"
+
+enum { KEPT = 1, REACHED = 2 }; /* kept: the start, or entered by a labelled arc; reached: on some path from the start */
+
+struct result {
+  const wf_arc *in_place; /* NULL: in the pool */
+  uint64_t off, count;
+  double final_cost;
+  double alias_cost; /* if alias != own state */
+  uint32_t alias;
+};
+
+/* The arcs of one result under construction; equal (labels, next state) once, costs summed. */
+struct merger {
+  wf_semiring semiring;
+  WF__VEC(wf_arc) arcs; /* weights are in `costs` */
+  WF__VEC(double) costs;
+  double final_cost;
+  uint64_t *slots; /* stamp << 32 | index */
+  int bits;
+  uint32_t stamp;
+};
+
+struct remover {
+  const wf_fst_view *view;
+  wf__scc scc;
+  wf__settler settler;
+  uint8_t *marks;
+  struct result *results;
+  WF__VEC(wf_arc) pool;
+  struct merger merger;
+};
+
+/* --- merging ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t arc_hash(const wf_arc *arc) {
+  return wf__mix64(((uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel) * 0x9e3779b97f4a7c15ULL ^ arc->nextstate);
+}
+
+static uint64_t *find_slot(struct merger *merger, const wf_arc *arc) {
+  uint64_t mask = ((uint64_t)1 << merger->bits) - 1, slot = arc_hash(arc) & mask;
+  for (;; slot = (slot + 1) & mask) {
+    if (merger->slots[slot] >> 32 != merger->stamp) return &merger->slots[slot];
+    const wf_arc *have = &merger->arcs.data[(uint32_t)merger->slots[slot]];
+    if (have->ilabel == arc->ilabel && have->olabel == arc->olabel && have->nextstate == arc->nextstate) return &merger->slots[slot];
+  }
+}
+
+static wf_status grow_slots(struct merger *merger, wf_error *err) {
+  int bits = merger->bits == 0 ? 8 : merger->bits + 1;
+  free(merger->slots);
+  merger->bits = 0;
+  merger->slots = wf__calloc((uint64_t)1 << bits, sizeof *merger->slots);
+  if (merger->slots == NULL) return wf__fail_memory(err, sizeof *merger->slots << bits, "epsilon removal");
+  merger->bits = bits;
+  merger->stamp = 1;
+  for (uint64_t i = 0; i < merger->arcs.size; i++) *find_slot(merger, &merger->arcs.data[i]) = (uint64_t)merger->stamp << 32 | i;
+  return WF_OK;
+}
+
+static void merger_start(struct merger *merger) {
+  merger->arcs.size = merger->costs.size = 0;
+  merger->final_cost = INFINITY;
+  if (++merger->stamp != 0) return;
+  if (merger->slots != NULL) memset(merger->slots, 0, sizeof *merger->slots << merger->bits);
+  merger->stamp = 1;
+}
+
+static wf_status merger_add(struct merger *merger, wf_arc arc, double cost, wf_error *err) {
+  if (merger->bits == 0 || merger->arcs.size * 2 >= (uint64_t)1 << merger->bits) WF__TRY(grow_slots(merger, err));
+  uint64_t *slot = find_slot(merger, &arc);
+  if (*slot >> 32 == merger->stamp) {
+    double *have = &merger->costs.data[(uint32_t)*slot];
+    *have = wf__cost_plus(merger->semiring, *have, cost);
+    return WF_OK;
+  }
+  if (merger->arcs.size >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a state would have more than 2^32 arcs");
+  WF__TRY(wf__vec_grow(&merger->arcs, 1, "arcs", err));
+  WF__TRY(wf__vec_grow(&merger->costs, 1, "arcs", err));
+  *slot = (uint64_t)merger->stamp << 32 | merger->arcs.size;
+  merger->arcs.data[merger->arcs.size++] = arc;
+  merger->costs.data[merger->costs.size++] = cost;
+  return WF_OK;
+}
+
+/* --- results of states ------------------------------------------------------------------------------------------- */
+
+/* Adds the finished result of `state` at a cost. */
+static wf_status add_result(struct remover *remover, uint32_t state, double cost, wf_error *err) {
+  const struct result *result = &remover->results[state];
+  if (result->alias != state) {
+    if (result->alias_cost == INFINITY) return WF_OK;
+    cost += result->alias_cost;
+    result = &remover->results[result->alias];
+  }
+  struct merger *merger = &remover->merger;
+  const wf_arc *arcs = result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
+  for (uint64_t i = 0; i < result->count; i++) WF__TRY(merger_add(merger, arcs[i], cost + (double)arcs[i].weight, err));
+  merger->final_cost = wf__cost_plus(merger->semiring, merger->final_cost, cost + result->final_cost);
+  return WF_OK;
+}
+
+/* Adds what `state` itself gives: labelled arcs, final cost, and epsilon arcs that leave its component. */
+static wf_status add_state(struct remover *remover, uint32_t state, double cost, wf_error *err) {
+  const wf_fst_view *view = remover->view;
+  struct merger *merger = &remover->merger;
+  merger->final_cost = wf__cost_plus(merger->semiring, merger->final_cost, cost + (double)view->final_cost[state]);
+  for (int epsilons = 0; epsilons < 2; epsilons++) {
+    for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++) {
+      const wf_arc *arc = &view->arcs[i];
+      if (wf__arc_is(arc, WF__ARCS_EPSILON) != (epsilons == 1) || arc->weight == INFINITY) continue;
+      if (epsilons == 0) WF__TRY(merger_add(merger, *arc, cost + (double)arc->weight, err));
+      else if (remover->scc.component[arc->nextstate] != remover->scc.component[state])
+        WF__TRY(add_result(remover, arc->nextstate, cost + (double)arc->weight, err));
+    }
+  }
+  return WF_OK;
+}
+
+static wf_status store(struct remover *remover, uint32_t state, wf_error *err) {
+  struct merger *merger = &remover->merger;
+  WF__TRY(wf__vec_grow(&remover->pool, merger->arcs.size, "arcs", err));
+  remover->results[state] = (struct result){.off = remover->pool.size, .count = merger->arcs.size, .final_cost = merger->final_cost, .alias = state};
+  for (uint64_t i = 0; i < merger->arcs.size; i++) {
+    wf_arc arc = merger->arcs.data[i];
+    arc.weight = wf__cost_to_float(merger->costs.data[i]);
+    remover->pool.data[remover->pool.size++] = arc;
+  }
+  return WF_OK;
+}
+
+static wf_status finish_state(struct remover *remover, uint32_t state, wf_error *err) {
+  const wf_fst_view *view = remover->view;
+  const wf_arc *arcs = view->arcs + view->arc_off[state];
+  uint64_t count = view->arc_off[state + 1] - view->arc_off[state], epsilons = 0;
+  struct result *result = &remover->results[state];
+  for (uint64_t i = 0; i < count; i++) epsilons += wf__arc_is(&arcs[i], WF__ARCS_EPSILON);
+  if (epsilons == 0) {
+    *result = (struct result){.in_place = arcs, .count = count, .final_cost = (double)view->final_cost[state], .alias = state};
+    return WF_OK;
+  }
+  if (count == 1 && !wf__is_final(view, state) && !(remover->marks[state] & KEPT)) {
+    const struct result *next = &remover->results[arcs[0].nextstate];
+    bool alias = next->alias != arcs[0].nextstate;
+    *result = (struct result){.alias = next->alias, .alias_cost = (double)arcs[0].weight + (alias ? next->alias_cost : 0)};
+    return WF_OK;
+  }
+  merger_start(&remover->merger);
+  WF__TRY(add_state(remover, state, 0, err));
+  return store(remover, state, err);
+}
+
+/* A component with a cycle of epsilons: from each of its states, the distances inside, then what each state reached gives. */
+static wf_status finish_cycle(struct remover *remover, uint32_t component, wf_error *err) {
+  const uint32_t *states = remover->scc.order + remover->scc.off[component];
+  uint32_t size = remover->scc.off[component + 1] - remover->scc.off[component];
+  double *dist = remover->settler.dist;
+  for (uint32_t i = 0; i < size; i++) {
+    for (uint32_t j = 0; j < size; j++) dist[states[j]] = INFINITY;
+    dist[states[i]] = 0;
+    WF__TRY(wf__settle(&remover->settler, component, err));
+    merger_start(&remover->merger);
+    for (uint32_t j = 0; j < size; j++)
+      if (dist[states[j]] != INFINITY) WF__TRY(add_state(remover, states[j], dist[states[j]], err));
+    WF__TRY(store(remover, states[i], err));
+  }
+  return WF_OK;
+}
+
+static bool cyclic(const struct remover *remover, uint32_t component) {
+  const wf_fst_view *view = remover->view;
+  if (remover->scc.acyclic) return false;
+  if (remover->scc.off[component + 1] - remover->scc.off[component] > 1) return true;
+  uint32_t s = remover->scc.order[remover->scc.off[component]];
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+    if (view->arcs[i].nextstate == s && wf__arc_is(&view->arcs[i], WF__ARCS_EPSILON)) return true;
+  return false;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static wf_status mark_states(struct remover *remover, wf_error *err) {
+  const wf_fst_view *view = remover->view;
+  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue);
+  remover->marks = wf__calloc(view->num_states, 1);
+  if (queue == NULL || remover->marks == NULL) {
+    free(queue);
+    return wf__fail_memory(err, view->num_states * 5, "epsilon removal");
+  }
+  uint64_t head = 0, tail = 0;
+  queue[tail++] = (uint32_t)view->start;
+  remover->marks[view->start] = KEPT | REACHED;
+  while (head < tail) {
+    uint32_t s = queue[head++];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &view->arcs[i];
+      if (!(remover->marks[arc->nextstate] & REACHED)) queue[tail++] = arc->nextstate;
+      remover->marks[arc->nextstate] |= wf__arc_is(arc, WF__ARCS_EPSILON) ? REACHED : KEPT | REACHED;
+    }
+  }
+  free(queue);
+  return WF_OK;
+}
+
+static wf_status emit(const struct remover *remover, wf__csr *csr, wf_error *err) {
+  const wf_fst_view *view = remover->view;
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    const struct result *result = &remover->results[s];
+    bool kept = remover->marks[s] & KEPT;
+    WF__TRY(wf__csr_add_state(csr, kept ? wf__cost_to_float(result->final_cost) : INFINITY, err));
+    if (!kept || result->count == 0) continue;
+    WF__TRY(wf__vec_grow(&csr->arcs, result->count, "arcs", err));
+    memcpy(csr->arcs.data + csr->arcs.size, result->in_place != NULL ? result->in_place : remover->pool.data + result->off, result->count * sizeof(wf_arc));
+    csr->arcs.size += result->count;
+  }
+  return WF_OK;
+}
+
+static wf_status remove_epsilons(struct remover *remover, double delta, wf__csr *csr, wf_error *err) {
+  const wf_fst_view *view = remover->view;
+  WF__TRY(mark_states(remover, err));
+  WF__TRY(wf__scc_find(view, WF__ARCS_EPSILON, &remover->scc, err));
+  if (!remover->scc.acyclic) WF__TRY(wf__settler_init(&remover->settler, view, &remover->scc, WF__ARCS_EPSILON, delta, err));
+  remover->results = wf__alloc(view->num_states, sizeof *remover->results);
+  if (remover->results == NULL) return wf__fail_memory(err, view->num_states * sizeof *remover->results, "epsilon removal");
+  for (uint32_t k = remover->scc.num_components; k-- > 0;) {
+    uint32_t state = remover->scc.order[remover->scc.off[k]];
+    if (!(remover->marks[state] & REACHED)) continue;
+    WF__TRY(cyclic(remover, k) ? finish_cycle(remover, k, err) : finish_state(remover, state, err));
+  }
+  return emit(remover, csr, err);
+}
+
+wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_rmepsilon_options o;
+  WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
+  wf_fst_view view = wf_fst_get_view(fst);
+  struct remover remover = {.view = &view, .merger = {.semiring = view.semiring}};
+  wf__csr csr = {0};
+  int64_t start = view.start;
+  wf_status status = view.start < 0 ? WF_OK : remove_epsilons(&remover, (double)o.delta, &csr, err);
+  if (status == WF_OK && o.connect && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
+  wf__settler_free(&remover.settler);
+  wf__scc_free(&remover.scc);
+  free(remover.marks);
+  free(remover.results);
+  wf__vec_free(&remover.pool);
+  wf__vec_free(&remover.merger.arcs);
+  wf__vec_free(&remover.merger.costs);
+  free(remover.merger.slots);
+  if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  wf__csr_free(&csr);
+  return status;
+}

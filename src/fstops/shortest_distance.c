@@ -1,0 +1,117 @@
+/* shortest_distance.c - sums over all paths from the start, or to the final states. */
+#include "fstops/shortest_distance.h"
+
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "fst/fst.h"
+
+wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error *err) {
+  uint64_t n = view->num_states, m = view->num_arcs;
+  uint64_t *off = wf__calloc(n + 2, sizeof *off);
+  wf_arc *arcs = wf__alloc(m, sizeof *arcs);
+  *out = (wf__incoming){off, arcs};
+  if (off == NULL || arcs == NULL) {
+    wf__incoming_free(out);
+    return wf__fail_memory(err, (n + 2) * sizeof *off + m * sizeof *arcs, "incoming arcs");
+  }
+  for (uint64_t i = 0; i < m; i++) off[view->arcs[i].nextstate + 2]++;
+  for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
+  for (uint64_t s = 0; s < n; s++) {
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc *arc = &arcs[off[view->arcs[i].nextstate + 1]++];
+      *arc = view->arcs[i];
+      arc->nextstate = (uint32_t)s;
+    }
+  }
+  return WF_OK;
+}
+
+void wf__incoming_free(wf__incoming *incoming) {
+  free(incoming->off);
+  free(incoming->arcs);
+  *incoming = (wf__incoming){0};
+}
+
+/* To the final states, no cycles: every state asks the states after it. */
+static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
+  for (uint64_t k = view->num_states; k-- > 0;) {
+    uint32_t s = scc->order[k];
+    double sum = (double)view->final_cost[s];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      sum = wf__cost_plus(view->semiring, sum, (double)view->arcs[i].weight + dist[view->arcs[i].nextstate]);
+    dist[s] = sum;
+  }
+}
+
+/* From the states whose distance is set: every state tells the states after it, component by component. With `backwards` the graph's arcs are
+ * those of the components' graph turned round. */
+static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
+  const wf_fst_view *graph = settler->graph;
+  const wf__scc *scc = settler->scc;
+  double *dist = settler->dist;
+  for (uint32_t k = 0; k < scc->num_components; k++) {
+    uint32_t component = backwards ? scc->num_components - 1 - k : k;
+    if (!scc->acyclic) WF__TRY(wf__settle(settler, component, err));
+    for (uint32_t j = scc->off[component]; j < scc->off[component + 1]; j++) {
+      uint32_t s = scc->order[j];
+      if (dist[s] == INFINITY) continue;
+      for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+        const wf_arc *arc = &graph->arcs[i];
+        if (scc->component[arc->nextstate] == component) continue;
+        dist[arc->nextstate] = wf__cost_plus(graph->semiring, dist[arc->nextstate], dist[s] + (double)arc->weight);
+      }
+    }
+  }
+  return WF_OK;
+}
+
+wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, double **out, wf_error *err) {
+  *out = NULL;
+  wf__scc scc = {0};
+  wf__settler settler = {0};
+  wf__incoming incoming = {0};
+  wf_fst_view graph = *view;
+  wf_status status;
+  WF__TRY_GOTO(status, wf__scc_find(view, WF__ARCS_ALL, &scc, err), done);
+  WF__TRY_GOTO(status, wf__settler_init(&settler, &graph, &scc, WF__ARCS_ALL, delta, err), done);
+  if (reverse && scc.acyclic) {
+    pull(view, &scc, settler.dist);
+  } else if (reverse) {
+    WF__TRY_GOTO(status, wf__incoming_find(view, &incoming, err), done);
+    graph.arc_off = incoming.off;
+    graph.arcs = incoming.arcs;
+    for (uint64_t s = 0; s < view->num_states; s++) settler.dist[s] = (double)view->final_cost[s];
+    status = push(&settler, true, err);
+  } else {
+    if (view->start >= 0) settler.dist[view->start] = 0;
+    status = push(&settler, false, err);
+  }
+  if (status == WF_OK) {
+    *out = settler.dist;
+    settler.dist = NULL;
+  }
+done:
+  wf__incoming_free(&incoming);
+  wf__settler_free(&settler);
+  wf__scc_free(&scc);
+  return status;
+}
+
+wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err) {
+  *out_distance = NULL;
+  wf_shortest_distance_options o;
+  WF__TRY(wf__options_take(wf__shortest_distance_table(), options, &o, err));
+  wf_fst_view view = wf_fst_get_view(fst);
+  double *dist;
+  WF__TRY(wf__shortest_distance(&view, o.reverse, (double)o.delta, &dist, err));
+  float *costs = wf__alloc(view.num_states, sizeof *costs);
+  if (costs == NULL) {
+    free(dist);
+    return wf__fail_memory(err, view.num_states * sizeof *costs, "distances");
+  }
+  for (uint64_t s = 0; s < view.num_states; s++) costs[s] = wf__cost_to_float(dist[s]);
+  free(dist);
+  *out_distance = costs;
+  return WF_OK;
+}

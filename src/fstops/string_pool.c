@@ -1,0 +1,71 @@
+/* string_pool.c - hash-consed label strings and their spelling-out along arcs. */
+#include "fstops/string_pool.h"
+
+#include <string.h>
+
+wf_status wf__strings_init(wf__strings *strings, wf_error *err) {
+  *strings = (wf__strings){0};
+  WF__TRY(wf__vec_grow(&strings->cells, 16, "label strings", err));
+  strings->cells.data[0] = (wf__string_cell){0};
+  strings->cells.size = 1;
+  return WF_OK;
+}
+
+void wf__strings_free(wf__strings *strings) {
+  wf__vec_free(&strings->cells);
+  wf__map64_free(&strings->map);
+}
+
+wf_status wf__string_put(wf__strings *strings, uint32_t label, uint32_t rest, uint32_t *out, wf_error *err) {
+  if (rest == 0) {
+    *out = WF__STRING_ONE | label;
+    return WF_OK;
+  }
+  uint32_t fresh = (uint32_t)strings->cells.size;
+  bool is_new;
+  if (strings->cells.size >= WF__STRING_ONE) return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 output strings");
+  WF__TRY(wf__map64_insert(&strings->map, (uint64_t)rest << 32 | label, fresh, out, &is_new, "label strings", err));
+  if (!is_new) return WF_OK;
+  WF__TRY(wf__vec_grow(&strings->cells, 1, "label strings", err));
+  strings->cells.data[strings->cells.size++] = (wf__string_cell){label, rest, wf__string_size(strings, rest) + 1};
+  return WF_OK;
+}
+
+/* A chain under construction: all that is needed to find or make the state from which `label` leads to `to`. */
+struct chains {
+  wf__csr *csr;
+  wf__map64 map; /* to << 32 | label -> state */
+  WF__VEC(uint32_t) labels;
+};
+
+static wf_status chain_state(struct chains *chains, uint32_t to, uint32_t label, int32_t ilabel, uint32_t *out, wf_error *err) {
+  bool is_new;
+  uint32_t fresh = (uint32_t)chains->csr->final_cost.size;
+  WF__TRY(wf__map64_insert(&chains->map, (uint64_t)to << 32 | label, fresh, out, &is_new, "output strings", err));
+  if (!is_new) return WF_OK;
+  WF__TRY(wf__csr_add_state(chains->csr, INFINITY, err));
+  return wf__csr_push(chains->csr, (wf_arc){.nextstate = to, .ilabel = ilabel, .olabel = (int32_t)label}, err);
+}
+
+wf_status wf__strings_expand(const wf__strings *strings, bool reversed, uint32_t final_sink, wf__csr *csr, wf_error *err) {
+  struct chains chains = {.csr = csr};
+  uint64_t num_arcs = csr->arcs.size;
+  wf_status status = WF_OK;
+  for (uint64_t i = 0; i < num_arcs && status == WF_OK; i++) {
+    wf_arc arc = csr->arcs.data[i];
+    uint32_t string = (uint32_t)arc.olabel, size = wf__string_size(strings, string);
+    int32_t ilabel = arc.nextstate == final_sink ? arc.ilabel : 0;
+    chains.labels.size = 0;
+    status = wf__vec_grow(&chains.labels, size + 1, "output strings", err);
+    if (status != WF_OK) break;
+    for (; string != 0; string = wf__string_rest(strings, string)) chains.labels.data[chains.labels.size++] = wf__string_label(strings, string);
+    arc.olabel = 0;
+    if (size > 0) arc.olabel = (int32_t)chains.labels.data[reversed ? size - 1 : 0];
+    for (uint32_t k = size; k-- > 1 && status == WF_OK;)
+      status = chain_state(&chains, arc.nextstate, chains.labels.data[reversed ? size - 1 - k : k], ilabel, &arc.nextstate, err);
+    csr->arcs.data[i] = arc;
+  }
+  wf__map64_free(&chains.map);
+  wf__vec_free(&chains.labels);
+  return status;
+}
