@@ -21,7 +21,7 @@ static const struct {
     {WF_PROP_ACCESSIBLE, "accessible", "accessible"},
     {WF_PROP_COACCESSIBLE, "coaccessible", "coaccessible"},
     {WF_PROP_UNWEIGHTED, "unweighted", "unweighted"},
-    {WF_PROP_EPSILONS_LAST, "input epsilons last", "epsilons_last"},
+    {WF_PROP_EPSILONS_LAST, "emitting arcs first", "epsilons_last"},
 };
 enum { NUM_PROPERTIES = sizeof properties / sizeof *properties };
 
