@@ -566,26 +566,21 @@ WF_API wf_status wf_token_blank(const wf_symbols *tokens, const char *name, int3
 /* A lexicon: words and how they are made of tokens. Immutable. A word may have several pronunciations. */
 typedef struct wf_lexicon wf_lexicon; /* reference counted */
 
-#define WF_LEXICON_OPTIONS(X)                                                                                                           \
-  X(ENUM, format, 0, 0, 0, "auto|plain|prob", "lines are `word token ...`, or `word probability token ...`; auto looks at the second column") \
-  X(ENUM, unknown, 0, 0, 0, "error|skip", "a token that is not in the table: refuse the file, or leave the line out and count it")        \
-  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")
+#define WF_LEXICON_OPTIONS(X)                                                                                                            \
+  X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob", "lines are `word token ...`, or `word probability token ...`; auto looks at the second column") \
+  X(ENUM, unknown, 0, 0, 0, "error|skip", "a word with tokens that are not in the table: an error, or left out and counted")               \
+  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")                \
+  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
+  X(STR, word_start, 0, 0, 0, "TEXT", "spelling: put before each word (default: U+2581 if a token begins with it, else nothing)")            \
+  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")
 WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
 /* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs between columns; empty lines are passed over. A line given twice counts
  * once (with the larger probability). Errors, with path and line: no tokens after the word, probability outside (0, 1], unknown token,
  * blank, not UTF-8, a reserved word (<eps>, <s>, </s>, #0, #1 ...). An empty lexicon is an error. */
 WF_API wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
-
-/* A lexicon made by spelling words with the tokens of a character or subword model. */
-#define WF_SPELL_OPTIONS(X)                                                                                                              \
-  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
-  X(STR, word_start, 0, 0, 0, "TEXT", "put before each word (default: U+2581 if a token begins with it, else nothing)")                    \
-  X(STR, merges, 0, 0, 0, "FILE", "byte-pair merges, best first, two pieces a line")                                                     \
-  X(ENUM, unknown, 0, 0, 0, "error|skip", "a word that the tokens cannot spell: an error, or left out and counted")                       \
-  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")
-WF_DECLARE_OPTIONS(spell, WF_SPELL_OPTIONS)
-/* Spells every word of a table but the reserved ones and those in angle brackets (<unk>). */
-WF_API wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_spell_options *options, wf_lexicon **out, wf_error *err);
+/* A lexicon without a file: spells every word of a table, but for the reserved ones and those in angle brackets (<unk>), with the tokens of
+ * a character or subword model. */
+WF_API wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
 
 typedef struct wf_pronunciation {
   const char *word;
@@ -642,7 +637,6 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
 /* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                                                        \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                                          \
-  X(STR, blank, 0, 0, 0, "TOKEN", "the blank (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")                                    \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")                                         \
   X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")                                          \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
@@ -665,7 +659,7 @@ typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf
 /* What a graph is made of. All pointers are borrowed for the call. */
 typedef struct wf_ctc_graph_parts {
   size_t struct_size;
-  const wf_lexicon *lexicon;  /* required; the token table is the one it was read with */
+  const wf_lexicon *lexicon;  /* required; its token table and blank are the graph's */
   const wf_lm *lm;            /* either an n-gram LM ... */
   const wf_fst *grammar;      /* ... or a grammar over word labels, back-off arcs (if any) marked #0 on the input side as by wf_lm_to_fst */
   const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */

@@ -388,8 +388,8 @@ static void check_spelling(const char *kind, int32_t spelling, const char *merge
   snprintf(path, sizeof path, CTC_DIR "lexicon_%s.txt", kind);
   assert_ok(wf_lexicon_read(path, tokens, NULL, &read, &err));
   assert_ok(wf_lexicon_words(read, &words, &err));
-  wf_spell_options options;
-  wf_spell_options_init(&options);
+  wf_lexicon_options options;
+  wf_lexicon_options_init(&options);
   options.spelling = spelling;
   options.merges = merges;
   assert_ok(wf_lexicon_spell(words, tokens, &options, &spelled, &err));
@@ -416,8 +416,8 @@ static void test_spelling_by_hand(void **state) {
   wf_symbols *tokens = table_of("a 0\nb 1\nab 2\nabc 3\nd 4\n\xC3\xA9 5\n<pad> 6\n|a 7\n");
   wf_symbols *words = table_of("<eps> 0\nabd 1\nabcd 2\n<unk> 3\n#0 4\nd\xC3\xA9 5\naab 6\n<s> 7\n");
   wf_lexicon *lexicon;
-  wf_spell_options options;
-  wf_spell_options_init(&options);
+  wf_lexicon_options options;
+  wf_lexicon_options_init(&options);
   assert_ok(wf_lexicon_spell(words, tokens, &options, &lexicon, &err));
   assert_int_equal(wf_lexicon_count(lexicon), 4);
   assert_entry(lexicon, 0, "abd", 1, "3 5");

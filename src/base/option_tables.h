@@ -20,7 +20,6 @@
   X(project, WF_PROJECT_OPTIONS) \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
   X(lexicon, WF_LEXICON_OPTIONS) \
-  X(spell, WF_SPELL_OPTIONS) \
   X(lexicon_fst, WF_LEXICON_FST_OPTIONS) \
   X(topology, WF_TOPOLOGY_OPTIONS) \
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \

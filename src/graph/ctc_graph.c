@@ -220,13 +220,11 @@ static wf_status make_min(struct build *build, wf_error *err) {
 static wf_status make_t(struct build *build, wf_error *err) {
   wf_topology_options o;
   wf_fst *t;
-  int32_t blank;
   wf_topology_options_init(&o);
   o.type = build->options.topology;
   o.num_disambig = build->num_disambig;
   o.keep_disambig = build->options.keep_disambig;
-  WF__TRY(wf__tokens_blank(&build->lexicon->tokens, build->options.blank, &blank, err));
-  WF__TRY(wf_ctc_topology(build->lexicon->tokens.num_tokens, blank - 1, &o, &t, err));
+  WF__TRY(wf_ctc_topology(build->lexicon->tokens.num_tokens, build->lexicon->blank - 1, &o, &t, err));
   replace(build, &build->t, t);
   return WF_OK;
 }

@@ -10,10 +10,12 @@
 
 /* --- the object --------------------------------------------------------------------------------------------------- */
 
-wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err) {
   wf__tokens taken;
+  int32_t blank_label;
   *out = NULL;
   WF__TRY(wf__tokens_take(tokens, &taken, err));
+  WF__TRY(wf__tokens_blank(&taken, blank, &blank_label, err));
   wf_lexicon *lexicon = wf__calloc(1, sizeof *lexicon);
   if (lexicon == NULL) return wf__fail_memory(err, sizeof *lexicon, "a lexicon");
   atomic_init(&lexicon->refs, 1);
@@ -24,6 +26,7 @@ wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, wf_lexi
   }
   lexicon->table = wf_symbols_ref(tokens);
   lexicon->tokens = taken;
+  lexicon->blank = blank_label;
   *out = lexicon;
   return WF_OK;
 }
@@ -157,7 +160,6 @@ struct reader {
   wf_lexicon *lexicon;
   wf__lines lines;
   bool prob, skip_unknown;
-  int32_t blank;
 };
 
 static wf_status check_word(const struct reader *reader, wf__span word, wf_error *err) {
@@ -184,7 +186,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   if (reader->prob) WF__TRY(read_prob(reader, word, &rest, &prob, err));
   while (wf__next_field(&rest, &field)) {
     int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
-    if (label == reader->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+    if (label == lexicon->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
     if (label == 0 && reader->skip_unknown) {
       lexicon->labels.size = label_off;
       lexicon->num_skipped++;
@@ -202,8 +204,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
 static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options, wf_lexicon *lexicon, wf_error *err) {
   enum { FORMAT_AUTO, FORMAT_PLAIN, FORMAT_PROB };
   struct reader reader = {.lexicon = lexicon, .lines = wf__lines_of(input), .skip_unknown = options->unknown != 0};
-  reader.prob = options->format == FORMAT_PROB || (options->format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
-  WF__TRY(wf__tokens_blank(&lexicon->tokens, options->blank, &reader.blank, err));
+  reader.prob = options->lexicon_format == FORMAT_PROB || (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
   return wf__lexicon_close(lexicon, err);
 }
@@ -215,7 +216,7 @@ wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_l
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   wf_lexicon *lexicon;
-  wf_status status = wf__lexicon_create(path, tokens, &lexicon, err);
+  wf_status status = wf__lexicon_create(path, tokens, o.blank, &lexicon, err);
   if (status == WF_OK) status = read_lexicon(&input, &o, lexicon, err);
   wf__input_close(&input);
   if (status != WF_OK) {

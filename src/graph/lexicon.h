@@ -26,6 +26,7 @@ struct wf_lexicon {
   char *name; /* for messages: the path */
   wf_symbols *table; /* the token table it was made with */
   wf__tokens tokens;
+  int32_t blank; /* as a label */
   WF__VEC(wf__lexicon_entry) entries;
   WF__VEC(int32_t) labels;
   wf__arena texts;
@@ -33,7 +34,8 @@ struct wf_lexicon {
   int32_t max_disambig; /* largest k in use */
 };
 
-wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, wf_lexicon **out, wf_error *err);
+/* An empty lexicon. `blank` names the blank; NULL: one of the usual names. */
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err);
 /* Adds an entry with the labels from `label_off` to the end of lexicon->labels. */
 wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err);
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */

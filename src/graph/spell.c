@@ -18,7 +18,7 @@ enum { MAX_TEXT = 2048 }; /* bytes of word_start and word together; longer words
 
 struct speller {
   wf_lexicon *lexicon;
-  int32_t method, blank;
+  int32_t method;
   const char *word_start;
   size_t longest_token; /* bytes */
   wf_symbols *merges;   /* "left right" -> rank */
@@ -99,7 +99,7 @@ static void cut_longest(const struct speller *speller, const char *text, size_t 
     pieces->start[pieces->count++] = (uint16_t)at;
     for (take = size - at < speller->longest_token ? size - at : speller->longest_token; take > 1; take--) {
       int32_t label = wf__tokens_label(&speller->lexicon->tokens, text + at, take);
-      if (label != 0 && label != speller->blank) break;
+      if (label != 0 && label != speller->lexicon->blank) break;
     }
   }
   pieces->start[pieces->count] = (uint16_t)size;
@@ -115,7 +115,7 @@ static wf_status spell_text(const struct speller *speller, const char *text, siz
   else cut_longest(speller, text, size, &pieces);
   for (int i = 0; i < pieces.count; i++) {
     int32_t label = wf__tokens_label(&lexicon->tokens, text + pieces.start[i], (size_t)(pieces.start[i + 1] - pieces.start[i]));
-    if (label == 0 || label == speller->blank) return WF_OK;
+    if (label == 0 || label == lexicon->blank) return WF_OK;
     WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
     lexicon->labels.data[lexicon->labels.size++] = label;
   }
@@ -144,7 +144,7 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
 
 /* --- the whole table ------------------------------------------------------------------------------------------------ */
 
-static wf_status prepare(struct speller *speller, const wf_spell_options *options, wf_error *err) {
+static wf_status prepare(struct speller *speller, const wf_lexicon_options *options, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
   const char *text;
   bool marked = false;
@@ -158,20 +158,19 @@ static wf_status prepare(struct speller *speller, const wf_spell_options *option
   speller->method = options->spelling;
   if (speller->method == SPELL_AUTO) speller->method = options->merges != NULL ? SPELL_BPE : SPELL_LONGEST;
   if (speller->method == SPELL_BPE && options->merges == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
-  WF__TRY(wf__tokens_blank(&speller->lexicon->tokens, options->blank, &speller->blank, err));
   return speller->method == SPELL_BPE ? read_merges(options->merges, &speller->merges, err) : WF_OK;
 }
 
-wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_spell_options *options, wf_lexicon **out, wf_error *err) {
+wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
   *out = NULL;
-  wf_spell_options o;
-  WF__TRY(wf__options_take(wf__spell_table(), options, &o, err));
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
   if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no words to spell");
   struct speller speller = {0};
   const char *word;
   char name[256];
   snprintf(name, sizeof name, "spelling of %s", wf_symbols_name(words));
-  WF__TRY(wf__lexicon_create(name, tokens, &speller.lexicon, err));
+  WF__TRY(wf__lexicon_create(name, tokens, o.blank, &speller.lexicon, err));
   wf_status status = prepare(&speller, &o, err);
   for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++) status = spell_word(&speller, word, err);
   wf_symbols_free(speller.merges);
