@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "commands.h"
 
 /* What a run over the sources has met. */
 struct totals {

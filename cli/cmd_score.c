@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "commands.h"
 
 struct job {
   wf_transcripts *reference, *hypothesis;

@@ -485,8 +485,9 @@ typedef struct wf_lm wf_lm; /* reference counted, immutable */
   X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
 WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
 
-/* What the reader met. */
+/* What the reader met. Set up with wf_arpa_stats_init. */
 typedef struct wf_arpa_stats {
+  size_t struct_size;
   int32_t order;
   uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
   uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
@@ -496,6 +497,7 @@ typedef struct wf_arpa_stats {
   uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
   uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
 } wf_arpa_stats;
+WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
 
 /* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
  * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
@@ -506,7 +508,9 @@ WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, cons
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
 WF_API void wf_lm_free(wf_lm *lm);
 
+/* Set up with wf_lm_info_init. */
 typedef struct wf_lm_info {
+  size_t struct_size;
   int32_t order;
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
   uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
@@ -515,7 +519,8 @@ typedef struct wf_lm_info {
   int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
   bool has_unk;                             /* does the model give unknown words a probability? */
 } wf_lm_info;
-WF_API wf_lm_info wf_lm_get_info(const wf_lm *lm);
+WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
 /* The table given to the reader, or made by it. */
 WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
 /* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
@@ -703,7 +708,8 @@ WF_API void wf_graph_free(wf_graph *graph);
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
@@ -733,6 +739,7 @@ enum {
   WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+  WF_RESULT_OVERFLOW = 1 << 3,  /* max_tokens cut the beam in at least one frame */
 };
 
 /* What came out of one utterance. Owned by the caller: wf_result_free. */

@@ -77,7 +77,7 @@ wf_status wf__kaldi_compress(const wf_matrix *matrix, uint8_t **out, size_t *out
     qsort(sorted, rows, sizeof *sorted, compare_floats);
     percentiles(sorted, rows, min, range, p);
     memcpy(bytes + 21 + c * 8, p, sizeof p);
-    for (int i = 0; i < 4; i++) line[i] = min + range * (1.0f / 65535.0f) * (float)p[i];
+    for (int i = 0; i < 4; i++) line[i] = min + range / 65535.0f * (float)p[i];
     for (size_t r = 0; r < rows; r++) data[c * rows + r] = encode(column[r], line);
   }
   free(column);

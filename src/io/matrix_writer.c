@@ -21,6 +21,12 @@ struct wf_matrix_writer {
   wf__output *script;  /* NULL if not asked for */
 };
 
+static wf_status make_folder(const char *path, wf_error *err) {
+  struct stat about;
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode))) return WF_OK;
+  return wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
 wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err) {
   if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   *out = NULL;
@@ -34,7 +40,7 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   writer->path = wf__strndup(path, strlen(path));
   wf_status status = writer->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK && writer->format == FORMAT_NPY) {
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) status = wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+    status = make_folder(path, err);
   } else if (status == WF_OK) {
     status = wf__output_open(path, &writer->archive, err);
     if (status == WF_OK && taken.scp != NULL) status = wf__output_open(taken.scp, &writer->script, err);

@@ -402,16 +402,21 @@ static wf_status read_and_build(reader *r, const wf__input *input, wf_lm **out, 
   return WF_OK;
 }
 
+void wf_arpa_stats_init(wf_arpa_stats *stats) { *stats = (wf_arpa_stats){.struct_size = sizeof *stats}; }
+
 wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  if (stats != NULL) *stats = (wf_arpa_stats){0};
   wf_arpa_options o;
+  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
   WF__TRY(wf__options_take(wf__arpa_table(), options, &o, err));
   reader r = {.words = words, .bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>", .eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>",
               .unk = o.unk_symbol, .oov = o.oov, .progress = progress};
   wf_status status = read_and_build(&r, input, out, err);
-  if (status == WF_OK && stats != NULL) *stats = r.stats;
+  if (status == WF_OK && stats != NULL) {
+    r.stats.struct_size = stats->struct_size;
+    memcpy(stats, &r.stats, stats->struct_size < sizeof r.stats ? stats->struct_size : sizeof r.stats);
+  }
   wf__ngram_levels_free(&r.levels);
   wf_symbols_free(r.vocab);
   wf__vec_free(&r.label_of);
@@ -422,7 +427,6 @@ wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words
 wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                           const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  if (stats != NULL) *stats = (wf_arpa_stats){0};
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   wf_status status = wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);

@@ -2,6 +2,7 @@
 #include "lm/lm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 wf_lm *wf_lm_ref(const wf_lm *lm) {
   wf_lm *shared = (wf_lm *)(uintptr_t)lm;
@@ -26,8 +27,12 @@ bool wf_lm_knows(const wf_lm *lm, int32_t word) { return wf__lm_knows(lm, (uint3
 
 static int32_t public_label(const wf_lm *lm, uint32_t label) { return label < lm->num_public ? (int32_t)label : -1; }
 
-wf_lm_info wf_lm_get_info(const wf_lm *lm) {
-  wf_lm_info info = {.order = lm->order, .num_states = lm->num_states, .num_arcs = lm->num_arcs, .has_unk = lm->unk != WF__LM_NONE};
+void wf_lm_info_init(wf_lm_info *info) { *info = (wf_lm_info){.struct_size = sizeof *info}; }
+
+wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *out, wf_error *err) {
+  size_t struct_size = out->struct_size;
+  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_info: struct_size is %zu; use wf_lm_info_init", struct_size);
+  wf_lm_info info = {.struct_size = struct_size, .order = lm->order, .num_states = lm->num_states, .num_arcs = lm->num_arcs, .has_unk = lm->unk != WF__LM_NONE};
   for (int k = 1; k <= lm->order; k++) info.num_ngrams[k] = lm->num_ngrams[k];
   for (uint32_t w = 0; w < lm->num_labels; w++) info.num_arcs += wf__lm_knows(lm, w);
   info.num_words = info.num_arcs - lm->num_arcs - info.has_unk;
@@ -36,7 +41,8 @@ wf_lm_info wf_lm_get_info(const wf_lm *lm) {
   info.bos = public_label(lm, lm->bos);
   info.eos = public_label(lm, lm->eos);
   info.unk = public_label(lm, lm->unk);
-  return info;
+  memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info); /* an older caller's structure ends earlier */
+  return WF_OK;
 }
 
 float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order) {
