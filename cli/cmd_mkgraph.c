@@ -156,6 +156,7 @@ static int run(const struct request *request) {
   struct report report = {.request = request, .begin_s = cli_now_s(), .code = CLI_OK};
   struct parts parts = {0};
   wf_error err;
+  wf_arpa_stats_init(&parts.arpa_stats);
   if (request->keep_steps != NULL) (void)mkdir(request->keep_steps, 0777); /* if it cannot be made, writing into it says why */
   int code = CLI_OK;
   if (build(&report, &parts, &err) != WF_OK) code = report.code != CLI_OK ? report.code : cli_fail(&err);

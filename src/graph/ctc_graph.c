@@ -22,6 +22,7 @@ struct build {
   const wf_lexicon *lexicon;
   wf_symbols *words;
   int32_t backoff_word; /* label of #0 among the words */
+  int32_t unk; /* label of the LM's unknown word; -1: the model has none */
   int32_t num_disambig;
   wf_fst *l, *g, *lg, *t, *graph;
   const wf_fst *made; /* by the step just done; one of the above */
@@ -74,6 +75,12 @@ static wf_status take_words(struct build *build, wf_error *err) {
     WF__TRY(add_backoff_word(words, build->words, err));
   }
   build->backoff_word = (int32_t)wf_symbols_find(build->words, "#0");
+  build->unk = -1;
+  if (parts->lm == NULL) return WF_OK;
+  wf_lm_info info;
+  wf_lm_info_init(&info);
+  WF__TRY(wf_lm_get_info(parts->lm, &info, err));
+  if (info.has_unk) build->unk = info.unk;
   return WF_OK;
 }
 
@@ -87,9 +94,7 @@ static wf_status collect_grammar_words(const wf_fst *grammar, wf__map64 *used, w
 static bool is_used(const struct build *build, const wf__map64 *used, int64_t label) {
   if (label <= 0 || label == build->backoff_word) return false;
   if (build->parts->lm == NULL) return wf__map64_find(used, (uint64_t)label) != WF__MAP64_NONE;
-  if (wf_lm_knows(build->parts->lm, (int32_t)label)) return true;
-  wf_lm_info info = wf_lm_get_info(build->parts->lm);
-  return info.has_unk && info.unk == label;
+  return label == build->unk || wf_lm_knows(build->parts->lm, (int32_t)label);
 }
 
 static wf_status count_words(struct build *build, wf__map64 *used, wf__map64 *spoken, wf_error *err) {
