@@ -35,6 +35,14 @@
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
+  X(determinize, "determinize", "Operations", "one arc per state and input label") \
+  X(minimize, "minimize", "Operations", "fewest states") \
+  X(rmepsilon, "rmepsilon", "Operations", "no arcs with epsilon on both sides") \
+  X(push, "push", "Operations", "weights and output labels towards the start or the end") \
+  X(shortestdistance, "shortestdistance", "Operations", "sums over all paths to or from each state") \
+  X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
+  X(topology, "topology", "Graphs", "a CTC topology T") \
+  X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);
