@@ -64,7 +64,7 @@ static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
     uint32_t state = queue->data[--queue->size];
     if (state == 0) {
       for (uint32_t w = 0; w < lm->num_public; w++)
-        if (has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(visit(g, lm->unigrams[w].next, queue, err));
+        if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(visit(g, lm->unigrams[w].next, queue, err));
       continue;
     }
     for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++)
@@ -90,7 +90,7 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
   WF__TRY(wf__csr_add_state(&g->csr, final ? lm->final_cost[state] : INFINITY, err));
   if (state == 0) {
     for (uint32_t w = 0; w < lm->num_public; w++)
-      if (has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(push(g, w, w, lm->unigrams[w].cost, lm->unigrams[w].next, err));
+      if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(push(g, w, w, lm->unigrams[w].cost, lm->unigrams[w].next, err));
     return WF_OK;
   }
   uint32_t backoff_label = (uint32_t)g->options.backoff_label;
