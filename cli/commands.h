@@ -6,6 +6,9 @@
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
+  X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
+  X(topology, "topology", "Graphs", "a CTC topology T") \
+  X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
   X(info, "info", "Files", "what is in an fst file") \
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
