@@ -10,7 +10,8 @@ struct request {
 /* As fstcompile: the tables stay behind unless asked for. */
 static wf_status keep_symbols(const struct request *request, wf_fst **fst, wf_error *err) {
   wf_fst *changed;
-  wf_status status = wf_fst_with_symbols(*fst, request->keep_isymbols ? wf_fst_isymbols(*fst) : NULL, request->keep_osymbols ? wf_fst_osymbols(*fst) : NULL, &changed, err);
+  wf_status status =
+      wf_fst_with_symbols(*fst, request->keep_isymbols ? wf_fst_isymbols(*fst) : NULL, request->keep_osymbols ? wf_fst_osymbols(*fst) : NULL, &changed, err);
   if (status != WF_OK) return status;
   wf_fst_free(*fst);
   *fst = changed;
@@ -43,9 +44,10 @@ static int compile(const struct request *request) {
 
 int cmd_compile(int argc, char **argv) {
   struct request request = {.input = "-", .output = "-"};
-  cli_parser parser = {.usage = "[TEXT [OUT]]",
-                       .about = "Compiles AT&T text, 'source nextstate ilabel olabel [weight]' for an arc and 'state [weight]' for a final state, to an fst file.",
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "[TEXT [OUT]]",
+      .about = "Compiles AT&T text, 'source nextstate ilabel olabel [weight]' for an arc and 'state [weight]' for a final state, to an fst file.",
+      .max_args = 2};
   cli_flag_output(&parser, &request.output, &request.format);
   cli_flag_str(&parser, "isymbols", 0, &request.isymbols, "FILE", "symbol table of the input labels");
   cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE", "symbol table of the output labels");

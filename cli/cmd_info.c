@@ -21,7 +21,7 @@ static const struct {
     {WF_PROP_ACCESSIBLE, "accessible", "accessible"},
     {WF_PROP_COACCESSIBLE, "coaccessible", "coaccessible"},
     {WF_PROP_UNWEIGHTED, "unweighted", "unweighted"},
-    {WF_PROP_EPSILONS_LAST, "input epsilons last", "epsilons_last"},
+    {WF_PROP_EPSILONS_LAST, "emitting arcs first", "epsilons_last"},
 };
 enum { NUM_PROPERTIES = sizeof properties / sizeof *properties };
 
@@ -73,8 +73,10 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
   printf("%-30s%s\n%-30s%s\n", "file type", file_type(format), "arc type", arc_type(wf_fst_get_view(fst).semiring, format));
   for (int i = 0; i < 2; i++) {
     printf("%-30s", i == 0 ? "input symbol table" : "output symbol table");
-    if (tables[i] == NULL) printf("none\n");
-    else printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_count(tables[i]));
+    if (tables[i] == NULL)
+      printf("none\n");
+    else
+      printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_count(tables[i]));
   }
   for (int i = 0; i < NUM_COUNTS; i++) printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
   uint32_t held = wf_fst_properties(fst);
@@ -118,8 +120,10 @@ int cmd_info(int argc, char **argv) {
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(fst);
     fill_counts(&view, &info, counts);
-    if (json) print_json(fst, format, counts);
-    else print_table(fst, format, counts);
+    if (json)
+      print_json(fst, format, counts);
+    else
+      print_table(fst, format, counts);
   }
   wf_fst_free(fst);
   return status == WF_OK ? CLI_OK : cli_fail(&err);

@@ -1,7 +1,8 @@
 /* cmd_print.c - `warpfst print`: an fst as AT&T text, with the flags of OpenFst's fstprint. */
 #include "fst_output.h"
 
-static wf_status print(const wf_fst *fst, const char *output, const char *isymbols_path, const char *osymbols_path, const wf_text_options *options, wf_error *err) {
+static wf_status print(const wf_fst *fst, const char *output, const char *isymbols_path, const char *osymbols_path, const wf_text_options *options,
+                       wf_error *err) {
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_status status = WF_OK;
   if (isymbols_path != NULL && !options->numeric) status = wf_symbols_read(isymbols_path, &isymbols, err);
@@ -34,8 +35,10 @@ int cmd_print(int argc, char **argv) {
   wf_status status = WF_OK;
   for (int i = 0; i < 2 && code == CLI_OK && status == WF_OK; i++) {
     if (save[i] == NULL) continue;
-    if (own[i] == NULL) code = cli_usage("the fst has no %s symbol table to save", i == 0 ? "input" : "output");
-    else status = wf_symbols_write(own[i], save[i], &err);
+    if (own[i] == NULL)
+      code = cli_usage("the fst has no %s symbol table to save", i == 0 ? "input" : "output");
+    else
+      status = wf_symbols_write(own[i], save[i], &err);
   }
   if (code == CLI_OK && status == WF_OK) status = print(fst, output, isymbols, osymbols, &text, &err);
   if (status != WF_OK) code = cli_fail(&err);

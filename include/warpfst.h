@@ -470,9 +470,219 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
  * 6  n-gram language models
  * ================================================================================================================== */
 
+/* A back-off n-gram model as a deterministic automaton. A state is a history (the last words) that is the context of some
+ * n-gram or carries a back-off weight; state 0 is the empty history. p(w | h) is the explicit n-gram's if there is one, else
+ * the back-off weight of h times p(w | h without its oldest word): back-off as failure, taken only when it must be.
+ * Words are labels of a symbol table. Rules for odd files: docs/lm.md. */
+typedef struct wf_lm wf_lm; /* reference counted, immutable */
+
+#define WF_LM_MAX_ORDER 16
+
+#define WF_ARPA_OPTIONS(X)                                                                                                         \
+  X(STR, bos_symbol, 0, 0, 0, "SYMBOL", "word that starts a sentence (default: <s>)")                                               \
+  X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")                                                \
+  X(STR, unk_symbol, 0, 0, 0, "SYMBOL", "word for unknown words (default: <unk>, or else <UNK>)")                                   \
+  X(ENUM, oov, 0, 0, 0, "unk|skip|error", "words of the LM that the given table lacks: unk, count them as the unknown word if the table has it, else skip")
+WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
+
+/* What the reader met. Set up with wf_arpa_stats_init. */
+typedef struct wf_arpa_stats {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_lines[WF_LM_MAX_ORDER + 1]; /* n-grams in the file, by order from 1 */
+  uint64_t num_refused;                    /* n-grams with <s> after the first place or </s> before the last: left out */
+  uint64_t num_positive;                   /* probabilities just above 1 (up to 10^0.001): set to 1 */
+  uint64_t num_oov_words;                  /* words that the given table lacks */
+  uint64_t num_oov_skipped;                /* n-grams left out for such a word */
+  uint64_t num_oov_merged;                 /* n-grams added to the probability of the unknown word */
+  uint64_t num_created;                    /* n-grams created, at their backed-off probability, as contexts of others */
+} wf_arpa_stats;
+WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
+
+/* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order of the file, <eps> = 0.
+ * <s>, </s> and <unk> need not be in a given table. `stats` may be NULL. What is odd but usable is counted there and logged as a
+ * warning. Errors name path and line: WF_ERR_FORMAT for a malformed file (wrong number of fields, NaN, counts that differ
+ * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
+WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                                 const wf_progress *progress, wf_error *err);
+WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
+WF_API void wf_lm_free(wf_lm *lm);
+
+/* Set up with wf_lm_info_init. */
+typedef struct wf_lm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* that the model holds, by order from 1 */
+  uint64_t num_words;                       /* words with a probability; not <s>, </s>, <unk> */
+  uint64_t num_states, num_arcs;            /* arcs: explicit n-grams, those that end in </s> left out */
+  uint64_t num_bytes;                       /* memory of the automaton, without the word table */
+  int32_t bos, eos, unk;                    /* labels in the word table; -1: not there */
+  bool has_unk;                             /* does the model give unknown words a probability? */
+} wf_lm_info;
+WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
+/* The table given to the reader, or made by it. */
+WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
+/* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside the table: unknown words. */
+WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
+
+/* Queries: exact (failure) semantics, costs in nats, summed in float32 in the order of the back-off hops. Any thread.
+ * State after <s>. */
+WF_API uint32_t wf_lm_start(const wf_lm *lm);
+/* Cost of `word` after the history `state`, and the state behind it. An unknown word has the cost of <unk>, or +infinity (and
+ * the empty history behind it) if the model has none. `*order` (may be NULL): words in the n-gram that gave the probability; 0
+ * if there is none. */
+WF_API float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+/* Cost of </s> after the history `state`; +infinity if the model has no </s>. */
+WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
+
+/* The model as an acceptor over its word table, arcs sorted by label. The start is the history <s>, </s> is a final cost.
+ * backoff=epsilon is what Kaldi's arpa2fst makes: a back-off arc is an arc like any other (input backoff_label, output epsilon),
+ * so a path may back off although the word has an explicit n-gram, and cost less than wf_lm_step says. Few sentences are
+ * affected (about 1 in 20 in a large interpolated 4-gram, by hundredths of a nat on average), but figures from the two kinds differ.
+ * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label; every final cost is then
+ * resolved through back-off. Arcs of <unk> exist if the table has it. States that cannot be reached are left out; so are arcs of
+ * cost +infinity, unless they are there to keep a word from backing off (failure). Errors: backoff_label is the label of a word, or 0 with failure. */
+#define WF_LM_FST_OPTIONS(X)                                                                                                      \
+  X(I32, backoff_label, 0, 0, 2147483647, "label", "input label of the back-off arcs, such as #0; 0: epsilon")                     \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "how the graph will be used: back-off as a free choice, or only where a word is missing") \
+  X(BOOL, remove_useless, 1, 0, 1, "", "put the back-off cost of states that can only back off on the arcs that enter them")       \
+  X(BOOL, drop_unk, 0, 0, 1, "", "leave out the arcs of <unk>")
+WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
+WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
+ *
+ * Labels. A token with id i (column i of the acoustic scores) has label i + 1 on the input side of L and on both sides of T,
+ * since label 0 is epsilon. A token table that has "<eps>" with id 0 (Kaldi's, k2's habit) holds labels already: id and label are the
+ * same there, and its "#0", "#1", ... are passed over. With N tokens (ids without gaps), labels N + 1, N + 2, ... are the
+ * disambiguation symbols #0, #1, ... : #0 marks back-off in the grammar, #1 and so on end homophones and words that begin
+ * other words.
  * ================================================================================================================== */
+
+/* The label table of the tokens: <eps> 0, the tokens, then #0 .. #(num_disambig - 1). `*out_num_tokens` (may be NULL) is N.
+ * Errors: ids with gaps. */
+WF_API wf_status wf_token_labels(const wf_symbols *tokens, int32_t num_disambig, wf_symbols **out, int32_t *out_num_tokens, wf_error *err);
+/* Id of the blank: of `name`, or, if NULL, of the first of <blk>, <blank>, <b>, <pad>, [PAD], <ctc> that the table has. As column number (from 0),
+ * whichever habit the table follows. Errors: no such token. */
+WF_API wf_status wf_token_blank(const wf_symbols *tokens, const char *name, int32_t *out_column, wf_error *err);
+
+/* A lexicon: words and how they are made of tokens. Immutable. A word may have several pronunciations. */
+typedef struct wf_lexicon wf_lexicon; /* reference counted */
+
+#define WF_LEXICON_OPTIONS(X)                                                                                                            \
+  X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob", "lines are `word token ...`, or `word probability token ...`; auto looks at the second column") \
+  X(ENUM, unknown, 0, 0, 0, "error|skip", "a word with tokens that are not in the table: an error, or left out and counted")               \
+  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")                \
+  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
+  X(STR, word_start, 0, 0, 0, "TEXT", "spelling: put before each word (default: U+2581 if a token begins with it, else nothing)")            \
+  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")
+WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
+/* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs between columns; empty lines are passed over. A line given twice counts
+ * once (with the larger probability). Errors, with path and line: no tokens after the word, probability outside (0, 1], unknown token,
+ * blank, not UTF-8, a reserved word (<eps>, <s>, </s>, #0, #1 ...). An empty lexicon is an error. */
+WF_API wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
+/* A lexicon without a file: spells every word of a table, but for the reserved ones and those in angle brackets (<unk>), with the tokens of
+ * a character or subword model. */
+WF_API wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
+
+typedef struct wf_pronunciation {
+  const char *word;
+  float prob;            /* 1 if the lexicon has none */
+  const int32_t *labels; /* label of each token */
+  size_t num_labels;
+} wf_pronunciation;
+WF_API size_t wf_lexicon_count(const wf_lexicon *lexicon);
+/* i-th pronunciation in the order of the file, 0 <= i < count. Its pointers live as long as the lexicon. */
+WF_API wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i);
+/* Lines or words left out for unknown tokens, and lines given more than once. */
+WF_API size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon);
+WF_API size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon);
+/* How many disambiguation symbols its transducer needs: #0, one for silence, and #1 .. #k as the words demand. */
+WF_API int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon);
+/* Kaldi's words.txt: <eps> 0, the words in byte order, #0, <s>, </s>. */
+WF_API wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error *err);
+/* Writes `word [probability] token ...` lines; probabilities only if one differs from 1. */
+WF_API wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err);
+WF_API wf_lexicon *wf_lexicon_ref(const wf_lexicon *lexicon);
+WF_API void wf_lexicon_free(wf_lexicon *lexicon);
+
+/* L: any sequence of words from its tokens. Arc weights are -ln(probability), on a word's first arc with the word's label. With `disambig`, a
+ * pronunciation shared by words or that begins another one ends in #1, #2, ..., the state between words has a loop
+ * #0:#0, and L o G can be determinized. With `silence`, an optional silence token at the start and after every word: -ln(silence_prob) with,
+ * -ln(1 - silence_prob) without (Mohri, Pereira, Riley 2002; the construction is Kaldi's). */
+#define WF_LEXICON_FST_OPTIONS(X)                                                                             \
+  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")                 \
+  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")                  \
+  X(BOOL, disambig, 1, 0, 1, "", "add disambiguation symbols")
+WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
+/* `words` gives the output labels; NULL: wf_lexicon_words. Words that the table does not have are left out; `*out_missing` (may be NULL)
+ * counts their pronunciations. Errors: none of the words is in the table; no "#0" in the table when disambig is on. */
+WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *options, wf_fst **out, size_t *out_missing, wf_error *err);
+
+/* CTC topologies T: labels per frame (input) to token labels (output). What each accepts is defined in docs/topologies.md:
+ *   correct  a state per token: repeats collapse, a token again only after a blank; V states, V^2 arcs
+ *   compact  token to token by an epsilon arc through the blank state; a repeat may also be the token again; V states, 3V - 2 arcs
+ *   minimal  one state: every frame is blank or a token of its own; V arcs
+ *   eesen    blanks before and after each token, entered and left by epsilon arcs (Miao, Gowayyed, Metze 2015)
+ * (Galvez & Kaldewey 2023, figures 2 and 3; Laptev et al. 2022). All weights are 0.
+ * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig pass as loops eps:#k (#k:#k if keep_disambig). */
+#define WF_TOPOLOGY_OPTIONS(X)                                                                            \
+  X(ENUM, type, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                 \
+  X(I32, num_disambig, 0, 0, 1000000, "labels", "disambiguation symbols to let pass")                     \
+  X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side, too")
+WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
+/* `blank` is a column, 0 <= blank < num_tokens. Errors: num_tokens < 1; correct with more than 16,384 tokens (V^2 arcs). */
+WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options, wf_fst **out, wf_error *err);
+
+/* Arcs of each state in the order that the decoder wants: input labels first, epsilons last; stable. */
+WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
+
+/* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. */
+#define WF_CTC_GRAPH_OPTIONS(X)                                                                                                        \
+  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                                          \
+  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")                                         \
+  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")                                          \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
+  X(ENUM, push, 0, 0, 0, "none|tropical|log", "push weights of LG towards the start, so that min or sum of what follows is paid early")    \
+  X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
+
+/* What a step made. */
+typedef struct wf_graph_step {
+  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph" */
+  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T", "TLG", "graph" */
+  uint64_t num_states, num_arcs;
+  double seconds;      /* wall time of this step */
+  uint64_t peak_bytes; /* largest memory of the process up to its end */
+} wf_graph_step;
+/* Called after each step with its result. Return false to cancel. */
+typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf_fst *fst);
+
+/* What a graph is made of. All pointers are borrowed for the call. */
+typedef struct wf_ctc_graph_parts {
+  size_t struct_size;
+  const wf_lexicon *lexicon;  /* required; its token table and blank are the graph's */
+  const wf_lm *lm;            /* either an n-gram LM ... */
+  const wf_fst *grammar;      /* ... or a grammar over word labels, back-off arcs (if any) marked #0 on the input side as by wf_lm_to_fst */
+  const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
+  wf_graph_step_fn step_fn;   /* may be NULL */
+  void *step_user;
+  wf_progress progress;
+} wf_ctc_graph_parts;
+WF_API void wf_ctc_graph_parts_init(wf_ctc_graph_parts *parts);
+
+typedef struct wf_ctc_graph_result {
+  wf_fst *graph;       /* symbols: token labels, words */
+  wf_symbols *words;   /* the LM's or the grammar's table, with #0 added if it was missing */
+  uint64_t lm_words_missing;      /* words of the LM or the grammar that the lexicon cannot pronounce */
+  uint64_t lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
+} wf_ctc_graph_result;
+/* Errors: besides those of the steps, no word in common between lexicon and grammar, an empty result; the message says in which step. */
+WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err);
+WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
 /* =====================================================================================================================
  * 8  The decoder
@@ -498,7 +708,8 @@ WF_API void wf_graph_free(wf_graph *graph);
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "states", "widen the beam to keep at least this many")                                          \
+  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
@@ -528,6 +739,7 @@ enum {
   WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path, without final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED = 1 << 2,      /* every token became impossible at frame `num_decoded`; the words are those up to there */
+  WF_RESULT_OVERFLOW = 1 << 3,  /* max_tokens cut the beam in at least one frame */
 };
 
 /* What came out of one utterance. Owned by the caller: wf_result_free. */

@@ -7,6 +7,7 @@
 #include "testing.h"
 
 typedef struct oracle_result {
+  bool fits; /* max_tokens could hold every closure; else nothing else is set */
   int64_t num_decoded;
   uint32_t flags;
   double graph_cost, acoustic_cost;

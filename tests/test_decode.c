@@ -49,7 +49,8 @@ static float epsilon_slack(const wf_fst_view *view, float word_score) {
   return cycle && negative ? 1.0f / 1024 : 0;
 }
 
-static void close_over_epsilons(const wf_fst_view *view, struct cell *cells, float cutoff, float word_score, float slack) {
+/* False when more than `most` states have tokens in the end. */
+static bool close_over_epsilons(const wf_fst_view *view, struct cell *cells, float cutoff, float word_score, float slack, uint32_t most) {
   uint64_t n = view->num_states;
   struct cell *before = malloc(n * sizeof *before);
   bool *improved = malloc(n), *next = malloc(n);
@@ -77,6 +78,9 @@ static void close_over_epsilons(const wf_fst_view *view, struct cell *cells, flo
   free(before);
   free(improved);
   free(next);
+  uint32_t count = 0;
+  for (uint64_t s = 0; s < n; s++) count += cells[s].cost != INFINITY;
+  return count <= most;
 }
 
 static void normalise(struct cell *cells, uint64_t n) {
@@ -87,40 +91,79 @@ static void normalise(struct cell *cells, uint64_t n) {
     if (cells[s].cost != INFINITY) cells[s].cost -= best;
 }
 
-/* Emitting arcs of one frame from the first `sources` states of `order`; then the cutoff, applied. Returns it. */
-static float emit(const wf_fst_view *view, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
-                  const float *row, struct cell *to) {
-  uint64_t n = view->num_states;
-  for (uint64_t s = 0; s < n; s++) to[s] = (struct cell){.cost = INFINITY};
-  for (uint32_t i = 0; i < sources; i++) {
-    uint32_t s = order[i];
-    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+struct candidate {
+  float cost;
+  uint64_t arc;
+  int64_t from;
+};
+
+static int by_cost_then_arc(const void *a, const void *b) {
+  const struct candidate *x = a, *y = b;
+  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+  return x->arc < y->arc ? -1 : x->arc > y->arc;
+}
+
+/* The first `admitted` candidates, the best of each state. Returns how many states. */
+static uint32_t recombine(const wf_fst_view *view, const struct candidate *candidates, size_t admitted, struct cell *to) {
+  uint32_t count = 0;
+  for (uint64_t s = 0; s < view->num_states; s++) to[s] = (struct cell){.cost = INFINITY};
+  for (size_t i = 0; i < admitted; i++) {
+    struct cell *cell = &to[view->arcs[candidates[i].arc].nextstate];
+    if (cell->cost != INFINITY) continue; /* they come best first */
+    *cell = (struct cell){candidates[i].cost, candidates[i].arc, candidates[i].from, false};
+    count++;
+  }
+  return count;
+}
+
+/* One frame from the first `sources` states of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. */
+static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
+                        const float *row, float slack, struct cell *to, bool *fits) {
+  struct candidate *candidates = malloc((view->num_arcs + 1) * sizeof *candidates);
+  size_t count = 0, admitted = 0;
+  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active), flags = 0;
+  size_t least = (size_t)(o->min_active < o->max_active ? o->min_active : o->max_active);
+  for (uint32_t i = 0; i < sources; i++)
+    for (uint64_t a = view->arc_off[order[i]]; a < view->arc_off[order[i] + 1]; a++) {
       const wf_arc *arc = &view->arcs[a];
       if (arc->ilabel == 0) continue;
       float loglike = row[arc->ilabel - 1];
       float acoustic = loglike == -INFINITY ? INFINITY : -(o->acoustic_scale * loglike);
-      float cost = from[s].cost + arc->weight;
+      float cost = from[order[i]].cost + arc->weight;
       if (arc->olabel != 0) cost -= o->word_score;
       cost += acoustic;
-      struct cell *cell = &to[arc->nextstate];
-      if (cost == INFINITY || cost > cell->cost || (cost == cell->cost && a > cell->arc)) continue;
-      *cell = (struct cell){cost, a, s, false};
+      if (cost != INFINITY) candidates[count++] = (struct candidate){cost, a, order[i]};
     }
-  }
-  uint32_t *sorted = malloc(n * sizeof *sorted), count = ranked(to, n, sorted);
+  qsort(candidates, count, sizeof *candidates, by_cost_then_arc);
   float cutoff = FLT_MAX;
   if (count > 0) {
-    float within = to[sorted[0]].cost + o->beam;
-    if (within > FLT_MAX) within = FLT_MAX;
-    uint32_t inside = 0;
-    while (inside < count && to[sorted[inside]].cost <= within) inside++;
-    if (inside >= (uint32_t)o->min_active) cutoff = within;
-    else if (count > (uint32_t)o->min_active) cutoff = to[sorted[o->min_active - 1]].cost;
+    cutoff = candidates[0].cost + o->beam;
+    if (cutoff > FLT_MAX) cutoff = FLT_MAX;
+    while (admitted < count && candidates[admitted].cost <= cutoff) admitted++;
+    if (admitted < least) {
+      cutoff = count <= least ? FLT_MAX : candidates[least - 1].cost;
+      while (admitted < count && candidates[admitted].cost <= cutoff) admitted++;
+    }
   }
-  for (uint64_t s = 0; s < n; s++)
-    if (to[s].cost > cutoff) to[s] = (struct cell){.cost = INFINITY};
-  free(sorted);
-  return cutoff;
+  if (recombine(view, candidates, admitted, to) > most) {
+    flags |= WF_RESULT_OVERFLOW;
+    admitted = most;
+    cutoff = candidates[admitted - 1].cost;
+    recombine(view, candidates, admitted, to);
+  }
+  *fits = true;
+  while (!close_over_epsilons(view, to, cutoff, o->word_score, slack, most)) {
+    flags |= WF_RESULT_OVERFLOW;
+    admitted /= 2;
+    if (admitted == 0) {
+      *fits = false;
+      break;
+    }
+    cutoff = candidates[admitted - 1].cost;
+    recombine(view, candidates, admitted, to);
+  }
+  free(candidates);
+  return flags;
 }
 
 static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
@@ -168,25 +211,25 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
   for (uint64_t s = 0; s < n; s++) frames[0][s] = (struct cell){.cost = INFINITY};
   frames[0][view.start] = (struct cell){.cost = 0, .arc = UINT64_MAX};
   float slack = epsilon_slack(&view, o->word_score);
-  close_over_epsilons(&view, frames[0], o->beam, o->word_score, slack);
+  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active);
+  out->fits = close_over_epsilons(&view, frames[0], o->beam, o->word_score, slack, most);
   normalise(frames[0], n);
   int64_t t = 0;
   uint32_t sources = 0;
-  for (; t < scores->num_frames; t++) {
+  for (; t < scores->num_frames && out->fits; t++) {
     sources = ranked(frames[t], n, order);
     if (sources > (uint32_t)o->max_active) {
       sources = (uint32_t)o->max_active;
       out->flags |= WF_RESULT_NARROWED;
     }
     frames[t + 1] = malloc(n * sizeof **frames);
-    float cutoff = emit(&view, o, frames[t], order, sources, scores->data + t * scores->stride, frames[t + 1]);
+    out->flags |= advance(&view, o, frames[t], order, sources, scores->data + t * scores->stride, slack, frames[t + 1], &out->fits);
     bool any = false;
     for (uint64_t s = 0; s < n; s++) any = any || frames[t + 1][s].cost != INFINITY;
     if (!any) {
       out->flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
       break;
     }
-    close_over_epsilons(&view, frames[t + 1], cutoff, o->word_score, slack);
     normalise(frames[t + 1], n);
   }
   out->num_decoded = t;
@@ -200,8 +243,8 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
       if (cost < best_cost) best_cost = cost, best = (int64_t)s;
     }
   }
-  trace_back(&view, o, scores, frames, t, best, out);
-  if (!(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view.final_cost[best];
+  if (out->fits) trace_back(&view, o, scores, frames, t, best, out);
+  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view.final_cost[best];
   for (int64_t i = 0; i <= scores->num_frames; i++) free(frames[i]);
   free(frames);
   free(order);
@@ -299,7 +342,8 @@ static struct task random_task(uint64_t seed) {
   task.options.beam = beams[test_below(&rng, 4)];
   task.options.max_active = actives[test_below(&rng, 4)];
   task.options.min_active = minima[test_below(&rng, 4)];
-  if (task.options.min_active > task.options.max_active) task.options.min_active = task.options.max_active;
+  static const int32_t rooms[] = {1, 3, 8, 28000};
+  task.options.max_tokens = rooms[test_below(&rng, 4)];
   task.options.acoustic_scale = test_below(&rng, 4) == 0 ? 0.1f : 1;
   task.options.word_score = test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty makes no cycle negative */
   task.options.blank = test_below(&rng, 2) == 0 ? 0 : -1;
@@ -332,13 +376,19 @@ static wf_result *decode(struct task *task) {
 
 static void test_against_oracle(void **state) {
   (void)state;
-  int finals = 0, dead = 0, narrowed = 0, worded = 0;
+  int finals = 0, dead = 0, narrowed = 0, overflown = 0, tight = 0, worded = 0;
   oracle_result *expected = malloc(sizeof *expected);
   for (uint64_t seed = 1; seed <= 6000; seed++) {
     struct task task = random_task(seed);
     wf_result *result = decode(&task);
     oracle_decode(wf_graph_fst(task.graph), &task.options, &task.scores, expected);
-    if (result->status != WF_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, result->message);
+    assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
+    tight += !expected->fits;
+    if (!expected->fits) {
+      wf_result_free(result);
+      free_task(&task);
+      continue;
+    }
     bool same = result->flags == expected->flags && result->num_decoded == expected->num_decoded && result->graph_cost == expected->graph_cost &&
                 result->acoustic_cost == expected->acoustic_cost && (int)result->num_words == expected->num_words &&
                 memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) == 0;
@@ -354,12 +404,13 @@ static void test_against_oracle(void **state) {
     finals += !(result->flags & WF_RESULT_NOT_FINAL);
     dead += (result->flags & WF_RESULT_DIED) != 0;
     narrowed += (result->flags & WF_RESULT_NARROWED) != 0;
+    overflown += (result->flags & WF_RESULT_OVERFLOW) != 0;
     worded += result->num_words > 0;
     wf_result_free(result);
     free_task(&task);
   }
   free(expected);
-  assert_true(finals > 1000 && dead > 300 && narrowed > 300 && worded > 1000); /* the tasks cover what they should */
+  assert_true(finals > 1000 && dead > 300 && narrowed > 300 && overflown > 300 && tight > 20 && worded > 1000); /* the tasks cover what they should */
 }
 
 static void test_against_all_paths(void **state) {
@@ -368,7 +419,7 @@ static void test_against_all_paths(void **state) {
   for (uint64_t seed = 1; seed <= 3000; seed++) {
     struct task task = random_task(seed);
     task.options.beam = 1e6f;
-    task.options.max_active = 1000000;
+    task.options.max_active = task.options.max_tokens = 1000000;
     double best = oracle_best_cost(wf_graph_fst(task.graph), &task.options, &task.scores);
     wf_result *result = decode(&task);
     assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, best == INFINITY);

@@ -19,11 +19,17 @@
   X(closure, WF_CLOSURE_OPTIONS) \
   X(project, WF_PROJECT_OPTIONS) \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
+  X(lexicon, WF_LEXICON_OPTIONS) \
+  X(lexicon_fst, WF_LEXICON_FST_OPTIONS) \
+  X(topology, WF_TOPOLOGY_OPTIONS) \
+  X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
   X(decoder, WF_DECODER_OPTIONS) \
   X(score_reader, WF_SCORE_READER_OPTIONS) \
   X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
   X(result_writer, WF_RESULT_WRITER_OPTIONS) \
   X(wer, WF_WER_OPTIONS) \
+  X(arpa, WF_ARPA_OPTIONS) \
+  X(lm_fst, WF_LM_FST_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

@@ -116,6 +116,8 @@ void wf__printf(wf__output *output, const char *format, ...) {
   va_end(again);
 }
 
+void wf__output_flush(wf__output *output) { flush(output); }
+
 uint64_t wf__output_offset(const wf__output *output) { return output->offset + output->used; }
 
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size) {

@@ -13,6 +13,8 @@ wf_status wf__output_open(const char *path, wf__output **out, wf_error *err);
 void wf__write(wf__output *output, const void *data, size_t size);
 void wf__write_text(wf__output *output, const char *text);
 void wf__printf(wf__output *output, const char *format, ...) WF__PRINTF(2, 3);
+/* Hands what is buffered to the system now, for readers of a pipe who wait. */
+void wf__output_flush(wf__output *output);
 /* Bytes written so far. */
 uint64_t wf__output_offset(const wf__output *output);
 /* Overwrites bytes written before (not on standard output). */

@@ -8,6 +8,7 @@
 #include "math/cost.h"
 
 #define NONE UINT32_MAX
+enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
 
 /* --- states to tokens ----------------------------------------------------------------------------------------------- */
 
@@ -39,12 +40,16 @@ static wf_status grow_slots(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* The token of `state`, made with cost +infinity if there is none; NULL when out of memory. */
+/* The token of `state`, made with cost +infinity if there is none; NULL when there is no room (`full`) or no memory. */
 static wf__token *token_of(wf__search *search, uint32_t state, wf_error *err) {
   uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1, at = home(state, search->slot_bits);
   wf__slot *slots = search->slots;
   while (slots[at].state != state && slots[at].state != NONE) at = (at + 1) & mask;
   if (slots[at].state == state && slots[at].token != NONE) return &search->tokens.data[slots[at].token];
+  if (search->tokens.size == search->most_tokens) {
+    search->full = true;
+    return NULL;
+  }
   if (slots[at].state == NONE) {
     if (wf__unlikely(search->used_slots.size * 2 > mask)) {
       if (grow_slots(search, err) != WF_OK) return NULL;
@@ -113,29 +118,52 @@ static void set_label_costs(wf__search *search, const float *row) {
   }
 }
 
-/* Expands the sources over emitting arcs. Candidates beyond best + beam are skipped as soon as the running best tells, unless
- * `unbounded`. Leaves tokens (some still beyond the final cutoff) and returns the best cost through *out_best. */
-static wf_status expand(wf__search *search, bool unbounded, float *out_best, wf_error *err) {
+/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
+static float add_finite(float a, float b) {
+  float sum = a + b;
+  return sum < FLT_MAX ? sum : FLT_MAX;
+}
+
+static uint64_t candidate_key(float cost, uint32_t arc) { return (uint64_t)wf__ordered_cost(cost) << 32 | arc; }
+
+/* What to do with the candidates of a frame. */
+enum expand_mode {
+  EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within the final cutoff */
+  EXPAND_FIXED,   /* tokens of those whose key is at most `last` */
+  EXPAND_COLLECT, /* no tokens: keys of those at most `last` */
+};
+
+/* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
+static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64_t last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
-  float best = INFINITY, cutoff = FLT_MAX;
-  uint64_t num_arcs = 0;
-  for (uint64_t i = 0; i < search->sources.size; i++) {
-    wf__token source = search->sources.data[i];
+  const wf__token *sources = search->sources.data;
+  uint64_t size = search->sources.size;
+  float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : wf__cost_of_ordered((uint32_t)(last >> 32));
+  for (uint64_t i = 0; i < size; i++) {
+    /* States come in no order the memory could guess; their arcs are asked for well ahead. */
+    if (i + FAR < size) __builtin_prefetch(&graph->index[sources[i + FAR].state]);
+    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[sources[i + NEAR].state].first_arc]);
+    wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
-    num_arcs += index.first_epsilon - index.first_arc;
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
       const wf_arc *arc = &graph->view.arcs[a];
       float cost = source.cost + arc->weight;
       if (arc->olabel != 0) cost -= word_score;
       cost += label_costs[arc->ilabel];
       if (cost > cutoff) continue;
-      if (cost < best) {
-        best = cost;
-        if (!unbounded) cutoff = best + beam;
+      if (mode == EXPAND_RUNNING && cost < *best) {
+        *best = cost;
+        cutoff = add_finite(cost, beam);
+      }
+      if (mode != EXPAND_RUNNING && candidate_key(cost, a) > last) continue;
+      if (mode == EXPAND_COLLECT) {
+        WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+        continue;
       }
       wf__token *token = token_of(search, arc->nextstate, err);
-      if (token == NULL) return WF_ERR_MEMORY;
+      if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
       if (cost < token->cost || (cost == token->cost && a < token->arc)) {
         token->cost = cost;
         token->arc = a;
@@ -143,8 +171,6 @@ static wf_status expand(wf__search *search, bool unbounded, float *out_best, wf_
       }
     }
   }
-  search->path.num_arcs += num_arcs;
-  *out_best = best;
   return WF_OK;
 }
 
@@ -163,44 +189,53 @@ static void drop_above(wf__search *search, float cutoff) {
   search->tokens.size = kept;
 }
 
-static uint64_t count_within(const wf__search *search, float cutoff) {
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < search->tokens.size; i++) count += search->tokens.data[i].cost <= cutoff;
-  return count;
+static const uint64_t LAST_KEY = (uint64_t)0xff7fffffu << 32 | UINT32_MAX; /* of the largest finite cost */
+
+static wf_status collect(wf__search *search, uint64_t last, wf_error *err) {
+  search->keys.size = 0;
+  return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
-/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
-static float add_finite(float a, float b) {
-  float sum = a + b;
-  return sum < FLT_MAX ? sum : FLT_MAX;
-}
-
-/* Emitting arcs of one frame, recombination and the frame's cutoff. */
-static wf_status emit(wf__search *search, float *out_cutoff, wf_error *err) {
-  float best;
-  uint64_t least = (uint64_t)search->options.min_active;
-  bool unbounded = search->was_sparse;
+/* Tokens of the candidates whose key is at most `last`. Fails as expand does. */
+static wf_status admit(wf__search *search, uint64_t last, wf_error *err) {
   clear_tokens(search);
-  WF__TRY(expand(search, unbounded, &best, err));
-  float cutoff = add_finite(best, search->options.beam);
-  search->was_sparse = count_within(search, cutoff) < least;
-  if (search->was_sparse && best < INFINITY) {
-    if (!unbounded) {
-      uint64_t num_arcs = search->path.num_arcs;
-      clear_tokens(search);
-      WF__TRY(expand(search, true, &best, err));
-      search->path.num_arcs = num_arcs;
-    }
-    if (search->tokens.size <= least) {
-      cutoff = FLT_MAX;
-    } else {
-      WF__TRY(fill_keys(search, err));
-      cutoff = wf__cost_of_ordered((uint32_t)(wf__select_smallest(search->keys.data, search->keys.size, least) >> 32));
-    }
-  }
-  drop_above(search, cutoff);
-  *out_cutoff = cutoff;
+  return expand(search, EXPAND_FIXED, last, NULL, err);
+}
+
+/* The key that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
+static wf_status widen(wf__search *search, uint64_t *last, wf_error *err) {
+  uint64_t least = (uint64_t)search->options.min_active, within = 0;
+  WF__TRY(collect(search, LAST_KEY, err));
+  for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= *last;
+  if (within >= least || search->keys.size == 0) return WF_OK;
+  if (search->keys.size <= least) *last = LAST_KEY;
+  else *last = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
   return WF_OK;
+}
+
+/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is its key. */
+static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
+  float best = INFINITY;
+  uint64_t least = (uint64_t)search->options.min_active;
+  clear_tokens(search);
+  search->full = false;
+  search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
+  WF__TRY(expand(search, EXPAND_RUNNING, 0, &best, err));
+  search->most_tokens = (uint64_t)search->options.max_tokens;
+  *last = candidate_key(add_finite(best, search->options.beam), UINT32_MAX);
+  uint64_t narrow = *last;
+  drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)));
+  if (search->tokens.size < least) WF__TRY(widen(search, last, err));
+  if (*last != narrow) {
+    wf_status status = admit(search, *last, err);
+    if (status != WF_OK && !search->full) return status;
+  }
+  if (!search->full && search->tokens.size <= search->most_tokens) return WF_OK;
+  search->path.flags |= WF_RESULT_OVERFLOW;
+  search->full = false;
+  WF__TRY(collect(search, *last, err));
+  *last = wf__select_smallest(search->keys.data, search->keys.size, search->most_tokens);
+  return admit(search, *last, err);
 }
 
 /* --- epsilon arcs --------------------------------------------------------------------------------------------------- */
@@ -211,7 +246,7 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->
  * round the cheaper, then the smaller arc number. */
 static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost, uint32_t round, uint32_t next, wf_error *err) {
   wf__token *token = token_of(search, search->graph->view.arcs[a].nextstate, err);
-  if (token == NULL) return WF_ERR_MEMORY;
+  if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
   if (queued ? cost < token->cost : cost < token->cost - search->epsilon_slack) {
     token->cost = cost;
@@ -245,6 +280,7 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
     search->agenda_costs.size = 0; /* only the room counts */
     for (uint64_t i = 0; i < size; i++) {
       uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
+      if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
       uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
       search->path.num_arcs += end - first;
       for (uint32_t a = first; a < end; a++) {
@@ -256,6 +292,24 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
     }
   }
   return WF_OK;
+}
+
+/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. */
+static wf_status close_within_room(wf__search *search, uint64_t last, wf_error *err) {
+  uint64_t num_arcs = search->path.num_arcs;
+  wf_status status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+  while (status != WF_OK && search->full) {
+    search->path.flags |= WF_RESULT_OVERFLOW;
+    search->path.num_arcs = num_arcs; /* only the closure that stands is counted */
+    search->full = false;
+    WF__TRY(collect(search, last, err));
+    uint64_t admitted = search->keys.size / 2;
+    if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
+    last = wf__select_smallest(search->keys.data, search->keys.size, admitted);
+    WF__TRY(admit(search, last, err));
+    status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+  }
+  return status;
 }
 
 /* --- the end of a frame --------------------------------------------------------------------------------------------- */
@@ -287,6 +341,8 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   search->graph = graph;
   search->options = *options;
+  if (search->options.max_tokens < options->max_active) search->options.max_tokens = options->max_active;
+  if (search->options.min_active > options->max_active) search->options.min_active = options->max_active;
   search->epsilon_slack = wf__epsilon_slack(graph, options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
@@ -321,14 +377,17 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   search->path.flags = 0;
   search->path.num_decoded = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs = search->path.num_narrowed = 0;
-  search->was_sparse = true;
   search->died = false;
+  search->full = false;
+  search->most_tokens = (uint64_t)search->options.max_tokens;
   wf__token *start = token_of(search, (uint32_t)search->graph->view.start, err);
   if (start == NULL) return WF_ERR_MEMORY;
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
   start->arc = WF__NO_ARC;
-  WF__TRY(close_epsilons(search, search->options.beam, err));
+  wf_status status = close_epsilons(search, search->options.beam, err);
+  if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
+  if (status != WF_OK) return status;
   WF__TRY(settle(search, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */
   return WF_OK;
@@ -336,10 +395,10 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
 
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
   for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
-    float cutoff;
+    uint64_t last;
     set_label_costs(search, scores->data + t * scores->stride);
     WF__TRY(select_sources(search, err));
-    WF__TRY(emit(search, &cutoff, err));
+    WF__TRY(emit(search, &last, err));
     if (search->tokens.size == 0) {
       wf__token_vec none = search->tokens;
       search->tokens = search->sources;
@@ -348,7 +407,7 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
       search->path.flags |= WF_RESULT_DIED;
       return WF_OK;
     }
-    WF__TRY(close_epsilons(search, cutoff, err));
+    WF__TRY(close_within_room(search, last, err));
     WF__TRY(settle(search, err));
     search->path.num_decoded++;
   }

@@ -40,12 +40,13 @@ typedef struct wf__search {
   int slot_bits;
   WF__VEC(uint32_t) used_slots;
   float *label_costs;    /* [num_labels] acoustic cost of each input label in this frame */
-  WF__VEC(uint64_t) keys;        /* (ordered cost, state): scratch of selections */
+  WF__VEC(uint64_t) keys;        /* (ordered cost, state or arc): scratch of selections */
   WF__VEC(uint32_t) agenda[2];   /* tokens to relax in this epsilon round and the next */
   WF__VEC(float) agenda_costs;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
-  bool was_sparse;       /* the last frame had fewer tokens within the beam than min_active */
+  uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
+  bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
   wf__path path;
 } wf__search;

@@ -2,6 +2,7 @@
 #include "decode/decode_graph.h"
 
 #include "fst/fst.h"
+#include "fst/properties.h"
 
 /* Copy with each state's epsilon-input arcs moved behind the others, both in their old order. */
 static wf_status epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
@@ -165,7 +166,7 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   wf_fst_view view = wf_fst_get_view(fst);
   if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
   if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
-  if (wf_fst_properties(fst) & WF_PROP_EPSILONS_LAST) graph->fst = wf_fst_ref(fst);
+  if (wf__fst_local_properties(fst) & WF_PROP_EPSILONS_LAST) graph->fst = wf_fst_ref(fst);
   else WF__TRY(epsilons_last(fst, &graph->fst, err));
   graph->view = wf_fst_get_view(graph->fst);
   WF__TRY(check_weights(&graph->view, err));

@@ -10,7 +10,7 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
-  atomic_uint_fast32_t properties; /* 0: not worked out yet (bit 31 marks "known") */
+  atomic_uint_fast32_t properties[3]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
 };
 
 struct wf_fst {
@@ -102,7 +102,7 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
   }
   atomic_init(&fst->refs, 1);
   atomic_init(&storage->refs, 1);
-  atomic_init(&storage->properties, 0);
+  for (int group = 0; group < 3; group++) atomic_init(&storage->properties[group], 0);
   storage->release = release;
   storage->keeper = keeper;
   fst->storage = storage;
@@ -157,16 +157,20 @@ void wf_fst_free(wf_fst *fst) {
   free(fst);
 }
 
-uint32_t wf_fst_properties(const wf_fst *fst) {
+static uint32_t properties_of(const wf_fst *fst, int group) {
+  static uint32_t (*const compute[3])(const wf_fst_view *) = {wf__local_properties, wf__determinism_properties, wf__path_properties};
   const uint32_t known = 1u << 31;
-  struct wf__fst_storage *storage = fst->storage;
-  uint32_t properties = (uint32_t)atomic_load(&storage->properties);
+  atomic_uint_fast32_t *kept = &fst->storage->properties[group];
+  uint32_t properties = (uint32_t)atomic_load(kept);
   if (properties == 0) {
-    properties = wf__compute_properties(&fst->view) | known;
-    atomic_store(&storage->properties, properties);
+    properties = compute[group](&fst->view) | known;
+    atomic_store(kept, properties);
   }
   return properties & ~known;
 }
+
+uint32_t wf__fst_local_properties(const wf_fst *fst) { return properties_of(fst, 0); }
+uint32_t wf_fst_properties(const wf_fst *fst) { return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2); }
 
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err) {
   if (a->view.semiring == b->view.semiring) return WF_OK;

@@ -17,7 +17,7 @@ struct compiler {
   wf_text_options options;
   wf__lines lines;
   wf_builder *builder;
-  wf__map64 numbers;    /* state number in the text -> state */
+  wf__map64 numbers; /* state number in the text -> state */
   uint64_t num_states;
   uint64_t state_limit; /* for kept numbers: what the size of the text makes plausible */
 };
@@ -35,8 +35,8 @@ static wf_status parse_state(struct compiler *c, wf__span text, uint32_t *out, w
     return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT, "'%.*s' is not a state number (0 .. 2^31-1)", WF__SPAN_ARG(text));
   if (c->options.keep_state_numbering) {
     if ((uint64_t)number >= c->state_limit)
-      return wf__lines_fail(&c->lines, err, WF_ERR_LIMIT, "state number %lld is far beyond what a text of this size needs; compile without keep_state_numbering",
-                            (long long)number);
+      return wf__lines_fail(&c->lines, err, WF_ERR_LIMIT,
+                            "state number %lld is far beyond what a text of this size needs; compile without keep_state_numbering", (long long)number);
     *out = (uint32_t)number;
   } else {
     WF__TRY(wf__map64_insert(&c->numbers, (uint64_t)number, (uint32_t)c->num_states, out, NULL, "state numbers", err));
@@ -48,9 +48,11 @@ static wf_status parse_label(struct compiler *c, wf__span text, const wf_symbols
   int64_t label;
   if (symbols != NULL) {
     label = wf_symbols_find_bytes(symbols, text.data, text.size);
-    if (label < 0) return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not in the symbol table %s", side, WF__SPAN_ARG(text), wf_symbols_name(symbols));
+    if (label < 0)
+      return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not in the symbol table %s", side, WF__SPAN_ARG(text), wf_symbols_name(symbols));
   } else if (!wf__parse_i64(text, &label) || label < 0 || label > WF__MAX_LABEL) {
-    return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a label number (0 .. 2^31-1), and there is no symbol table for it", side, WF__SPAN_ARG(text));
+    return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a label number (0 .. 2^31-1), and there is no symbol table for it", side,
+                          WF__SPAN_ARG(text));
   }
   *out = (int32_t)label;
   return WF_OK;
@@ -94,8 +96,8 @@ static wf_status compile_line(struct compiler *c, wf__span line, bool *started, 
   return wf_builder_set_final(c->builder, state, weight, err);
 }
 
-wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
-                                wf_fst **out, wf_error *err) {
+wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out,
+                                wf_error *err) {
   *out = NULL;
   struct compiler c = {.isymbols = isymbols, .osymbols = osymbols, .lines = wf__lines_of(input)};
   WF__TRY(wf__options_take(wf__text_table(), options, &c.options, err));
@@ -109,7 +111,8 @@ wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbo
   return status;
 }
 
-wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out,
+                         wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));

@@ -18,7 +18,8 @@ static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *e
   if (input->size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
   if (magic == WF__SYMBOLS_MAGIC) return wf__fail(err, WF_ERR_FORMAT, "%s: a binary symbol table, not an fst", path);
   if (magic == 2125656924 || magic == 5656924) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: an OpenFst archive (FAR); take the fst out with farextract", path);
-  if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)", path);
+  if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)", path);
   if (looks_like_text(input)) return wf__fail(err, WF_ERR_FORMAT, "%s: looks like text; compile it first (warpfst compile)", path);
   return wf__fail(err, WF_ERR_FORMAT, "%s: not an fst file: neither OpenFst's magic number nor warpfst's, but 0x%08x", path, (unsigned)magic);
 }

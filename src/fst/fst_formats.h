@@ -29,9 +29,9 @@ wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err)
 bool wf__native_is(const wf__input *input);
 
 /* wf_fst_compile and wf_fst_print on bytes. */
-wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
-                                wf_fst **out, wf_error *err);
-wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
-                           wf__output *output, wf_error *err);
+wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_fst **out,
+                                wf_error *err);
+wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf__output *output,
+                           wf_error *err);
 
 #endif

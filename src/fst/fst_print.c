@@ -90,8 +90,8 @@ static wf_status print_state(struct printer *p, uint32_t state, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
-                           wf__output *output, wf_error *err) {
+wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf__output *output,
+                           wf_error *err) {
   struct printer p = {.output = output, .view = wf_fst_get_view(fst)};
   WF__TRY(wf__options_take(wf__text_table(), options, &p.options, err));
   if (!p.options.numeric) {
@@ -105,7 +105,8 @@ wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const 
   return WF_OK;
 }
 
-wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf_error *err) {
+wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
+                       wf_error *err) {
   wf__output *output;
   WF__TRY(wf__output_open(path, &output, err));
   wf_status status = wf__fst_print_to(fst, isymbols, osymbols, options, output, err);

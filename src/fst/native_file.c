@@ -61,14 +61,16 @@ static wf_status check_header(const wf__input *input, const struct native_header
   const char *path = input->path;
   if (h->crc != crc_of(h, offsetof(struct native_header, crc))) return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
   if (h->version != FILE_VERSION)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: native file of version %u, this program reads %d; make it again with this version, or convert it to vector with the one that made it",
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: native file of version %u, this program reads %d; make it again with this version, or convert it to vector with the one that made it",
                     path, h->version, FILE_VERSION);
   if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG) return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is %s: %llu bytes, the header tells of %llu" REMEDY, path, input->size < h->file_size ? "cut short" : "too long",
-                    (unsigned long long)input->size, (unsigned long long)h->file_size);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is %s: %llu bytes, the header tells of %llu" REMEDY, path,
+                    input->size < h->file_size ? "cut short" : "too long", (unsigned long long)input->size, (unsigned long long)h->file_size);
   if (h->num_states > WF__MAX_STATES || h->num_arcs > input->size / sizeof(wf_arc))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: %llu states and %llu arcs do not fit the file", path, (unsigned long long)h->num_states, (unsigned long long)h->num_arcs);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %llu states and %llu arcs do not fit the file", path, (unsigned long long)h->num_states,
+                    (unsigned long long)h->num_arcs);
   return WF_OK;
 }
 
@@ -79,14 +81,16 @@ static wf_status check_sections(const wf__input *input, const struct native_head
   for (int i = 0; i < NUM_SECTIONS; i++) {
     const struct section *section = &h->sections[i];
     for (uint64_t pad = aligned(at); at < pad; at++)
-      if (at < input->size && input->data[at] != 0) return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY, input->path, (unsigned long long)at);
+      if (at < input->size && input->data[at] != 0)
+        return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY, input->path, (unsigned long long)at);
     if (section->offset != at || at > input->size || section->size > input->size - at || section->zero != 0 || (i < 3 && section->size != sizes[i]))
       return wf__fail(err, WF_ERR_FORMAT, "%s: the %s do not lie where they should" REMEDY, input->path, section_names[i]);
     if (section->crc != crc_of(input->data + at, section->size))
       return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged (checksum)" REMEDY, input->path, section_names[i]);
     at += section->size;
   }
-  if (at != input->size) return wf__fail(err, WF_ERR_FORMAT, "%s: the sections end at byte %llu of %llu", input->path, (unsigned long long)at, (unsigned long long)input->size);
+  if (at != input->size)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the sections end at byte %llu of %llu", input->path, (unsigned long long)at, (unsigned long long)input->size);
   return WF_OK;
 }
 
@@ -123,7 +127,8 @@ static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbo
 
 static wf_status read_native(wf__input *input, wf_fst **out, wf_error *err) {
   struct native_header h;
-  if (input->size < sizeof h) return wf__fail(err, WF_ERR_FORMAT, "%s: the file is cut short: %zu bytes, the header alone has %zu" REMEDY, input->path, input->size, sizeof h);
+  if (input->size < sizeof h)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is cut short: %zu bytes, the header alone has %zu" REMEDY, input->path, input->size, sizeof h);
   memcpy(&h, input->data, sizeof h);
   WF__TRY(check_header(input, &h, err));
   WF__TRY(check_sections(input, &h, err));
@@ -173,7 +178,8 @@ wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err)
   for (int i = 0; i < 2 && status == WF_OK; i++)
     if (tables[i] != NULL) status = wf__symbols_encode(tables[i], &encoded[i], &encoded_size[i], err);
   if (status == WF_OK) {
-    struct native_header h = {.version = FILE_VERSION, .semiring = (uint32_t)view.semiring, .start = view.start, .num_states = view.num_states, .num_arcs = view.num_arcs};
+    struct native_header h = {
+        .version = FILE_VERSION, .semiring = (uint32_t)view.semiring, .start = view.start, .num_states = view.num_states, .num_arcs = view.num_arcs};
     const void *data[NUM_SECTIONS] = {view.arc_off, view.arcs, view.final_cost, encoded[0], encoded[1]};
     const uint64_t sizes[NUM_SECTIONS] = {(view.num_states + 1) * sizeof(uint64_t), view.num_arcs * sizeof(wf_arc), view.num_states * sizeof(float),
                                           encoded_size[0], encoded_size[1]};

@@ -76,8 +76,7 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
   if (h->flags & ~(uint32_t)(FLAG_ISYMBOLS | FLAG_OSYMBOLS | FLAG_ALIGNED))
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "unknown flags 0x%x in the header", h->flags);
   if (h->num_states < (h->is_const ? 0 : -1)) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld states in the header", (long long)h->num_states);
-  if (h->num_states > (int64_t)WF__MAX_STATES)
-    return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, at most 2^31-1", (long long)h->num_states);
+  if (h->num_states > (int64_t)WF__MAX_STATES) return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, at most 2^31-1", (long long)h->num_states);
   if (h->is_const && h->num_arcs < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld arcs in the header", (long long)h->num_arcs);
   return WF_OK;
 }
@@ -233,7 +232,8 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
     arcs += count;
   }
   if (arcs != num_arcs)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the states hold %llu arcs, the header tells of %llu", (unsigned long long)arcs, (unsigned long long)num_arcs);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the states hold %llu arcs, the header tells of %llu", (unsigned long long)arcs,
+                           (unsigned long long)num_arcs);
   csr->arc_off.size = csr->final_cost.size = num_states;
   return WF_OK;
 }
@@ -270,8 +270,10 @@ wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *
   if (status == WF_OK && (h.flags & FLAG_OSYMBOLS)) status = wf__symbols_read_binary(&cursor, &osymbols, err);
   if (status == WF_OK) status = read_body(&cursor, &h, &csr, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
-  if (h.weight_bytes == 8) *format = h.is_const ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
-  else *format = h.is_const ? WF_FORMAT_OPENFST_CONST : WF_FORMAT_OPENFST_VECTOR;
+  if (h.weight_bytes == 8)
+    *format = h.is_const ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
+  else
+    *format = h.is_const ? WF_FORMAT_OPENFST_CONST : WF_FORMAT_OPENFST_VECTOR;
   wf__csr_free(&csr);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);

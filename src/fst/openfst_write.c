@@ -76,8 +76,10 @@ static void write_arcs(const wf_arc *arcs, uint64_t count, struct shape shape, w
 
 static void write_weight(float weight, struct shape shape, wf__output *output) {
   double wide = weight;
-  if (shape.wide) wf__write(output, &wide, sizeof wide);
-  else wf__write(output, &weight, sizeof weight);
+  if (shape.wide)
+    wf__write(output, &wide, sizeof wide);
+  else
+    wf__write(output, &weight, sizeof weight);
 }
 
 static void write_vector(const wf_fst_view *view, struct shape shape, wf__output *output) {
@@ -111,7 +113,9 @@ wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output 
   if (shape.is_const && view.num_arcs > UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "%llu arcs: an OpenFst const file holds at most 2^32-1; write vector or native", (unsigned long long)view.num_arcs);
   WF__TRY(write_header(fst, &view, shape, output, err));
-  if (shape.is_const) write_const(&view, shape, output);
-  else write_vector(&view, shape, output);
+  if (shape.is_const)
+    write_const(&view, shape, output);
+  else
+    write_vector(&view, shape, output);
   return WF_OK;
 }

@@ -31,34 +31,43 @@ static uint64_t most_arcs(const wf_fst_view *view) {
   return most;
 }
 
-static uint32_t label_properties(const wf_fst_view *view) {
-  uint32_t properties = WF_PROP_ACCEPTOR | WF_PROP_ILABEL_SORTED | WF_PROP_OLABEL_SORTED | WF_PROP_NO_IEPSILONS | WF_PROP_NO_OEPSILONS |
-                        WF_PROP_NO_EPSILONS | WF_PROP_IDETERMINISTIC | WF_PROP_ODETERMINISTIC | WF_PROP_TOP_SORTED | WF_PROP_UNWEIGHTED |
-                        WF_PROP_EPSILONS_LAST;
-  int32_t *scratch = wf__alloc(most_arcs(view), sizeof *scratch);
-  if (scratch == NULL) properties &= ~(uint32_t)(WF_PROP_IDETERMINISTIC | WF_PROP_ODETERMINISTIC); /* "not known to be" is safe */
+uint32_t wf__local_properties(const wf_fst_view *view) {
+  uint32_t properties = WF__LOCAL_PROPERTIES;
   for (uint64_t s = 0; s < view->num_states; s++) {
     const wf_arc *arcs = view->arcs + view->arc_off[s];
     uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
-    bool isorted = true, osorted = true;
+    uint32_t lost = 0;
     for (uint64_t i = 0; i < count; i++) {
-      const wf_arc *arc = &arcs[i];
-      if (arc->ilabel != arc->olabel) properties &= ~(uint32_t)WF_PROP_ACCEPTOR;
-      if (arc->ilabel == 0) properties &= ~(uint32_t)WF_PROP_NO_IEPSILONS;
-      if (arc->olabel == 0) properties &= ~(uint32_t)WF_PROP_NO_OEPSILONS;
-      if (arc->ilabel == 0 && arc->olabel == 0) properties &= ~(uint32_t)WF_PROP_NO_EPSILONS;
-      if (arc->nextstate <= s) properties &= ~(uint32_t)WF_PROP_TOP_SORTED;
-      if (arc->weight != 0) properties &= ~(uint32_t)WF_PROP_UNWEIGHTED;
-      if (i == 0) continue;
-      isorted = isorted && arcs[i - 1].ilabel <= arc->ilabel;
-      osorted = osorted && arcs[i - 1].olabel <= arc->olabel;
-      if (arcs[i - 1].ilabel == 0 && arc->ilabel != 0) properties &= ~(uint32_t)WF_PROP_EPSILONS_LAST;
+      const wf_arc *arc = &arcs[i], *before = &arcs[i > 0 ? i - 1 : 0];
+      if (arc->ilabel != arc->olabel) lost |= WF_PROP_ACCEPTOR;
+      if (arc->ilabel == 0) lost |= arc->olabel == 0 ? WF_PROP_NO_IEPSILONS | WF_PROP_NO_OEPSILONS | WF_PROP_NO_EPSILONS : WF_PROP_NO_IEPSILONS;
+      if (arc->olabel == 0) lost |= WF_PROP_NO_OEPSILONS;
+      if (arc->nextstate <= s) lost |= WF_PROP_TOP_SORTED;
+      if (arc->weight != 0) lost |= WF_PROP_UNWEIGHTED;
+      if (before->ilabel > arc->ilabel) lost |= WF_PROP_ILABEL_SORTED;
+      if (before->olabel > arc->olabel) lost |= WF_PROP_OLABEL_SORTED;
+      if (before->ilabel == 0 && arc->ilabel != 0) lost |= WF_PROP_EPSILONS_LAST;
     }
-    if (!isorted) properties &= ~(uint32_t)WF_PROP_ILABEL_SORTED;
-    if (!osorted) properties &= ~(uint32_t)WF_PROP_OLABEL_SORTED;
+    if (wf__is_final(view, s) && view->final_cost[s] != 0) lost |= WF_PROP_UNWEIGHTED;
+    properties &= ~lost;
+  }
+  return properties;
+}
+
+uint32_t wf__determinism_properties(const wf_fst_view *view) {
+  uint32_t properties = WF__DETERMINISM_PROPERTIES;
+  int32_t *scratch = wf__alloc(most_arcs(view), sizeof *scratch);
+  if (scratch == NULL) return 0; /* "not known to be" is safe */
+  for (uint64_t s = 0; s < view->num_states && properties != 0; s++) {
+    const wf_arc *arcs = view->arcs + view->arc_off[s];
+    uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
+    bool isorted = true, osorted = true;
+    for (uint64_t i = 1; i < count; i++) {
+      isorted = isorted && arcs[i - 1].ilabel <= arcs[i].ilabel;
+      osorted = osorted && arcs[i - 1].olabel <= arcs[i].olabel;
+    }
     if ((properties & WF_PROP_IDETERMINISTIC) && !distinct(arcs, count, true, isorted, scratch)) properties &= ~(uint32_t)WF_PROP_IDETERMINISTIC;
     if ((properties & WF_PROP_ODETERMINISTIC) && !distinct(arcs, count, false, osorted, scratch)) properties &= ~(uint32_t)WF_PROP_ODETERMINISTIC;
-    if (wf__is_final(view, s) && view->final_cost[s] != 0) properties &= ~(uint32_t)WF_PROP_UNWEIGHTED;
   }
   free(scratch);
   return properties;
@@ -120,8 +129,8 @@ static bool coaccessible(const wf_fst_view *view) {
   return fine && tail == n;
 }
 
-uint32_t wf__compute_properties(const wf_fst_view *view) {
-  uint32_t properties = label_properties(view);
+uint32_t wf__path_properties(const wf_fst_view *view) {
+  uint32_t properties = 0;
   uint64_t n = view->num_states;
   uint8_t *colour = wf__calloc(n, 1);
   struct visit *stack = wf__alloc(n, sizeof *stack);

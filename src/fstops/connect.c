@@ -1,29 +1,30 @@
 /* connect.c - keeps the states that lie on a path from the start to a final state.
  *
- * Forward: depth-first over an explicit stack. Backward: no reversed copy of the arcs; states are swept in falling and then rising order,
- * each one asking whether a successor is known to be good. After breadth-first numbering (what most operations produce) two or three
- * sweeps over ever fewer states settle everything. What unusual numberings leave open goes through a reversed search over the open
- * states alone, so that the time stays linear. */
+ * Forward: depth-first over an explicit stack. Backward: first a sweep from the last state to the first, each state asking whether a
+ * successor is known to be good, then one upwards; where states are numbered as a search found them this settles nearly all. Only what is
+ * still open after that goes through a search over reversed arcs. */
 #include "fstops/connect.h"
 
 #include <string.h>
 
-enum { NUM_SWEEPS = 4 };
-
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
-static wf_status mark_accessible(const wf_fst_view *view, uint8_t *seen, wf_error *err) {
+/* Sets of states are bits: those of three million states fit a second-level cache. */
+static inline bool has(const uint64_t *set, uint64_t s) { return set[s / 64] >> (s % 64) & 1; }
+static inline void put(uint64_t *set, uint64_t s) { set[s / 64] |= (uint64_t)1 << (s % 64); }
+
+static wf_status mark_accessible(const wf_fst_view *view, uint64_t *seen, wf_error *err) {
   uint32_t *stack = wf__alloc(view->num_states, sizeof *stack);
   if (stack == NULL) return wf__fail_memory(err, view->num_states * sizeof *stack, "a search");
   uint64_t depth = 0;
   stack[depth++] = (uint32_t)view->start;
-  seen[view->start] = 1;
+  put(seen, (uint64_t)view->start);
   while (depth > 0) {
     uint32_t s = stack[--depth];
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       uint32_t next = view->arcs[i].nextstate;
-      if (seen[next]) continue;
-      seen[next] = 1;
+      if (has(seen, next)) continue;
+      put(seen, next);
       stack[depth++] = next;
     }
   }
@@ -31,81 +32,72 @@ static wf_status mark_accessible(const wf_fst_view *view, uint8_t *seen, wf_erro
   return WF_OK;
 }
 
-static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint8_t *good) {
+static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint64_t *good) {
   for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
-    if (good[view->arcs[i].nextstate]) return true;
+    if (has(good, view->arcs[i].nextstate)) return true;
   return false;
 }
 
-/* Reversed search over the states in open[0..count): `local` maps a state to its place in open. */
-static wf_status settle(const wf_fst_view *view, const uint32_t *open, uint64_t count, uint8_t *good, wf_error *err) {
-  wf_status status = WF_OK;
-  uint32_t *local = wf__alloc(view->num_states, sizeof *local);
-  uint64_t *off = wf__calloc(count + 2, sizeof *off);
-  uint32_t *queue = wf__alloc(count, sizeof *queue), *from = NULL;
-  if (local == NULL || off == NULL || queue == NULL) goto memory;
-  uint64_t num_arcs = 0, head = 0, tail = 0;
-  for (uint64_t k = 0; k < count; k++) local[open[k]] = (uint32_t)k;
-  for (uint64_t k = 0; k < count; k++) {
-    if (leads_to_good(view, open[k], good)) {
-      queue[tail++] = (uint32_t)k;
-      continue;
-    }
-    for (uint64_t i = view->arc_off[open[k]]; i < view->arc_off[open[k] + 1]; i++, num_arcs++) off[local[view->arcs[i].nextstate] + 2]++;
+/* Sources of the arcs out of open states (not good yet), by destination, by counting sort: those of t are from[off[t]] .. from[off[t + 1] - 1]. */
+static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uint32_t *off, uint32_t **out_from, wf_error *err) {
+  uint64_t n = view->num_states, num_arcs = 0;
+  for (uint64_t s = 0; s < n; s++) {
+    if (has(good, s)) continue;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) off[view->arcs[i].nextstate + 2]++;
+    num_arcs += view->arc_off[s + 1] - view->arc_off[s];
   }
-  from = wf__alloc(num_arcs, sizeof *from);
-  if (from == NULL) goto memory;
-  for (uint64_t k = 0; k < count; k++) off[k + 2] += off[k + 1];
-  for (uint64_t k = 0; k < tail; k++) good[open[queue[k]]] = 2;
-  for (uint64_t k = 0; k < count; k++) {
-    if (good[open[k]]) continue;
-    for (uint64_t i = view->arc_off[open[k]]; i < view->arc_off[open[k] + 1]; i++) from[off[local[view->arcs[i].nextstate] + 1]++] = (uint32_t)k;
+  if (num_arcs > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu arcs are too many to trim", (unsigned long long)num_arcs);
+  uint32_t *from = *out_from = wf__alloc(num_arcs, sizeof *from);
+  if (from == NULL) return wf__fail_memory(err, num_arcs * sizeof *from, "reversed arcs");
+  for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
+  for (uint64_t s = 0; s < n; s++) {
+    if (has(good, s)) continue;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
   }
-  while (head < tail) {
-    uint32_t k = queue[head++];
-    for (uint64_t i = off[k]; i < off[k + 1]; i++) {
-      if (good[open[from[i]]]) continue;
-      good[open[from[i]]] = 1;
+  return WF_OK;
+}
+
+/* Fetches ahead of a search what it will read: bounds of a state far behind in the queue, sources of one nearer. */
+static inline void fetch_ahead(const uint32_t *queue, uint64_t head, uint64_t tail, const uint32_t *off, const uint32_t *from) {
+  if (head + 16 >= tail) return;
+  __builtin_prefetch(&off[queue[head + 16]]);
+  __builtin_prefetch(&from[off[queue[head + 8]]]);
+}
+
+/* Searches backwards from the good states in queue[0 .. tail); the queue has room for all. */
+static wf_status spread_good(const wf_fst_view *view, uint64_t *good, uint32_t *queue, uint64_t tail, wf_error *err) {
+  uint32_t *off = wf__calloc(view->num_states + 2, sizeof *off), *from = NULL;
+  wf_status status = off != NULL ? reverse_open(view, good, off, &from, err) : wf__fail_memory(err, view->num_states * sizeof *off, "reversed arcs");
+  for (uint64_t head = 0; status == WF_OK && head < tail; head++) {
+    uint32_t s = queue[head];
+    fetch_ahead(queue, head, tail, off, from);
+    for (uint32_t i = off[s]; i < off[s + 1]; i++) {
+      if (has(good, from[i])) continue;
+      put(good, from[i]);
       queue[tail++] = from[i];
     }
   }
-  goto done;
-memory:
-  status = wf__fail_memory(err, view->num_states * 4 + count * 20, "a reversed search");
-done:
-  free(local);
   free(off);
-  free(queue);
   free(from);
   return status;
 }
 
-static wf_status mark_coaccessible(const wf_fst_view *view, uint8_t *good, wf_error *err) {
-  uint64_t n = view->num_states, count = 0, before = n;
-  uint32_t *open = NULL;
+static wf_status mark_coaccessible(const wf_fst_view *view, uint64_t *good, wf_error *err) {
+  uint64_t n = view->num_states, open = 0, tail = 0;
   for (uint64_t s = n; s-- > 0;) {
-    good[s] = wf__is_final(view, s) || leads_to_good(view, s, good);
-    count += !good[s];
+    if (wf__is_final(view, s) || leads_to_good(view, s, good)) put(good, s);
+    else open++;
   }
-  if (count == 0 || count == n) return WF_OK;
-  open = wf__alloc(count, sizeof *open);
-  if (open == NULL) return wf__fail_memory(err, count * sizeof *open, "a search");
-  count = 0;
-  for (uint64_t s = 0; s < n; s++)
-    if (!good[s]) open[count++] = (uint32_t)s;
-  for (int sweep = 1; sweep < NUM_SWEEPS && count != 0 && count != before; sweep++) {
-    before = count;
-    if (sweep % 2 == 1) {
-      for (uint64_t k = 0; k < before; k++) good[open[k]] = leads_to_good(view, open[k], good);
-    } else {
-      for (uint64_t k = before; k-- > 0;) good[open[k]] = leads_to_good(view, open[k], good);
-    }
-    count = 0;
-    for (uint64_t k = 0; k < before; k++)
-      if (!good[open[k]]) open[count++] = open[k];
+  if (open == 0) return WF_OK;
+  uint32_t *queue = wf__alloc(open, sizeof *queue);
+  if (queue == NULL) return wf__fail_memory(err, open * sizeof *queue, "a reversed search");
+  for (uint64_t s = 0; s < n; s++) {
+    if (has(good, s) || !leads_to_good(view, s, good)) continue;
+    put(good, s);
+    queue[tail++] = (uint32_t)s;
   }
-  wf_status status = count != 0 && count != before ? settle(view, open, count, good, err) : WF_OK;
-  free(open);
+  wf_status status = tail != 0 && tail != open ? spread_good(view, good, queue, tail, err) : WF_OK;
+  free(queue);
   return status;
 }
 
@@ -115,17 +107,17 @@ static wf_status mark_coaccessible(const wf_fst_view *view, uint8_t *good, wf_er
 #define WF__DROPPED UINT32_MAX
 
 static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint32_t **number, uint64_t *num_kept, wf_error *err) {
-  uint64_t n = view->num_states;
+  uint64_t n = view->num_states, words = n / 64 + 1;
   *number = NULL;
-  uint8_t *good = wf__calloc(n, 1), *seen = all_accessible ? NULL : wf__calloc(n, 1);
+  uint64_t *good = wf__calloc(words, sizeof *good), *seen = all_accessible ? NULL : wf__calloc(words, sizeof *seen);
   wf_status status = WF_OK;
-  if (good == NULL || (!all_accessible && seen == NULL)) status = wf__fail_memory(err, 2 * n, "marks of states");
+  if (good == NULL || (!all_accessible && seen == NULL)) status = wf__fail_memory(err, n / 4, "marks of states");
   if (status == WF_OK) status = mark_coaccessible(view, good, err);
   if (status == WF_OK && !all_accessible) status = mark_accessible(view, seen, err);
   if (status == WF_OK && (*number = wf__alloc(n, sizeof **number)) == NULL) status = wf__fail_memory(err, n * sizeof **number, "state numbers");
   if (status == WF_OK) {
     uint32_t kept = 0;
-    for (uint64_t s = 0; s < n; s++) (*number)[s] = good[s] && (seen == NULL || seen[s]) ? kept++ : WF__DROPPED;
+    for (uint64_t s = 0; s < n; s++) (*number)[s] = has(good, s) && (seen == NULL || has(seen, s)) ? kept++ : WF__DROPPED;
     *num_kept = (*number)[view->start] == WF__DROPPED ? 0 : kept;
   }
   free(good);

@@ -89,7 +89,7 @@ typedef struct cm_line {
 
 static cm_line cm_line_of(const uint8_t *header, float min, float range) {
   float p[4];
-  for (int i = 0; i < 4; i++) p[i] = min + range * (1.0f / 65535.0f) * (float)u16_at(header + 2 * i);
+  for (int i = 0; i < 4; i++) p[i] = min + range / 65535.0f * (float)u16_at(header + 2 * i);
   return (cm_line){{p[0], p[1], p[2]}, {(p[1] - p[0]) * (1.0f / 64.0f), (p[2] - p[1]) * (1.0f / 128.0f), (p[3] - p[2]) * (1.0f / 63.0f)}};
 }
 
@@ -127,9 +127,9 @@ static wf_status read_compressed(wf__source *source, int kind, wf_matrix *out, b
   WF__TRY(wf__matrix_allocate(out, rows, columns, source->path, err));
   if (kind == 1) expand_cm(bytes, min, range, out);
   else if (kind == 2)
-    for (uint64_t i = 0; i < elements; i++) out->data[i] = min + range * (1.0f / 65535.0f) * (float)u16_at(bytes + 2 * i);
+    for (uint64_t i = 0; i < elements; i++) out->data[i] = min + range / 65535.0f * (float)u16_at(bytes + 2 * i);
   else
-    for (uint64_t i = 0; i < elements; i++) out->data[i] = min + range * (1.0f / 255.0f) * (float)bytes[i];
+    for (uint64_t i = 0; i < elements; i++) out->data[i] = min + range / 255.0f * (float)bytes[i];
   return WF_OK;
 }
 

@@ -1,0 +1,310 @@
+/* cmd_decode.c - acoustic scores to words.
+ *
+ * Score matrices are read in batches of bounded size, decoded over all threads, written in the order they came. An utterance that cannot
+ * be read or decoded is reported and the others go on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "fst_output.h"
+
+enum { BATCH_BYTES = 256 << 20, MAX_FLAGS = 4 };
+
+struct decode_run {
+  const char *output, *words_path, *columns_path, *reference;
+  bool json;
+  int64_t max_batch;
+  wf_decoder_options decoder_options;
+  wf_score_reader_options reader_options;
+  wf_result_writer_options writer_options;
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_decoder *decoder;
+  wf_symbols *words;
+  wf_score_reader *reader;
+  wf_result_writer *writer;
+  wf_transcripts *references;
+  wf_wer *wer;
+  wf_progress progress;
+  /* the batch */
+  wf_matrix *matrices; /* [max_batch] */
+  wf_error *errors;    /* [max_batch] message non-empty: could not be read */
+  wf_scores *scores;   /* [max_batch] */
+  wf_result **results; /* [max_batch] */
+  size_t size;
+  /* the sums */
+  uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_missing;
+  int64_t num_frames;
+  uint64_t num_tokens, num_arcs;
+  double decode_s;
+};
+
+/* `label column` lines, for graphs whose input labels are not column + 1. */
+static wf_status read_columns(const char *path, int32_t **out, size_t *out_size, wf_error *err) {
+  wf_symbols *table; /* the same form as a symbol table: text, then a number */
+  *out = NULL;
+  wf_status status = wf_symbols_read(path, &table, err);
+  if (status != WF_OK) return status;
+  size_t count = wf_symbols_count(table), size = 1;
+  int32_t *columns = NULL;
+  for (int pass = 0; pass < 2; pass++) {
+    for (size_t i = 0; i < count; i++) {
+      int64_t column;
+      char *stop;
+      long label = strtol(wf_symbols_at(table, i, &column), &stop, 10);
+      if (*stop != '\0' || label <= 0 || label > INT32_MAX - 1) {
+        err->code = WF_ERR_FORMAT;
+        snprintf(err->message, sizeof err->message, "%s: '%s' is not a label", path, wf_symbols_at(table, i, NULL));
+        free(columns);
+        wf_symbols_free(table);
+        return WF_ERR_FORMAT;
+      }
+      if (pass == 0 && (size_t)label >= size) size = (size_t)label + 1;
+      if (pass == 1) columns[label] = (int32_t)column;
+    }
+    if (pass == 0) {
+      columns = malloc(size * sizeof *columns);
+      if (columns == NULL) break;
+      for (size_t i = 0; i < size; i++) columns[i] = -1;
+    }
+  }
+  wf_symbols_free(table);
+  if (columns == NULL) {
+    err->code = WF_ERR_MEMORY;
+    snprintf(err->message, sizeof err->message, "%s: out of memory", path);
+    return WF_ERR_MEMORY;
+  }
+  *out = columns;
+  *out_size = size;
+  return WF_OK;
+}
+
+static wf_status make_graph(struct decode_run *run, wf_error *err) {
+  int32_t *columns = NULL;
+  size_t num_columns = 0;
+  wf_status status = run->columns_path != NULL ? read_columns(run->columns_path, &columns, &num_columns, err) : WF_OK;
+  if (status == WF_OK) status = wf_graph_create(run->fst, columns, num_columns, &run->graph, err);
+  free(columns);
+  return status;
+}
+
+static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
+  wf_status status = wf_fst_read(args[0], &run->fst, err);
+  if (status == WF_OK) status = make_graph(run, err);
+  if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
+  if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
+  if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
+  if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
+  if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
+  if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  size_t n = (size_t)run->max_batch;
+  run->matrices = calloc(n, sizeof *run->matrices);
+  run->errors = calloc(n, sizeof *run->errors);
+  run->scores = calloc(n, sizeof *run->scores);
+  run->results = calloc(n, sizeof *run->results);
+  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL)) {
+    err->code = status = WF_ERR_MEMORY;
+    snprintf(err->message, sizeof err->message, "out of memory for a batch of %zu", n);
+  }
+  return status;
+}
+
+/* Reads up to max_batch utterances or BATCH_BYTES. Returns false at the end of the input with nothing read. */
+static bool read_batch(struct decode_run *run) {
+  uint64_t bytes = 0;
+  run->size = 0;
+  while (run->size < (size_t)run->max_batch && bytes < BATCH_BYTES) {
+    wf_matrix *matrix = &run->matrices[run->size];
+    wf_error *err = &run->errors[run->size];
+    bool done = false;
+    *matrix = (wf_matrix){0};
+    *err = (wf_error){0};
+    wf_status status = wf_score_reader_next(run->reader, matrix, &done, err);
+    if (done) break;
+    if (status != WF_OK) {
+      if (wf_score_reader_lost_rest(run->reader)) cli_note("%s; the rest of that archive is lost", err->message);
+      if (err->message[0] == '\0') snprintf(err->message, sizeof err->message, "%s", wf_status_text(status));
+    }
+    run->scores[run->size] = status == WF_OK ? (wf_scores){matrix->data, matrix->num_frames, matrix->num_columns, matrix->num_columns} : (wf_scores){0};
+    bytes += (uint64_t)run->scores[run->size].num_frames * (uint64_t)run->scores[run->size].num_columns * sizeof(float);
+    run->size++;
+  }
+  return run->size > 0;
+}
+
+static const char *word_text(const struct decode_run *run, int32_t label, char *scratch, size_t size) {
+  const char *text = run->words != NULL ? wf_symbols_text(run->words, label) : NULL;
+  if (text != NULL) return text;
+  snprintf(scratch, size, "%d", label);
+  return scratch;
+}
+
+/* Adds the utterance to the word error rate, if there are references. */
+static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
+  if (run->wer == NULL) return WF_OK;
+  int64_t at = wf_transcripts_find(run->references, hypothesis->key);
+  if (at < 0) {
+    run->num_missing++;
+    return WF_OK;
+  }
+  const char **texts = malloc((hypothesis->num_words + 1) * sizeof *texts);
+  if (texts == NULL) return WF_ERR_MEMORY;
+  for (size_t i = 0; i < hypothesis->num_words; i++) texts[i] = hypothesis->words[i].text;
+  wf_transcript reference = wf_transcripts_at(run->references, (size_t)at), said = {hypothesis->key, texts, hypothesis->num_words};
+  wf_status status = wf_wer_add(run->wer, &reference, &said, NULL, err);
+  free(texts);
+  return status;
+}
+
+static void add_to_sums(struct decode_run *run, const wf_result *result) {
+  run->num_utterances++;
+  run->num_not_final += (result->flags & WF_RESULT_NOT_FINAL) != 0;
+  run->num_narrowed += (result->flags & (WF_RESULT_NARROWED | WF_RESULT_OVERFLOW)) != 0;
+  run->num_frames += result->num_decoded;
+  run->num_tokens += result->num_tokens;
+  run->num_arcs += result->num_arcs;
+}
+
+static wf_status put_result(struct decode_run *run, size_t i, wf_error *err) {
+  const wf_result *result = run->results[i];
+  const char *flags[MAX_FLAGS];
+  wf_hypothesis hypothesis = {.key = run->matrices[i].key != NULL ? run->matrices[i].key : "?", .flags = flags};
+  if (run->errors[i].message[0] != '\0') hypothesis.error = run->errors[i].message;
+  else if (result->status != WF_OK) hypothesis.error = result->message;
+  if (hypothesis.error != NULL) {
+    run->num_failed++;
+    cli_note("%s: %s", hypothesis.key, hypothesis.error);
+    return wf_result_writer_put(run->writer, &hypothesis, err);
+  }
+  add_to_sums(run, result);
+  if (result->flags & WF_RESULT_NOT_FINAL) flags[hypothesis.num_flags++] = "not_final";
+  if (result->flags & WF_RESULT_NARROWED) flags[hypothesis.num_flags++] = "narrowed";
+  if (result->flags & WF_RESULT_OVERFLOW) flags[hypothesis.num_flags++] = "overflow";
+  if (result->flags & WF_RESULT_DIED) flags[hypothesis.num_flags++] = "died";
+  wf_timed_word *words = malloc((result->num_words + 1) * sizeof *words);
+  char(*scratch)[12] = malloc((result->num_words + 1) * sizeof *scratch);
+  wf_status status = words != NULL && scratch != NULL ? WF_OK : WF_ERR_MEMORY;
+  for (size_t w = 0; w < result->num_words && status == WF_OK; w++) {
+    const wf_word *word = &result->words[w];
+    words[w] = (wf_timed_word){word_text(run, word->label, scratch[w], sizeof *scratch), word->start_frame, word->end_frame, -1};
+  }
+  hypothesis.words = words;
+  hypothesis.num_words = result->num_words;
+  hypothesis.num_frames = result->num_frames;
+  hypothesis.cost = result->cost;
+  hypothesis.graph_cost = result->graph_cost;
+  hypothesis.acoustic_cost = result->acoustic_cost;
+  if (status == WF_OK) status = add_to_wer(run, &hypothesis, err);
+  if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
+  free(words);
+  free(scratch);
+  return status;
+}
+
+static wf_status decode_all(struct decode_run *run, wf_error *err) {
+  wf_status status = WF_OK;
+  while (status == WF_OK && read_batch(run)) {
+    double start = cli_now_s();
+    status = wf_decode(run->decoder, run->scores, run->size, NULL, run->results, err);
+    run->decode_s += cli_now_s() - start;
+    for (size_t i = 0; i < run->size; i++) {
+      if (status == WF_OK) status = put_result(run, i, err);
+      wf_result_free(run->results[i]);
+      wf_matrix_clear(&run->matrices[i]);
+    }
+    if (run->progress.fn != NULL) {
+      char stage[64];
+      snprintf(stage, sizeof stage, "%llu utterances", (unsigned long long)run->num_utterances);
+      run->progress.fn(run->progress.user, stage, wf_score_reader_fraction(run->reader));
+    }
+  }
+  return status;
+}
+
+static void print_summary(const struct decode_run *run) {
+  double audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift;
+  double frames = run->num_frames > 0 ? (double)run->num_frames : 1, seconds = run->decode_s > 0 ? run->decode_s : 1e-9;
+  wf_wer_counts totals = run->wer != NULL ? wf_wer_totals(run->wer) : (wf_wer_counts){0};
+  cli_progress_end();
+  if (run->json) {
+    fprintf(stderr,
+            "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"hours\": %.6f, \"decode_seconds\": %.6f, \"rtfx\": %.2f, "
+            "\"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
+            (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
+            (unsigned long long)run->num_narrowed, audio_s / 3600, run->decode_s, audio_s / seconds, frames / seconds, (double)run->num_tokens / frames,
+            (double)run->num_arcs / frames);
+    if (run->wer != NULL) fprintf(stderr, ", \"wer\": %.4f, \"words\": %llu", wf_wer_percent(&totals), (unsigned long long)totals.num_words);
+    fprintf(stderr, "}\n");
+    return;
+  }
+  fprintf(stderr,
+          "%llu utterances (%llu failed, %llu not final, %llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens and %.0f arcs a frame",
+          (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
+          (unsigned long long)run->num_narrowed, audio_s / 3600, run->decode_s, audio_s / seconds, frames / seconds, (double)run->num_tokens / frames,
+          (double)run->num_arcs / frames);
+  if (run->wer != NULL) {
+    uint64_t wrong = totals.num_substitutions + totals.num_deletions + totals.num_insertions;
+    fprintf(stderr, "; WER %.2f%% (%llu of %llu words", wf_wer_percent(&totals), (unsigned long long)wrong, (unsigned long long)totals.num_words);
+    if (run->num_missing > 0) fprintf(stderr, "; %llu utterances without a reference", (unsigned long long)run->num_missing);
+    fprintf(stderr, ")");
+  }
+  fprintf(stderr, "\n");
+}
+
+static void close_all(struct decode_run *run) {
+  wf_result_writer_abort(run->writer);
+  wf_score_reader_free(run->reader);
+  wf_decoder_free(run->decoder);
+  wf_graph_free(run->graph);
+  wf_fst_free(run->fst);
+  wf_symbols_free(run->words);
+  wf_transcripts_free(run->references);
+  wf_wer_free(run->wer);
+  free(run->matrices);
+  free(run->errors);
+  free(run->scores);
+  free(run->results);
+}
+
+int cmd_decode(int argc, char **argv) {
+  struct decode_run run = {.output = "-", .max_batch = 1024};
+  cli_parser parser = {
+      .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
+      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy files, folders of them, '-') with a decoding graph, and writes words.\n"
+               "One line a summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), tokens per frame.\n"
+               "Exit code 1: some utterances failed. Examples:\n"
+               "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
+               "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text",
+      .min_args = 2,
+      .max_args = -1};
+  cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
+  cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
+  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: column = label - 1)");
+  cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
+  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores)");
+  cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
+  cli_table(&parser, "decoder", &run.decoder_options);
+  cli_table(&parser, "score_reader", &run.reader_options);
+  cli_table(&parser, "result_writer", &run.writer_options);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
+  wf_error err = {0};
+  run.progress = cli_progress();
+  wf_status status = open_all(&run, parser.args, parser.num_args, &err);
+  if (status == WF_OK) status = decode_all(&run, &err);
+  if (status == WF_OK) {
+    status = wf_result_writer_close(run.writer, &err);
+    run.writer = NULL;
+  }
+  if (status == WF_OK) {
+    print_summary(&run);
+    code = run.num_failed > 0 ? CLI_NO : CLI_OK;
+  } else {
+    err.code = status;
+    code = cli_fail(&err);
+  }
+  close_all(&run);
+  return code;
+}

@@ -1,0 +1,109 @@
+/* cmd_lm.c - `warpfst lm`: finds the part of it that is asked for; `lm info` itself. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "lm_common.h"
+
+static const struct {
+  const char *name, *full_name, *summary;
+  int (*run)(int argc, char **argv);
+} parts[] = {
+    {"info", "lm info", "orders, words, states and memory of a model", cmd_lm_info},
+    {"query", "lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
+    {"perplexity", "lm perplexity", "perplexity of a text", cmd_lm_perplexity},
+    {"convert", "lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
+};
+enum { NUM_PARTS = sizeof parts / sizeof *parts };
+
+static void print_parts(FILE *out) {
+  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped.\n\n");
+  for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  lm %-14s%s\n", parts[i].name, parts[i].summary);
+  fprintf(out, "\n'warpfst lm PART --help' tells the flags.\n");
+}
+
+int cmd_lm(int argc, char **argv) {
+  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    print_parts(argc < 2 ? stderr : stdout);
+    return argc < 2 ? CLI_USAGE : CLI_OK;
+  }
+  for (int i = 0; i < NUM_PARTS; i++) {
+    if (strcmp(parts[i].name, argv[1]) != 0) continue;
+    static char name[32]; /* the parser wants argv[0], and messages start with it */
+    snprintf(name, sizeof name, "%s", parts[i].full_name);
+    argv[1] = name;
+    return parts[i].run(argc - 1, argv + 1);
+  }
+  fprintf(stderr, "warpfst lm: no part '%s' ('warpfst lm --help' lists them)\n", argv[1]);
+  return CLI_USAGE;
+}
+
+void lm_flags(cli_parser *parser, lm_source *source) {
+  cli_flag_str(parser, "words", 'w', &source->words_path, "FILE", "word table that gives the labels (default: the words of the model in its own order)");
+  cli_table(parser, "arpa", &source->options);
+}
+
+int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stats *stats) {
+  *out = NULL;
+  wf_error err = {0};
+  wf_symbols *words = NULL;
+  wf_progress progress = cli_progress();
+  wf_status status = source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
+  if (status == WF_OK) status = wf_lm_read_arpa(path, words, &source->options, out, stats, &progress, &err);
+  wf_symbols_free(words);
+  cli_progress_end();
+  return status == WF_OK ? CLI_OK : cli_fail(&err);
+}
+
+static void print_json(const char *path, const wf_lm_info *info, const wf_arpa_stats *stats, double seconds) {
+  printf("{\"lm\": ");
+  cli_json_string(stdout, path);
+  printf(", \"order\": %d, \"ngrams\": [", info->order);
+  for (int k = 1; k <= info->order; k++) printf("%s%" PRIu64, k > 1 ? ", " : "", info->num_ngrams[k]);
+  printf("], \"words\": %" PRIu64 ", \"states\": %" PRIu64 ", \"arcs\": %" PRIu64 ", \"bytes\": %" PRIu64, info->num_words, info->num_states, info->num_arcs,
+         info->num_bytes);
+  printf(", \"bos\": %d, \"eos\": %d, \"unk\": %d, \"has_unk\": %s", info->bos, info->eos, info->unk, info->has_unk ? "true" : "false");
+  printf(", \"refused\": %" PRIu64 ", \"positive\": %" PRIu64 ", \"oov_words\": %" PRIu64 ", \"oov_skipped\": %" PRIu64 ", \"oov_merged\": %" PRIu64
+         ", \"created\": %" PRIu64 ", \"seconds\": %.3f, \"peak_bytes\": %" PRIu64 "}\n",
+         stats->num_refused, stats->num_positive, stats->num_oov_words, stats->num_oov_skipped, stats->num_oov_merged, stats->num_created, seconds, cli_peak_bytes());
+}
+
+static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, double seconds) {
+  printf("%-22s%d\n", "order", info->order);
+  for (int k = 1; k <= info->order; k++) printf("%d-grams%*s%" PRIu64 "\n", k, k < 10 ? 15 : 14, "", info->num_ngrams[k]);
+  printf("%-22s%" PRIu64 "%s\n", "words", info->num_words, info->has_unk ? " and <unk>" : ", no <unk>");
+  printf("%-22s%" PRIu64 "\n%-22s%" PRIu64 "\n", "states", info->num_states, "arcs", info->num_arcs);
+  printf("%-22s%.1f MB\n", "memory", (double)info->num_bytes / 1e6);
+  const struct {
+    const char *name;
+    uint64_t count;
+  } odd[] = {{"refused", stats->num_refused}, {"probabilities above 1", stats->num_positive}, {"words not in table", stats->num_oov_words},
+             {"  n-grams skipped", stats->num_oov_skipped}, {"  n-grams to <unk>", stats->num_oov_merged}, {"contexts created", stats->num_created}};
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+    if (odd[i].count > 0) printf("%-22s%" PRIu64 "\n", odd[i].name, odd[i].count);
+  printf("%-22s%.2f s, at most %.1f MB of memory\n", "read in", seconds, (double)cli_peak_bytes() / 1e6);
+}
+
+int cmd_lm_info(int argc, char **argv) {
+  bool json = false;
+  lm_source source = {0};
+  cli_parser parser = {.usage = "LM", .about = "Tells what is in a language model, and what was odd about its file.", .min_args = 1, .max_args = 1};
+  cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
+  lm_flags(&parser, &source);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  wf_lm *lm;
+  wf_arpa_stats stats;
+  wf_arpa_stats_init(&stats);
+  double start = cli_now_s();
+  code = lm_load(parser.args[0], &source, &lm, &stats);
+  if (code != CLI_OK) return code;
+  double seconds = cli_now_s() - start;
+  wf_lm_info info;
+  wf_error err;
+  wf_lm_info_init(&info);
+  if (wf_lm_get_info(lm, &info, &err) != WF_OK) code = cli_fail(&err);
+  else if (json) print_json(parser.args[0], &info, &stats, seconds);
+  else print_table(&info, &stats, seconds);
+  wf_lm_free(lm);
+  return code;
+}

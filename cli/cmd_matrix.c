@@ -1,0 +1,175 @@
+/* cmd_matrix.c - warpfst matrix info | copy: looks into files of acoustic scores and converts them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "commands.h"
+
+/* What a run over the sources has met. */
+struct totals {
+  uint64_t utterances, frames, failed;
+  bool lost_rest;
+};
+
+/* Next good matrix; failures are told and counted. false at the end. */
+static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf_progress *progress, wf_matrix *matrix) {
+  for (;;) {
+    wf_error err = {0};
+    bool done;
+    if (progress->fn != NULL) progress->fn(progress->user, "reading scores", wf_score_reader_fraction(reader));
+    if (wf_score_reader_next(reader, matrix, &done, &err) == WF_OK) {
+      if (done) return false;
+      totals->utterances++;
+      totals->frames += (uint64_t)matrix->num_frames;
+      return true;
+    }
+    totals->failed++;
+    bool lost = wf_score_reader_lost_rest(reader);
+    totals->lost_rest |= lost;
+    cli_note("%s%s", err.message, lost ? " (the rest of this archive is lost)" : "");
+    wf_matrix_clear(matrix);
+  }
+}
+
+static int exit_code(const struct totals *totals) { return totals->lost_rest ? CLI_INPUT : totals->failed > 0 ? CLI_NO : CLI_OK; }
+
+/* --- info --------------------------------------------------------------------------------------------------------- */
+
+static void print_number(double value, bool json) {
+  if (!json || isfinite(value)) printf("%.6g", value);
+  else printf("null");
+}
+
+static void print_info(const wf_matrix *matrix, bool json) {
+  double min = INFINITY, max = -INFINITY, sum = 0;
+  uint64_t count = (uint64_t)matrix->num_frames * (uint64_t)matrix->num_columns;
+  for (uint64_t i = 0; i < count; i++) {
+    double value = (double)matrix->data[i];
+    if (value < min) min = value;
+    if (value > max) max = value;
+    sum += value;
+  }
+  double numbers[3] = {count != 0 ? min : NAN, count != 0 ? max : NAN, count != 0 ? sum / (double)count : NAN};
+  static const char *const names[3] = {"min", "max", "mean"};
+  if (json) {
+    printf("{\"key\": ");
+    cli_json_string(stdout, matrix->key);
+    printf(", \"frames\": %lld, \"columns\": %d", (long long)matrix->num_frames, matrix->num_columns);
+  } else {
+    printf("%s %lld %d", matrix->key, (long long)matrix->num_frames, matrix->num_columns);
+  }
+  for (int i = 0; i < 3; i++) {
+    if (json) printf(", \"%s\": ", names[i]);
+    else printf(" ");
+    print_number(numbers[i], json);
+  }
+  printf(json ? "}\n" : "\n");
+}
+
+static int info(int argc, char **argv) {
+  bool json = false;
+  wf_score_reader_options options;
+  cli_parser parser = {.usage = "SCORES...",
+                       .about = "Lists acoustic scores: key, frames, columns, smallest, largest and mean score of every utterance; the totals go to\n"
+                                "standard error. SCORES: Kaldi archives or script files, .npy files, folders of .npy, '-'. Scores that a decoder\n"
+                                "would refuse (NaN, +infinity) are told and make the exit code 1.",
+                       .min_args = 1,
+                       .max_args = -1};
+  cli_flag_bool(&parser, "json", 0, &json, "one JSON object a line");
+  cli_table(&parser, "score_reader", &options);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  wf_error err = {0};
+  wf_score_reader *reader;
+  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options, &reader, &err) != WF_OK) return cli_fail(&err);
+  struct totals totals = {0};
+  wf_matrix matrix;
+  const wf_progress none = {0};
+  while (next_matrix(reader, &totals, &none, &matrix)) {
+    print_info(&matrix, json);
+    if (wf_matrix_check(&matrix, &err) != WF_OK) {
+      cli_note("%s", err.message);
+      totals.failed++;
+    }
+    wf_matrix_clear(&matrix);
+  }
+  wf_score_reader_free(reader);
+  cli_note("%llu utterances, %llu frames, %llu faults", (unsigned long long)totals.utterances, (unsigned long long)totals.frames,
+           (unsigned long long)totals.failed);
+  return exit_code(&totals);
+}
+
+/* --- copy --------------------------------------------------------------------------------------------------------- */
+
+static bool is_folder_name(const char *path) {
+  struct stat about;
+  size_t size = strlen(path);
+  return (size > 0 && path[size - 1] == '/') || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
+static int copy_all(wf_score_reader *reader, wf_matrix_writer *writer) {
+  struct totals totals = {0};
+  wf_matrix matrix;
+  wf_error err = {0};
+  wf_progress progress = cli_progress();
+  while (next_matrix(reader, &totals, &progress, &matrix)) {
+    if (wf_matrix_writer_put(writer, &matrix, &err) != WF_OK) {
+      if (err.code == WF_ERR_IO || err.code == WF_ERR_MEMORY) {
+        wf_matrix_clear(&matrix);
+        wf_matrix_writer_abort(writer);
+        return cli_fail(&err);
+      }
+      cli_note("%s", err.message);
+      totals.failed++;
+    }
+    wf_matrix_clear(&matrix);
+  }
+  cli_progress_end();
+  if (wf_matrix_writer_close(writer, &err) != WF_OK) return cli_fail(&err);
+  return exit_code(&totals);
+}
+
+static int copy(int argc, char **argv) {
+  const char *output = NULL;
+  wf_score_reader_options options;
+  wf_matrix_writer_options writing;
+  cli_parser parser = {.usage = "SCORES... -o OUT",
+                       .about = "Converts acoustic scores. OUT is a Kaldi archive ('-': standard output), or a folder (its name ends in '/', or it exists)\n"
+                                "that receives one KEY.npy an utterance. Utterances that cannot be read or written are told and left out (exit code 1;\n"
+                                "3 if the rest of an archive was lost).",
+                       .min_args = 1,
+                       .max_args = -1};
+  cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive or folder to write");
+  cli_table(&parser, "score_reader", &options);
+  cli_table(&parser, "matrix_writer", &writing);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (output == NULL) return cli_usage("no output given: -o OUT");
+  const int32_t npy = 3;
+  if (writing.format == 0 && is_folder_name(output)) writing.format = npy;
+  wf_error err = {0};
+  wf_score_reader *reader;
+  wf_matrix_writer *writer;
+  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options, &reader, &err) != WF_OK) return cli_fail(&err);
+  code = wf_matrix_writer_open(output, &writing, &writer, &err) == WF_OK ? copy_all(reader, writer) : cli_fail(&err);
+  wf_score_reader_free(reader);
+  return code;
+}
+
+int cmd_matrix(int argc, char **argv) {
+  static char name_info[] = "matrix info", name_copy[] = "matrix copy", name[] = "matrix";
+  if (argc >= 2 && strcmp(argv[1], "info") == 0) {
+    argv[1] = name_info;
+    return info(argc - 1, argv + 1);
+  }
+  if (argc >= 2 && strcmp(argv[1], "copy") == 0) {
+    argv[1] = name_copy;
+    return copy(argc - 1, argv + 1);
+  }
+  char *arguments[] = {name, argc >= 2 ? argv[1] : name};
+  cli_parser parser = {.usage = "info|copy ...", .about = "matrix info SCORES...         lists acoustic scores\nmatrix copy SCORES... -o OUT  converts them", .max_args = 0};
+  int code = cli_parse(&parser, argc >= 2 ? 2 : 1, arguments);
+  return code >= 0 ? code : cli_usage("expected info or copy");
+}

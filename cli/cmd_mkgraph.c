@@ -1,0 +1,213 @@
+/* cmd_mkgraph.c - `warpfst mkgraph ctc`: a decoding graph from tokens, lexicon and language model, each step told as it ends. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fst_output.h"
+
+struct request {
+  const char *tokens, *lexicon, *lm, *grammar, *words, *words_out, *keep_steps, *output, *format;
+  bool json, quiet;
+  wf_lexicon_options lexicon_options;
+  wf_arpa_options arpa_options;
+  wf_ctc_graph_options graph_options;
+};
+
+struct parts {
+  wf_symbols *tokens, *words;
+  wf_lexicon *lexicon;
+  wf_lm *lm;
+  wf_fst *grammar;
+  wf_arpa_stats arpa_stats;
+  wf_ctc_graph_result result;
+};
+
+/* --- telling what happens ----------------------------------------------------------------------------------------------- */
+
+enum { MAX_STEPS = 16 };
+
+struct report {
+  const struct request *request;
+  struct {
+    char name[16];
+    wf_graph_step step;
+  } rows[MAX_STEPS];
+  size_t num_rows;
+  double begin_s;
+  int code; /* of a step's file that could not be written */
+};
+
+static int write_step(const struct report *report, const char *file, const wf_fst *fst) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s.fst", report->request->keep_steps, file);
+  return cli_write_fst(fst, path, "vector");
+}
+
+static bool on_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
+  struct report *report = user;
+  if (report->num_rows < MAX_STEPS) {
+    snprintf(report->rows[report->num_rows].name, sizeof report->rows[0].name, "%s", step->name);
+    report->rows[report->num_rows++].step = *step;
+  }
+  if (!report->request->quiet) {
+    cli_progress_end();
+    if (report->num_rows == 1) fprintf(stderr, "%-8s %12s %12s %10s %10s\n", "step", "states", "arcs", "seconds", "peak MiB");
+    fprintf(stderr, "%-8s %12llu %12llu %10.3f %10.1f\n", step->name, (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds,
+            (double)step->peak_bytes / (1 << 20));
+  }
+  if (report->request->keep_steps != NULL) report->code = write_step(report, step->file, fst);
+  return report->code == CLI_OK;
+}
+
+static const char *topology_name(int32_t topology) {
+  static const char *const names[] = {"correct", "compact", "minimal", "eesen"};
+  return names[topology];
+}
+
+static void print_json(const struct report *report, const struct parts *parts) {
+  printf("{\"output\": ");
+  cli_json_string(stdout, report->request->output);
+  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu", topology_name(report->request->graph_options.topology), cli_now_s() - report->begin_s,
+         (unsigned long long)cli_peak_bytes());
+  printf(", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": %llu}", wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
+         wf_lexicon_num_repeated(parts->lexicon), (unsigned long long)parts->result.lexicon_words_missing);
+  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, \"steps\": [",
+         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words), (unsigned long long)parts->arpa_stats.num_oov_skipped);
+  for (size_t i = 0; i < report->num_rows; i++) {
+    const wf_graph_step *step = &report->rows[i].step;
+    printf("%s{\"name\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"seconds\": %.6f, \"peak_bytes\": %llu}", i != 0 ? ", " : "", report->rows[i].name,
+           (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds, (unsigned long long)step->peak_bytes);
+  }
+  printf("]}\n");
+}
+
+static void print_end(const struct report *report, const struct parts *parts) {
+  if (report->request->json) print_json(report, parts);
+  if (report->request->quiet) return;
+  cli_progress_end();
+  const wf_ctc_graph_result *result = &parts->result;
+  uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
+  if (wf_lexicon_num_skipped(parts->lexicon) != 0) fprintf(stderr, "words left out for unknown tokens: %zu\n", wf_lexicon_num_skipped(parts->lexicon));
+  if (not_spoken != 0) fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n", (unsigned long long)not_spoken);
+  if (result->lexicon_words_missing != 0) fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n", (unsigned long long)result->lexicon_words_missing);
+  wf_fst_view view = wf_fst_get_view(result->graph);
+  fprintf(stderr, "%s: %llu states, %llu arcs, %.2f s\n", report->request->output, (unsigned long long)view.num_states, (unsigned long long)view.num_arcs,
+          cli_now_s() - report->begin_s);
+}
+
+/* --- doing it ----------------------------------------------------------------------------------------------------------- */
+
+static wf_status read_lm(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+  if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
+  return wf_lm_read_arpa(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
+}
+
+/* With a lexicon, its words name the LM's; without, the LM's words are spelled. */
+static wf_status read_parts(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+  wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
+  if (status == WF_OK && request->words != NULL) status = wf_symbols_read(request->words, &parts->words, err);
+  if (status != WF_OK) return status;
+  if (request->lexicon != NULL) {
+    status = wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
+    if (status == WF_OK && parts->words == NULL && request->lm != NULL) status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+    return status == WF_OK ? read_lm(request, parts, progress, err) : status;
+  }
+  status = read_lm(request, parts, progress, err);
+  if (status != WF_OK) return status;
+  const wf_symbols *words = parts->words;
+  if (words == NULL) words = parts->lm != NULL ? wf_lm_words(parts->lm) : wf_fst_osymbols(parts->grammar);
+  return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
+}
+
+static wf_status build(struct report *report, struct parts *parts, wf_error *err) {
+  const struct request *request = report->request;
+  wf_ctc_graph_parts of;
+  wf_ctc_graph_parts_init(&of);
+  if (!request->quiet) of.progress = cli_progress();
+  wf_status status = read_parts(request, parts, &of.progress, err);
+  if (status != WF_OK) return status;
+  of.lexicon = parts->lexicon;
+  of.lm = parts->lm;
+  of.grammar = parts->grammar;
+  of.words = parts->words;
+  of.step_fn = on_step;
+  of.step_user = report;
+  status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
+  if (status != WF_OK) return status;
+  char path[4096];
+  if (request->keep_steps != NULL) {
+    snprintf(path, sizeof path, "%s/words.txt", request->keep_steps);
+    status = wf_symbols_write(parts->result.words, path, err);
+  }
+  if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(parts->result.words, request->words_out, err);
+  return status;
+}
+
+static void free_parts(struct parts *parts) {
+  wf_ctc_graph_result_free(&parts->result);
+  wf_fst_free(parts->grammar);
+  wf_lm_free(parts->lm);
+  wf_lexicon_free(parts->lexicon);
+  wf_symbols_free(parts->words);
+  wf_symbols_free(parts->tokens);
+}
+
+static int run(const struct request *request) {
+  struct report report = {.request = request, .begin_s = cli_now_s(), .code = CLI_OK};
+  struct parts parts = {0};
+  wf_error err;
+  wf_arpa_stats_init(&parts.arpa_stats);
+  if (request->keep_steps != NULL) (void)mkdir(request->keep_steps, 0777); /* if it cannot be made, writing into it says why */
+  int code = CLI_OK;
+  if (build(&report, &parts, &err) != WF_OK) code = report.code != CLI_OK ? report.code : cli_fail(&err);
+  else code = cli_write_fst(parts.result.graph, request->output, request->format);
+  if (code == CLI_OK) print_end(&report, &parts);
+  free_parts(&parts);
+  return code;
+}
+
+/* --- the command line ---------------------------------------------------------------------------------------------------- */
+
+static void add_flags(cli_parser *parser, struct request *request) {
+  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
+  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
+  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model in ARPA format, plain or gzipped");
+  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words");
+  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: made from the lexicon, or the LM's or the fst's own)");
+  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");
+  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER", "keep what each step made: L.fst, G.fst, LG.fst, ..., and words.txt");
+  cli_flag_bool(parser, "json", 0, &request->json, "print sizes and times as JSON on standard output");
+  cli_flag_bool(parser, "quiet", 'q', &request->quiet, "no table of steps, no progress");
+  cli_flag_output(parser, &request->output, &request->format);
+  cli_table(parser, "ctc_graph", &request->graph_options);
+  cli_table(parser, "lexicon", &request->lexicon_options);
+  cli_table(parser, "arpa", &request->arpa_options);
+}
+
+static int mkgraph_ctc(int argc, char **argv) {
+  struct request request = {0};
+  cli_parser parser = {.usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
+                       .about = "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the scores + 1, output labels words.\n"
+                                "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz --topology=compact -o graph.wfst"};
+  add_flags(&parser, &request);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (request.tokens == NULL) return cli_usage("--tokens is needed");
+  if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
+  if (request.output == NULL) return cli_usage("-o is needed");
+  if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");
+  return run(&request);
+}
+
+int cmd_mkgraph(int argc, char **argv) {
+  static char name[] = "mkgraph ctc";
+  if (argc >= 2 && strcmp(argv[1], "ctc") == 0) {
+    argv[1] = name;
+    return mkgraph_ctc(argc - 1, argv + 1);
+  }
+  cli_parser parser = {.usage = "ctc [FLAGS]", .about = "Builds decoding graphs. Kinds: ctc (see `warpfst mkgraph ctc --help`).", .max_args = 1};
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (parser.num_args == 0) return cli_usage("which kind of graph? ctc");
+  return cli_usage("unknown kind of graph '%s': ctc", parser.args[0]);
+}

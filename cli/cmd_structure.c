@@ -1,0 +1,147 @@
+/* cmd_structure.c - the subcommands that rearrange an fst without searching it: arcsort, connect, topsort, closure, union, concat, project, invert,
+ * reverse. One runner reads, calls and writes; each command adds its flags and its call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fst_output.h"
+
+typedef wf_status (*operation)(const wf_fst *in, const void *options, wf_fst **out, wf_error *err);
+
+/* Parses and runs an operation on one fst: `warpfst OP [IN [OUT]]`. `adjust` (may be NULL) runs between the two. */
+static int run_unary(cli_parser *parser, int argc, char **argv, operation op, void *options, void (*adjust)(void *options)) {
+  const char *output = NULL, *format = NULL;
+  parser->usage = "[IN [OUT]]";
+  parser->max_args = 2;
+  cli_flag_output(parser, &output, &format);
+  int code = cli_parse(parser, argc, argv);
+  if (code >= 0) return code;
+  if (adjust != NULL) adjust(options);
+  if (parser->num_args == 2) output = parser->args[1];
+  wf_error err = {0};
+  wf_fst *in = NULL, *out = NULL;
+  code = cli_read_fst(parser->num_args > 0 ? parser->args[0] : "-", &in);
+  if (code == CLI_OK && op(in, options, &out, &err) != WF_OK) code = cli_fail(&err);
+  wf_fst_free(in);
+  if (code == CLI_OK) code = cli_write_fst(out, output, format);
+  wf_fst_free(out);
+  return code;
+}
+
+static wf_status arcsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_arcsort(in, options, out, err); }
+static wf_status connect(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
+  (void)options;
+  return wf_connect(in, out, err);
+}
+static wf_status topsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
+  (void)options;
+  return wf_topsort(in, out, err);
+}
+static wf_status invert(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
+  (void)options;
+  return wf_invert(in, out, err);
+}
+static wf_status reverse(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
+  (void)options;
+  return wf_reverse(in, out, err);
+}
+
+int cmd_arcsort(int argc, char **argv) {
+  wf_arcsort_options options;
+  cli_parser parser = {.about = "Sorts the arcs of each state by input or output label. Arcs with equal labels keep their order."};
+  cli_table(&parser, "arcsort", &options);
+  return run_unary(&parser, argc, argv, arcsort, &options, NULL);
+}
+
+int cmd_connect(int argc, char **argv) {
+  cli_parser parser = {.about = "Drops the states that lie on no path from the start to a final state."};
+  return run_unary(&parser, argc, argv, connect, NULL, NULL);
+}
+
+int cmd_topsort(int argc, char **argv) {
+  cli_parser parser = {.about = "Numbers the states so that every arc leads to a larger one. Fails if the fst has a cycle."};
+  return run_unary(&parser, argc, argv, topsort, NULL, NULL);
+}
+
+int cmd_invert(int argc, char **argv) {
+  cli_parser parser = {.about = "Exchanges input and output."};
+  return run_unary(&parser, argc, argv, invert, NULL, NULL);
+}
+
+int cmd_reverse(int argc, char **argv) {
+  cli_parser parser = {.about = "Makes the fst of the reversed strings."};
+  return run_unary(&parser, argc, argv, reverse, NULL, NULL);
+}
+
+/* --- with flags of OpenFst beside the table's ------------------------------------------------------------------------- */
+
+struct closure_request {
+  wf_closure_options options;
+  bool plus;
+};
+
+static wf_status closure(const wf_fst *in, const void *request, wf_fst **out, wf_error *err) {
+  return wf_closure(in, &((const struct closure_request *)request)->options, out, err);
+}
+static void adjust_closure(void *request) {
+  struct closure_request *r = request;
+  if (r->plus) r->options.closure_type = 1;
+}
+int cmd_closure(int argc, char **argv) {
+  struct closure_request request = {.plus = false};
+  cli_parser parser = {.about = "Any number of repetitions of the strings of the fst."};
+  cli_flag_bool(&parser, "closure_plus", 0, &request.plus, "one or more: the same as --closure_type=plus");
+  cli_table(&parser, "closure", &request.options);
+  return run_unary(&parser, argc, argv, closure, &request, adjust_closure);
+}
+
+struct project_request {
+  wf_project_options options;
+  bool output;
+};
+
+static wf_status project(const wf_fst *in, const void *request, wf_fst **out, wf_error *err) {
+  return wf_project(in, &((const struct project_request *)request)->options, out, err);
+}
+static void adjust_project(void *request) {
+  struct project_request *r = request;
+  if (r->output) r->options.project_type = 1;
+}
+int cmd_project(int argc, char **argv) {
+  struct project_request request = {.output = false};
+  cli_parser parser = {.about = "Makes the acceptor of one side."};
+  cli_flag_bool(&parser, "project_output", 0, &request.output, "the same as --project_type=output");
+  cli_table(&parser, "project", &request.options);
+  return run_unary(&parser, argc, argv, project, &request, adjust_project);
+}
+
+/* --- several inputs --------------------------------------------------------------------------------------------------- */
+
+typedef wf_status (*joining)(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
+
+/* `warpfst OP IN... -o OUT`; without -o the last of three or more names is the output, as with OpenFst's tools. */
+static int run_joining(const char *about, int argc, char **argv, joining join) {
+  const char *output = NULL, *format = NULL;
+  cli_parser parser = {.usage = "IN1 IN2... -o OUT  |  IN1 IN2 [OUT]", .about = about, .min_args = 2, .max_args = -1};
+  cli_flag_output(&parser, &output, &format);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  int count = parser.num_args;
+  if (output == NULL && count == 3) output = parser.args[--count];
+  if (output == NULL && count > 3) return cli_usage("more than two inputs need -o OUT");
+  wf_error err = {0};
+  wf_fst *out = NULL, **in = calloc((size_t)count, sizeof *in);
+  if (in == NULL) {
+    cli_note("out of memory");
+    return CLI_LIMIT;
+  }
+  for (int i = 0; i < count && code <= CLI_OK; i++) code = cli_read_fst(parser.args[i], &in[i]);
+  if (code == CLI_OK && join((const wf_fst *const *)in, (size_t)count, &out, &err) != WF_OK) code = cli_fail(&err);
+  for (int i = 0; i < count; i++) wf_fst_free(in[i]);
+  free(in);
+  if (code == CLI_OK) code = cli_write_fst(out, output, format);
+  wf_fst_free(out);
+  return code;
+}
+
+int cmd_union(int argc, char **argv) { return run_joining("Makes the fst of the paths of any input.", argc, argv, wf_union); }
+int cmd_concat(int argc, char **argv) { return run_joining("Makes the fst of a path of the first input, then one of the second, and so on.", argc, argv, wf_concat); }

@@ -1,0 +1,20 @@
+/* compare_fsts.c - two files, one question, an exit code. */
+#include "compare_fsts.h"
+
+#include "fst_output.h"
+
+int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare, const void *user, bool quiet) {
+  wf_fst *a = NULL, *b = NULL;
+  wf_error err = {0};
+  bool same = false;
+  int code = cli_read_fst(first, &a);
+  if (code == CLI_OK) code = cli_read_fst(second, &b);
+  if (code == CLI_OK && compare(a, b, user, &same, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK && !same) {
+    code = CLI_NO;
+    if (!quiet) cli_note("%s", err.message);
+  }
+  wf_fst_free(a);
+  wf_fst_free(b);
+  return code;
+}

@@ -1,0 +1,22 @@
+/* lm_common.h - what the parts of `warpfst lm` share: loading a model, and the text it scores. */
+#ifndef WARPFST_CLI_LM_COMMON_H
+#define WARPFST_CLI_LM_COMMON_H
+
+#include "cli.h"
+
+/* The subcommands of `warpfst lm`; argv[0] is "lm NAME". */
+int cmd_lm_info(int argc, char **argv);
+int cmd_lm_query(int argc, char **argv);
+int cmd_lm_perplexity(int argc, char **argv);
+int cmd_lm_convert(int argc, char **argv);
+
+typedef struct lm_source {
+  const char *words_path; /* NULL: the table is made from the model */
+  wf_arpa_options options;
+} lm_source;
+/* Adds --words and the options of the ARPA reader. */
+void lm_flags(cli_parser *parser, lm_source *source);
+/* CLI_OK, or the exit code of the error it printed. `stats` may be NULL. */
+int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stats *stats);
+
+#endif

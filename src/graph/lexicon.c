@@ -1,0 +1,285 @@
+/* lexicon.c - the lexicon object: reading and writing files, its words, repeated entries and disambiguation symbols. */
+#include "graph/lexicon.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/input.h"
+#include "base/option_tables.h"
+#include "base/output.h"
+
+/* --- the object --------------------------------------------------------------------------------------------------- */
+
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err) {
+  wf__tokens taken;
+  int32_t blank_label;
+  *out = NULL;
+  WF__TRY(wf__tokens_take(tokens, &taken, err));
+  WF__TRY(wf__tokens_blank(&taken, blank, &blank_label, err));
+  wf_lexicon *lexicon = wf__calloc(1, sizeof *lexicon);
+  if (lexicon == NULL) return wf__fail_memory(err, sizeof *lexicon, "a lexicon");
+  atomic_init(&lexicon->refs, 1);
+  lexicon->name = wf__strndup(name, strlen(name));
+  if (lexicon->name == NULL) {
+    free(lexicon);
+    return wf__fail_memory(err, strlen(name), "a lexicon");
+  }
+  lexicon->table = wf_symbols_ref(tokens);
+  lexicon->tokens = taken;
+  lexicon->blank = blank_label;
+  *out = lexicon;
+  return WF_OK;
+}
+
+wf_lexicon *wf_lexicon_ref(const wf_lexicon *lexicon) {
+  wf_lexicon *shared = (wf_lexicon *)(uintptr_t)lexicon;
+  atomic_fetch_add(&shared->refs, 1);
+  return shared;
+}
+
+void wf_lexicon_free(wf_lexicon *lexicon) {
+  if (lexicon == NULL || atomic_fetch_sub(&lexicon->refs, 1) != 1) return;
+  free(lexicon->name);
+  wf_symbols_free(lexicon->table);
+  wf__vec_free(&lexicon->entries);
+  wf__vec_free(&lexicon->labels);
+  wf__arena_free(&lexicon->texts);
+  free(lexicon);
+}
+
+wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err) {
+  uint64_t num_labels = lexicon->labels.size - label_off;
+  if (num_labels > INT32_MAX || lexicon->entries.size >= INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 tokens in a word or words in all", lexicon->name);
+  char *text = wf__arena_alloc(&lexicon->texts, size + 1);
+  if (text == NULL) return wf__fail_memory(err, size + 1, "a word of the lexicon");
+  memcpy(text, word, size);
+  text[size] = '\0';
+  WF__TRY(wf__vec_grow(&lexicon->entries, 1, "lexicon entries", err));
+  lexicon->entries.data[lexicon->entries.size++] = (wf__lexicon_entry){text, label_off, (uint32_t)num_labels, prob, 0};
+  return WF_OK;
+}
+
+/* --- repeated entries, disambiguation ------------------------------------------------------------------------------- */
+
+struct sort_item {
+  const int32_t *labels;
+  const char *word;
+  uint32_t num_labels, index;
+};
+
+static int compare_labels(const struct sort_item *a, const struct sort_item *b) {
+  uint32_t common = a->num_labels < b->num_labels ? a->num_labels : b->num_labels;
+  for (uint32_t i = 0; i < common; i++)
+    if (a->labels[i] != b->labels[i]) return a->labels[i] < b->labels[i] ? -1 : 1;
+  return (a->num_labels > b->num_labels) - (a->num_labels < b->num_labels);
+}
+
+static int by_labels_index(const void *a, const void *b) {
+  const struct sort_item *x = a, *y = b;
+  int order = compare_labels(x, y);
+  return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_labels_word(const void *a, const void *b) {
+  const struct sort_item *x = a, *y = b;
+  int order = compare_labels(x, y);
+  if (order == 0) order = strcmp(x->word, y->word);
+  return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static void fill_items(const wf_lexicon *lexicon, struct sort_item *items) {
+  for (uint64_t i = 0; i < lexicon->entries.size; i++) {
+    const wf__lexicon_entry *entry = &lexicon->entries.data[i];
+    items[i] = (struct sort_item){lexicon->labels.data + entry->label_off, entry->word, entry->num_labels, (uint32_t)i};
+  }
+}
+
+static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
+  wf__lexicon_entry *entries = lexicon->entries.data;
+  uint64_t count = lexicon->entries.size, kept = 0;
+  fill_items(lexicon, items);
+  qsort(items, count, sizeof *items, by_labels_word);
+  for (uint64_t i = 1, first = 0; i < count; i++) {
+    if (compare_labels(&items[i], &items[first]) != 0 || strcmp(items[i].word, items[first].word) != 0) {
+      first = i;
+      continue;
+    }
+    wf__lexicon_entry *same = &entries[items[first].index], *again = &entries[items[i].index];
+    if (again->prob > same->prob) same->prob = again->prob;
+    again->word = NULL;
+  }
+  for (uint64_t i = 0; i < count; i++)
+    if (entries[i].word != NULL) entries[kept++] = entries[i];
+  lexicon->num_repeated = (size_t)(count - kept);
+  lexicon->entries.size = kept;
+}
+
+/* In the order of labels, what a pronunciation begins follows it at once: one look at the next group tells. */
+static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
+  uint64_t count = lexicon->entries.size, end;
+  fill_items(lexicon, items);
+  qsort(items, count, sizeof *items, by_labels_index);
+  for (uint64_t begin = 0; begin < count; begin = end) {
+    for (end = begin + 1; end < count && compare_labels(&items[begin], &items[end]) == 0;) end++;
+    const struct sort_item *item = &items[begin];
+    bool prefix = end < count && items[end].num_labels > item->num_labels && memcmp(items[end].labels, item->labels, item->num_labels * sizeof(int32_t)) == 0;
+    if (end - begin == 1 && !prefix) continue;
+    for (uint64_t i = begin; i < end; i++) lexicon->entries.data[items[i].index].disambig = (int32_t)(i - begin) + 1;
+    if ((int32_t)(end - begin) > lexicon->max_disambig) lexicon->max_disambig = (int32_t)(end - begin);
+  }
+}
+
+wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
+  if (lexicon->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%zu left out)", lexicon->name, lexicon->num_skipped);
+  struct sort_item *items = wf__alloc(lexicon->entries.size, sizeof *items);
+  if (items == NULL) return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
+  drop_repeated(lexicon, items);
+  number_disambig(lexicon, items);
+  free(items);
+  if (lexicon->num_repeated != 0) wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name, lexicon->num_repeated);
+  if (lexicon->num_skipped != 0) wf__log(WF_LOG_WARNING, "%s: %zu entries left out for unknown tokens", lexicon->name, lexicon->num_skipped);
+  return WF_OK;
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+/* Probabilities if every second column is a number and not every one of them is a token ("1" may be one). */
+static bool looks_like_prob(const wf__input *input, const wf__tokens *tokens) {
+  wf__lines lines = wf__lines_of(input);
+  bool some = false;
+  for (wf__span line, field; wf__next_line(&lines, &line);) {
+    double number;
+    if (!wf__next_field(&line, &field)) continue;
+    if (!wf__next_field(&line, &field) || !wf__parse_f64(field, &number) || isnan(number)) return false;
+    some = some || wf__tokens_label(tokens, field.data, field.size) == 0;
+  }
+  return some;
+}
+
+struct reader {
+  wf_lexicon *lexicon;
+  wf__lines lines;
+  bool prob, skip_unknown;
+};
+
+static wf_status check_word(const struct reader *reader, wf__span word, wf_error *err) {
+  if (!wf__is_utf8(word) || memchr(word.data, '\0', word.size) != NULL) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word is not UTF-8 text");
+  if (wf__is_reserved_word(word.data, word.size)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' is reserved and cannot be a word", WF__SPAN_ARG(word));
+  return WF_OK;
+}
+
+static wf_status read_prob(const struct reader *reader, wf__span word, wf__span *rest, double *out, wf_error *err) {
+  wf__span field;
+  if (!wf__next_field(rest, &field)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no probability and no tokens", WF__SPAN_ARG(word));
+  if (!wf__parse_f64(field, out) || !((float)*out > 0 && *out <= 1))
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': '%.*s' is not a probability in (0, 1]", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+  return WF_OK;
+}
+
+static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err) {
+  wf_lexicon *lexicon = reader->lexicon;
+  uint64_t label_off = lexicon->labels.size;
+  double prob = 1;
+  wf__span word, field;
+  if (!wf__next_field(&rest, &word)) return WF_OK;
+  WF__TRY(check_word(reader, word, err));
+  if (reader->prob) WF__TRY(read_prob(reader, word, &rest, &prob, err));
+  while (wf__next_field(&rest, &field)) {
+    int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
+    if (label == lexicon->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+    if (label == 0 && reader->skip_unknown) {
+      lexicon->labels.size = label_off;
+      lexicon->num_skipped++;
+      return WF_OK;
+    }
+    if (label == 0)
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': '%.*s' is not in the token table %s", WF__SPAN_ARG(word), WF__SPAN_ARG(field), wf_symbols_name(lexicon->table));
+    WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
+    lexicon->labels.data[lexicon->labels.size++] = label;
+  }
+  if (lexicon->labels.size == label_off) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no tokens", WF__SPAN_ARG(word));
+  return wf__lexicon_add(lexicon, word.data, word.size, (float)prob, label_off, err);
+}
+
+static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options, wf_lexicon *lexicon, wf_error *err) {
+  enum { FORMAT_AUTO, FORMAT_PLAIN, FORMAT_PROB };
+  struct reader reader = {.lexicon = lexicon, .lines = wf__lines_of(input), .skip_unknown = options->unknown != 0};
+  reader.prob = options->lexicon_format == FORMAT_PROB || (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
+  for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
+  return wf__lexicon_close(lexicon, err);
+}
+
+wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_lexicon *lexicon;
+  wf_status status = wf__lexicon_create(path, tokens, o.blank, &lexicon, err);
+  if (status == WF_OK) status = read_lexicon(&input, &o, lexicon, err);
+  wf__input_close(&input);
+  if (status != WF_OK) {
+    wf_lexicon_free(lexicon);
+    return status;
+  }
+  *out = lexicon;
+  return WF_OK;
+}
+
+/* --- looking at it, writing ----------------------------------------------------------------------------------------- */
+
+size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
+size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return lexicon->num_skipped; }
+size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon) { return lexicon->num_repeated; }
+int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon) { return lexicon->max_disambig + 2; }
+
+wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i) {
+  const wf__lexicon_entry *entry = &lexicon->entries.data[i];
+  return (wf_pronunciation){entry->word, entry->prob, lexicon->labels.data + entry->label_off, entry->num_labels};
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static wf_status fill_words(const char **texts, size_t count, wf_symbols *words, wf_error *err) {
+  qsort(texts, count, sizeof *texts, by_text);
+  WF__TRY(wf_symbols_add(words, "<eps>", 0, NULL, err));
+  for (size_t i = 0; i < count; i++) WF__TRY(wf_symbols_add(words, texts[i], -1, NULL, err));
+  WF__TRY(wf_symbols_add(words, "#0", -1, NULL, err));
+  WF__TRY(wf_symbols_add(words, "<s>", -1, NULL, err));
+  return wf_symbols_add(words, "</s>", -1, NULL, err);
+}
+
+wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error *err) {
+  *out = NULL;
+  size_t count = wf_lexicon_count(lexicon);
+  wf_symbols *words;
+  WF__TRY(wf_symbols_create("words", &words, err));
+  const char **texts = wf__alloc(count, sizeof *texts);
+  wf_status status = texts != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *texts, "the words of a lexicon");
+  for (size_t i = 0; i < count && status == WF_OK; i++) texts[i] = lexicon->entries.data[i].word;
+  if (status == WF_OK) status = fill_words(texts, count, words, err);
+  free(texts);
+  if (status != WF_OK) {
+    wf_symbols_free(words);
+    return status;
+  }
+  *out = words;
+  return WF_OK;
+}
+
+wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err) {
+  bool with_prob = false;
+  for (uint64_t i = 0; i < lexicon->entries.size; i++) with_prob = with_prob || lexicon->entries.data[i].prob != 1;
+  wf__output *output;
+  WF__TRY(wf__output_open(path, &output, err));
+  for (uint64_t i = 0; i < lexicon->entries.size; i++) {
+    const wf__lexicon_entry *entry = &lexicon->entries.data[i];
+    wf__write_text(output, entry->word);
+    if (with_prob) wf__printf(output, " %.9g", (double)entry->prob);
+    for (uint32_t k = 0; k < entry->num_labels; k++)
+      wf__printf(output, " %s", wf_symbols_text(lexicon->table, lexicon->labels.data[entry->label_off + k] - lexicon->tokens.shift));
+    wf__write_text(output, "\n");
+  }
+  return wf__output_close(output, err);
+}

@@ -1,0 +1,44 @@
+/* lexicon.h - a lexicon from the inside.
+ *
+ *   entries  [count]  {word, prob, labels [label_off, label_off + num_labels), disambig}
+ *   labels   []       token labels (column + 1) of all entries, one after the other
+ *   texts             the words
+ *
+ * Filled by wf__lexicon_add (lexicon.c reads files, spell.c spells words), closed by wf__lexicon_close, immutable from then on. */
+#ifndef WF_GRAPH_LEXICON_H
+#define WF_GRAPH_LEXICON_H
+
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "graph/tokens.h"
+
+typedef struct wf__lexicon_entry {
+  const char *word;
+  uint64_t label_off;
+  uint32_t num_labels;
+  float prob;
+  int32_t disambig; /* k of the #k at its end, 0: none */
+} wf__lexicon_entry;
+
+struct wf_lexicon {
+  atomic_uint_fast32_t refs;
+  char *name; /* for messages: the path */
+  wf_symbols *table; /* the token table it was made with */
+  wf__tokens tokens;
+  int32_t blank; /* as a label */
+  WF__VEC(wf__lexicon_entry) entries;
+  WF__VEC(int32_t) labels;
+  wf__arena texts;
+  size_t num_skipped, num_repeated;
+  int32_t max_disambig; /* largest k in use */
+};
+
+/* An empty lexicon. `blank` names the blank; NULL: one of the usual names. */
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err);
+/* Adds an entry with the labels from `label_off` to the end of lexicon->labels. */
+wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err);
+/* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
+wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* lexicon_fst.c - L: any sequence of words, spelled in token labels.
+ *
+ *            +----- t1:word / -ln p --- t2:eps -- ... -- #k:eps -----+
+ *            v                                                        |
+ *   state 0 (start, final) ------------------------------------------+    loop #0:#0 at state 0
+ *
+ * With optional silence the last arc of a word goes to LOOP at -ln(1 - p_sil) and to SIL at -ln p_sil:
+ *
+ *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
+ *
+ * Each pronunciation has a chain of states of its own; determinization makes the tree. */
+#include "graph/lexicon_fst.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "fst/fst.h"
+
+struct making {
+  const wf_lexicon *lexicon;
+  const wf_symbols *words;
+  wf__csr csr;
+  bool disambig, backoff_loop;
+  int32_t silence;                /* label, or 0 */
+  float silence_cost, other_cost; /* after a word: with silence, without */
+  uint32_t loop;                  /* state between words */
+};
+
+enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
+
+static int32_t disambig_label(const struct making *making, int32_t k) { return making->lexicon->tokens.num_tokens + 1 + k; }
+
+/* Arcs of an entry: its tokens, and #k if it has one. */
+static uint32_t num_steps(const struct making *making, const wf__lexicon_entry *entry) {
+  return entry->num_labels + (making->disambig && entry->disambig != 0);
+}
+
+static int32_t label_at(const struct making *making, const wf__lexicon_entry *entry, uint32_t i) {
+  return i < entry->num_labels ? making->lexicon->labels.data[entry->label_off + i] : disambig_label(making, entry->disambig);
+}
+
+/* The i-th arc of an entry, whose inner states start at `chain`: to the next inner state, or back between words. */
+static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word, uint32_t i, uint32_t chain, wf_error *err) {
+  wf_arc arc = {chain + i, i == 0 ? -logf(entry->prob) : 0, label_at(making, entry, i), i == 0 ? word : 0};
+  if (arc.weight == 0) arc.weight = 0; /* no -0 */
+  if (i + 1 < num_steps(making, entry)) return wf__csr_push(&making->csr, arc, err);
+  float before = arc.weight;
+  arc.nextstate = making->loop;
+  arc.weight = before + making->other_cost;
+  WF__TRY(wf__csr_push(&making->csr, arc, err));
+  if (making->silence == 0) return WF_OK;
+  arc.nextstate = SIL_SIL;
+  arc.weight = before + making->silence_cost;
+  return wf__csr_push(&making->csr, arc, err);
+}
+
+static wf_status make_silence_start(struct making *making, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, making->other_cost, 0, 0}, err));
+  return wf__csr_push(&making->csr, (wf_arc){SIL_SIL, making->silence_cost, 0, 0}, err);
+}
+
+static wf_status make_silence_states(struct making *making, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->disambig ? SIL_AFTER : SIL_LOOP, 0, making->silence, 0}, err));
+  if (!making->disambig) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  return wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
+}
+
+static wf_status make_loop_state(struct making *making, const int32_t *word_of, uint32_t first_chain, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, 0, err));
+  if (making->disambig && making->backoff_loop) {
+    int64_t word = wf_symbols_find(making->words, "#0");
+    if (word <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: no '#0', which lets the grammar back off", wf_symbols_name(making->words));
+    WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
+  }
+  uint64_t chain = first_chain;
+  for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
+    const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];
+    if (word_of[i] == 0) continue;
+    if (chain + entry->num_labels > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 states", making->lexicon->name);
+    WF__TRY(push_step(making, entry, word_of[i], 0, (uint32_t)chain, err));
+    chain += num_steps(making, entry) - 1;
+  }
+  return WF_OK;
+}
+
+static wf_status make_chains(struct making *making, const int32_t *word_of, uint32_t first_chain, wf_error *err) {
+  uint32_t chain = first_chain;
+  for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
+    const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];
+    if (word_of[i] == 0) continue;
+    uint32_t steps = num_steps(making, entry);
+    for (uint32_t k = 1; k < steps; k++) {
+      WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+      WF__TRY(push_step(making, entry, 0, k, chain, err));
+    }
+    chain += steps - 1;
+  }
+  return WF_OK;
+}
+
+static wf_status make_states(struct making *making, const int32_t *word_of, wf_error *err) {
+  uint32_t first_chain = making->silence == 0 ? 1 : making->disambig ? SIL_STATES : SIL_AFTER;
+  if (making->silence != 0) WF__TRY(make_silence_start(making, err));
+  WF__TRY(make_loop_state(making, word_of, first_chain, err));
+  if (making->silence != 0) WF__TRY(make_silence_states(making, err));
+  return make_chains(making, word_of, first_chain, err);
+}
+
+/* Word label of every entry, 0 for words that the table lacks. */
+static wf_status find_words(const struct making *making, int32_t *word_of, size_t *out_missing, wf_error *err) {
+  const wf_lexicon *lexicon = making->lexicon;
+  for (uint64_t i = 0; i < lexicon->entries.size; i++) {
+    int64_t key = wf_symbols_find(making->words, lexicon->entries.data[i].word);
+    word_of[i] = key > 0 ? (int32_t)key : 0;
+    *out_missing += word_of[i] == 0;
+  }
+  if (*out_missing == lexicon->entries.size)
+    return wf__fail(err, WF_ERR_ARGUMENT, "none of the %llu words of %s is in the word table %s", (unsigned long long)lexicon->entries.size, lexicon->name, wf_symbols_name(making->words));
+  return WF_OK;
+}
+
+static wf_status take_silence(struct making *making, const wf_lexicon_fst_options *options, wf_error *err) {
+  if (options->silence == NULL) return WF_OK;
+  making->silence = wf__tokens_label(&making->lexicon->tokens, options->silence, strlen(options->silence));
+  if (making->silence == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)", wf_symbols_name(making->lexicon->table), options->silence);
+  making->silence_cost = -logf(options->silence_prob);
+  making->other_cost = -logf(1 - options->silence_prob);
+  making->loop = SIL_LOOP;
+  return WF_OK;
+}
+
+wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *o, bool backoff_loop, wf_fst **out,
+                             size_t *out_missing, wf_error *err) {
+  struct making making = {.lexicon = lexicon, .words = words, .disambig = o->disambig, .backoff_loop = backoff_loop};
+  WF__TRY(take_silence(&making, o, err));
+  wf_symbols *labels;
+  WF__TRY(wf_token_labels(lexicon->table, o->disambig ? wf_lexicon_num_disambig(lexicon) : 0, &labels, NULL, err));
+  size_t missing = 0;
+  int32_t *word_of = wf__alloc(lexicon->entries.size, sizeof *word_of);
+  wf_status status = word_of != NULL ? WF_OK : wf__fail_memory(err, lexicon->entries.size * sizeof *word_of, "L");
+  if (status == WF_OK) status = find_words(&making, word_of, &missing, err);
+  if (status == WF_OK) status = make_states(&making, word_of, err);
+  if (status == WF_OK) status = wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, labels, words, out, err);
+  else wf__csr_free(&making.csr);
+  free(word_of);
+  wf_symbols_free(labels);
+  if (status == WF_OK && out_missing != NULL) *out_missing = missing;
+  return status;
+}
+
+wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *options, wf_fst **out, size_t *out_missing,
+                            wf_error *err) {
+  *out = NULL;
+  if (out_missing != NULL) *out_missing = 0;
+  wf_lexicon_fst_options o;
+  WF__TRY(wf__options_take(wf__lexicon_fst_table(), options, &o, err));
+  wf_symbols *table = NULL;
+  if (words != NULL) table = wf_symbols_ref(words);
+  else WF__TRY(wf_lexicon_words(lexicon, &table, err));
+  wf_status status = wf__lexicon_to_fst(lexicon, table, &o, true, out, out_missing, err);
+  wf_symbols_free(table);
+  return status;
+}

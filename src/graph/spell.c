@@ -1,0 +1,184 @@
+/* spell.c - lexicons without a file: words spelled by the tokens of a character or subword model.
+ *
+ * A word is word_start + its text, cut into pieces that are tokens:
+ *   chars    one UTF-8 character a piece
+ *   longest  from the left, the longest token that fits
+ *   bpe      from characters, the adjacent pair with the best rank in the list of merges becomes one piece, until none is left
+ *            (Sennrich, Haddow, Birch 2016)
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/input.h"
+#include "base/option_tables.h"
+#include "graph/lexicon.h"
+
+enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE };
+enum { MAX_TEXT = 2048 }; /* bytes of word_start and word together; longer words count as impossible to spell */
+
+struct speller {
+  wf_lexicon *lexicon;
+  int32_t method;
+  const char *word_start;
+  size_t longest_token; /* bytes */
+  wf_symbols *merges;   /* "left right" -> rank */
+  bool skip_unknown;
+};
+
+static const char *const g_marker = "\xE2\x96\x81"; /* U+2581 */
+
+/* --- merges --------------------------------------------------------------------------------------------------------- */
+
+static wf_status read_merge(wf_symbols *merges, const wf__lines *lines, wf__span rest, wf_error *err) {
+  wf__span left, right, extra;
+  if (!wf__next_field(&rest, &left)) return WF_OK;
+  if (left.size == 8 && memcmp(left.data, "#version", 8) == 0) return WF_OK;
+  if (!wf__next_field(&rest, &right) || wf__next_field(&rest, &extra)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected two pieces to merge");
+  char key[2 * MAX_TEXT + 2];
+  if (left.size + right.size > MAX_TEXT) return wf__lines_fail(lines, err, WF_ERR_LIMIT, "pieces of more than %d bytes", (int)MAX_TEXT);
+  if (memchr(left.data, '\0', left.size) != NULL || memchr(right.data, '\0', right.size) != NULL) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "a piece holds a NUL byte");
+  memcpy(key, left.data, left.size);
+  key[left.size] = ' ';
+  memcpy(key + left.size + 1, right.data, right.size);
+  key[left.size + 1 + right.size] = '\0';
+  return wf_symbols_add(merges, key, -1, NULL, err); /* a merge given again keeps its better rank */
+}
+
+static wf_status read_merges(const char *path, wf_symbols **out, wf_error *err) {
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_status status = wf_symbols_create(path, out, err);
+  wf__lines lines = wf__lines_of(&input);
+  for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);) status = read_merge(*out, &lines, line, err);
+  wf__input_close(&input);
+  return status;
+}
+
+/* --- cutting a word into pieces ------------------------------------------------------------------------------------- */
+
+struct pieces {
+  uint16_t start[MAX_TEXT + 1]; /* start[count] is the end of the text */
+  int count;
+};
+
+static void cut_characters(const char *text, size_t size, struct pieces *pieces) {
+  pieces->count = 0;
+  for (size_t i = 0; i < size; i++)
+    if (((uint8_t)text[i] & 0xC0) != 0x80 || i == 0) pieces->start[pieces->count++] = (uint16_t)i;
+  pieces->start[pieces->count] = (uint16_t)size;
+}
+
+/* Rank of merging piece i with the next, or -1. */
+static int64_t merge_rank(const struct speller *speller, const char *text, const struct pieces *pieces, int i) {
+  char key[MAX_TEXT + 2];
+  size_t left = (size_t)(pieces->start[i + 1] - pieces->start[i]), right = (size_t)(pieces->start[i + 2] - pieces->start[i + 1]);
+  memcpy(key, text + pieces->start[i], left);
+  key[left] = ' ';
+  memcpy(key + left + 1, text + pieces->start[i + 1], right);
+  return wf_symbols_find_bytes(speller->merges, key, left + 1 + right);
+}
+
+static void cut_bpe(const struct speller *speller, const char *text, size_t size, struct pieces *pieces) {
+  cut_characters(text, size, pieces);
+  for (;;) {
+    int best = -1;
+    int64_t best_rank = INT64_MAX;
+    for (int i = 0; i + 1 < pieces->count; i++) {
+      int64_t rank = merge_rank(speller, text, pieces, i);
+      if (rank >= 0 && rank < best_rank) best_rank = rank, best = i;
+    }
+    if (best < 0) return;
+    memmove(pieces->start + best + 1, pieces->start + best + 2, (size_t)(pieces->count - best - 1) * sizeof *pieces->start);
+    pieces->count--;
+  }
+}
+
+static void cut_longest(const struct speller *speller, const char *text, size_t size, struct pieces *pieces) {
+  pieces->count = 0;
+  for (size_t at = 0, take; at < size; at += take) {
+    pieces->start[pieces->count++] = (uint16_t)at;
+    for (take = size - at < speller->longest_token ? size - at : speller->longest_token; take > 1; take--) {
+      int32_t label = wf__tokens_label(&speller->lexicon->tokens, text + at, take);
+      if (label != 0 && label != speller->lexicon->blank) break;
+    }
+  }
+  pieces->start[pieces->count] = (uint16_t)size;
+}
+
+/* Appends the labels of a word; false if some piece is no token. */
+static wf_status spell_text(const struct speller *speller, const char *text, size_t size, bool *out_known, wf_error *err) {
+  wf_lexicon *lexicon = speller->lexicon;
+  struct pieces pieces;
+  *out_known = false;
+  if (speller->method == SPELL_CHARS) cut_characters(text, size, &pieces);
+  else if (speller->method == SPELL_BPE) cut_bpe(speller, text, size, &pieces);
+  else cut_longest(speller, text, size, &pieces);
+  for (int i = 0; i < pieces.count; i++) {
+    int32_t label = wf__tokens_label(&lexicon->tokens, text + pieces.start[i], (size_t)(pieces.start[i + 1] - pieces.start[i]));
+    if (label == 0 || label == lexicon->blank) return WF_OK;
+    WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
+    lexicon->labels.data[lexicon->labels.size++] = label;
+  }
+  *out_known = pieces.count > 0;
+  return WF_OK;
+}
+
+static wf_status spell_word(const struct speller *speller, const char *word, wf_error *err) {
+  wf_lexicon *lexicon = speller->lexicon;
+  char text[MAX_TEXT];
+  size_t size = strlen(word), start = strlen(speller->word_start);
+  if (wf__is_reserved_word(word, size) || (word[0] == '<' && word[size - 1] == '>')) return WF_OK;
+  uint64_t label_off = lexicon->labels.size;
+  bool known = false;
+  if (size < MAX_TEXT && start + size < MAX_TEXT) {
+    memcpy(text, speller->word_start, start);
+    memcpy(text + start, word, size);
+    WF__TRY(spell_text(speller, text, start + size, &known, err));
+  }
+  if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
+  lexicon->labels.size = label_off;
+  if (!speller->skip_unknown) return wf__fail(err, WF_ERR_FORMAT, "the word '%.80s' cannot be spelled with the tokens of %s", word, wf_symbols_name(lexicon->table));
+  lexicon->num_skipped++;
+  return WF_OK;
+}
+
+/* --- the whole table ------------------------------------------------------------------------------------------------ */
+
+static wf_status prepare(struct speller *speller, const wf_lexicon_options *options, wf_error *err) {
+  const wf_symbols *table = speller->lexicon->table;
+  const char *text;
+  bool marked = false;
+  for (size_t i = 0; (text = wf_symbols_at(table, i, NULL)) != NULL; i++) {
+    size_t size = strlen(text);
+    if (size > speller->longest_token) speller->longest_token = size;
+    if (strncmp(text, g_marker, 3) == 0) marked = true;
+  }
+  speller->word_start = options->word_start != NULL ? options->word_start : marked ? g_marker : "";
+  speller->skip_unknown = options->unknown != 0;
+  speller->method = options->spelling;
+  if (speller->method == SPELL_AUTO) speller->method = options->merges != NULL ? SPELL_BPE : SPELL_LONGEST;
+  if (speller->method == SPELL_BPE && options->merges == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
+  return speller->method == SPELL_BPE ? read_merges(options->merges, &speller->merges, err) : WF_OK;
+}
+
+wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
+  if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no words to spell");
+  struct speller speller = {0};
+  const char *word;
+  char name[256];
+  snprintf(name, sizeof name, "spelling of %s", wf_symbols_name(words));
+  WF__TRY(wf__lexicon_create(name, tokens, o.blank, &speller.lexicon, err));
+  wf_status status = prepare(&speller, &o, err);
+  for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++) status = spell_word(&speller, word, err);
+  wf_symbols_free(speller.merges);
+  if (status == WF_OK) status = wf__lexicon_close(speller.lexicon, err);
+  if (status != WF_OK) {
+    wf_lexicon_free(speller.lexicon);
+    return status;
+  }
+  *out = speller.lexicon;
+  return WF_OK;
+}

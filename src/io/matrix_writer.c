@@ -1,0 +1,147 @@
+/* matrix_writer.c - score matrices to a Kaldi archive (with a script file on request) or a folder of .npy. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/option_tables.h"
+#include "base/output.h"
+#include "io/kaldi_cm.h"
+#include "io/npy.h"
+
+enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
+
+struct wf_matrix_writer {
+  int32_t format;
+  char *path;
+  wf__output *archive; /* NULL for .npy */
+  wf__output *script;  /* NULL if not asked for */
+};
+
+static wf_status make_folder(const char *path, wf_error *err) {
+  struct stat about;
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode))) return WF_OK;
+  return wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
+wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err) {
+  if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+  *out = NULL;
+  wf_matrix_writer_options taken;
+  WF__TRY(wf__options_take(wf__matrix_writer_table(), options, &taken, err));
+  if (taken.scp != NULL && (taken.format == FORMAT_NPY || strcmp(path, "-") == 0))
+    return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
+  wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
+  if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
+  writer->format = taken.format;
+  writer->path = wf__strndup(path, strlen(path));
+  wf_status status = writer->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
+  if (status == WF_OK && writer->format == FORMAT_NPY) {
+    status = make_folder(path, err);
+  } else if (status == WF_OK) {
+    status = wf__output_open(path, &writer->archive, err);
+    if (status == WF_OK && taken.scp != NULL) status = wf__output_open(taken.scp, &writer->script, err);
+  }
+  if (status != WF_OK) {
+    wf_matrix_writer_abort(writer);
+    return status;
+  }
+  *out = writer;
+  return WF_OK;
+}
+
+/* Values as short as they can be and still come back bit for bit. */
+static void print_value(wf__output *output, float value) {
+  char text[32];
+  for (int digits = 6; digits <= 9; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)value);
+    if (strtof(text, NULL) == value) break;
+  }
+  wf__write_text(output, isnan(value) ? "nan" : text);
+}
+
+static void put_text(wf__output *output, const wf_matrix *matrix) {
+  wf__write_text(output, " [");
+  for (int64_t t = 0; t < matrix->num_frames; t++) {
+    wf__write_text(output, "\n ");
+    for (int32_t c = 0; c < matrix->num_columns; c++) {
+      wf__write_text(output, " ");
+      print_value(output, matrix->data[t * matrix->num_columns + c]);
+    }
+  }
+  wf__write_text(output, " ]\n");
+}
+
+static wf_status check_dimensions(const wf_matrix *matrix, wf_error *err) {
+  if (matrix->num_frames > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: Kaldi's matrices hold less than 2^31 rows", matrix->key);
+  return WF_OK;
+}
+
+static void put_binary(wf__output *output, const wf_matrix *matrix) {
+  int32_t rows = (int32_t)matrix->num_frames, columns = matrix->num_columns;
+  wf__write(output, "\0BFM \4", 6);
+  wf__write(output, &rows, 4);
+  wf__write(output, "\4", 1);
+  wf__write(output, &columns, 4);
+  wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
+}
+
+static wf_status put_npy(const wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
+  if (strchr(matrix->key, '/') != NULL || matrix->key[0] == '.' || matrix->key[0] == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be the name of a file", matrix->key);
+  size_t size = strlen(writer->path) + strlen(matrix->key) + 8;
+  char *path = wf__alloc(size, 1), header[192];
+  if (path == NULL) return wf__fail_memory(err, size, "a path");
+  snprintf(path, size, "%s/%s.npy", writer->path, matrix->key);
+  wf__output *output;
+  wf_status status = wf__output_open(path, &output, err);
+  free(path);
+  WF__TRY(status);
+  wf__write(output, header, wf__npy_header(matrix, header));
+  wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
+  return wf__output_close(output, err);
+}
+
+wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
+  if (matrix->key == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a matrix without a key cannot be written");
+  if (writer->format == FORMAT_NPY) return put_npy(writer, matrix, err);
+  if (matrix->key[0] == '\0' || strpbrk(matrix->key, " \t\r\n") != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' holds blanks or nothing, which an archive cannot", matrix->key);
+  WF__TRY(check_dimensions(matrix, err));
+  uint8_t *compressed = NULL;
+  size_t compressed_bytes = 0;
+  if (writer->format == FORMAT_COMPRESSED) WF__TRY(wf__kaldi_compress(matrix, &compressed, &compressed_bytes, err));
+  wf__output *output = writer->archive;
+  wf__write_text(output, matrix->key);
+  wf__write_text(output, " ");
+  if (writer->script != NULL) wf__printf(writer->script, "%s %s:%llu\n", matrix->key, writer->path, (unsigned long long)wf__output_offset(output));
+  if (writer->format == FORMAT_TEXT) put_text(output, matrix);
+  else if (writer->format == FORMAT_ARK) put_binary(output, matrix);
+  else wf__write(output, compressed, compressed_bytes);
+  free(compressed);
+  return WF_OK;
+}
+
+wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err) {
+  wf_status status = WF_OK;
+  if (writer == NULL) return WF_OK;
+  if (writer->archive != NULL) status = wf__output_close(writer->archive, err);
+  writer->archive = NULL;
+  if (status == WF_OK && writer->script != NULL) {
+    status = wf__output_close(writer->script, err);
+    writer->script = NULL;
+  }
+  wf_matrix_writer_abort(writer);
+  return status;
+}
+
+void wf_matrix_writer_abort(wf_matrix_writer *writer) {
+  if (writer == NULL) return;
+  wf__output_abort(writer->archive);
+  wf__output_abort(writer->script);
+  free(writer->path);
+  free(writer);
+}

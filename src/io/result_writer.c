@@ -1,0 +1,172 @@
+/* result_writer.c - hypotheses as Kaldi text, plain text, CTM, JSON lines or sclite trn. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/option_tables.h"
+#include "io/json.h"
+
+enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN };
+
+struct wf_result_writer {
+  int32_t format;
+  double frame_shift;
+  char *channel;
+  bool flush_each;
+  wf__output *output;
+};
+
+wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options, wf_result_writer **out, wf_error *err) {
+  if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
+  *out = NULL;
+  wf_result_writer_options taken;
+  WF__TRY(wf__options_take(wf__result_writer_table(), options, &taken, err));
+  const char *channel = taken.channel != NULL ? taken.channel : "1";
+  if (channel[0] == '\0' || strpbrk(channel, " \t\r\n") != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "'%.80s' is no name of a channel", channel);
+  wf_result_writer *writer = wf__calloc(1, sizeof *writer);
+  if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a result writer");
+  writer->format = taken.format;
+  writer->frame_shift = taken.frame_shift;
+  writer->channel = wf__strndup(channel, strlen(channel));
+  wf_status status = writer->channel != NULL ? wf__output_open(path, &writer->output, err) : wf__fail_memory(err, strlen(channel), "a name");
+  if (status != WF_OK) {
+    wf_result_writer_abort(writer);
+    return status;
+  }
+  writer->flush_each = strcmp(path, "-") == 0;
+  *out = writer;
+  return WF_OK;
+}
+
+static void put_words(wf__output *output, const wf_hypothesis *hypothesis) {
+  for (size_t i = 0; i < hypothesis->num_words; i++) {
+    if (i > 0) wf__write(output, " ", 1);
+    wf__write_text(output, hypothesis->words[i].text);
+  }
+}
+
+static bool has_confidence(const wf_timed_word *word) { return word->confidence >= 0; }
+
+static void put_ctm(const wf_result_writer *writer, const wf_hypothesis *hypothesis) {
+  for (size_t i = 0; i < hypothesis->num_words; i++) {
+    const wf_timed_word *word = &hypothesis->words[i];
+    wf__printf(writer->output, "%s %s %.3f %.3f %s", hypothesis->key, writer->channel, word->start_frame * writer->frame_shift,
+               ((double)word->end_frame - word->start_frame) * writer->frame_shift, word->text);
+    if (has_confidence(word)) wf__printf(writer->output, " %.4f", (double)word->confidence);
+    wf__write(writer->output, "\n", 1);
+  }
+}
+
+static void put_json_words(const wf_result_writer *writer, const wf_hypothesis *hypothesis) {
+  wf__output *output = writer->output;
+  wf__write_text(output, ", \"words\": [");
+  for (size_t i = 0; i < hypothesis->num_words; i++) {
+    const wf_timed_word *word = &hypothesis->words[i];
+    wf__write_text(output, i > 0 ? ", {\"word\": " : "{\"word\": ");
+    wf__json_string(output, word->text);
+    wf__printf(output, ", \"start\": %.3f, \"end\": %.3f", word->start_frame * writer->frame_shift, word->end_frame * writer->frame_shift);
+    if (has_confidence(word)) wf__printf(output, ", \"confidence\": %.4f", (double)word->confidence);
+    wf__write(output, "}", 1);
+  }
+  wf__write(output, "]", 1);
+}
+
+/* The words joined by blanks, as one JSON string. */
+static wf_status put_json_text(wf__output *output, const wf_hypothesis *hypothesis, wf_error *err) {
+  wf__text text = {0};
+  wf_status status = wf__vec_grow(&text, 1, "a result", err);
+  for (size_t i = 0; i < hypothesis->num_words && status == WF_OK; i++) {
+    size_t size = strlen(hypothesis->words[i].text);
+    status = wf__vec_grow(&text, size + 2, "a result", err);
+    if (status != WF_OK) break;
+    if (i > 0) text.data[text.size++] = ' ';
+    memcpy(text.data + text.size, hypothesis->words[i].text, size);
+    text.size += size;
+  }
+  if (status == WF_OK) {
+    text.data[text.size] = '\0';
+    wf__write_text(output, ", \"text\": ");
+    wf__json_string(output, text.data);
+  }
+  wf__vec_free(&text);
+  return status;
+}
+
+static void put_json_costs(wf__output *output, const wf_hypothesis *hypothesis) {
+  const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"cost", hypothesis->cost}, {"graph_cost", hypothesis->graph_cost}, {"acoustic_cost", hypothesis->acoustic_cost}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    wf__printf(output, ", \"%s\": ", numbers[i].name);
+    wf__json_number(output, numbers[i].value);
+  }
+  wf__printf(output, ", \"frames\": %lld, \"flags\": [", (long long)hypothesis->num_frames);
+  for (size_t i = 0; i < hypothesis->num_flags; i++) {
+    if (i > 0) wf__write_text(output, ", ");
+    wf__json_string(output, hypothesis->flags[i]);
+  }
+  wf__write(output, "]", 1);
+}
+
+static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err) {
+  wf__output *output = writer->output;
+  wf_status status = WF_OK;
+  wf__write_text(output, "{\"key\": ");
+  wf__json_string(output, hypothesis->key);
+  if (hypothesis->error != NULL) {
+    wf__write_text(output, ", \"error\": ");
+    wf__json_string(output, hypothesis->error);
+  } else {
+    status = put_json_text(output, hypothesis, err);
+    put_json_words(writer, hypothesis);
+    put_json_costs(output, hypothesis);
+  }
+  wf__write_text(output, "}\n");
+  return status;
+}
+
+wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *given, wf_error *err) {
+  wf_hypothesis hypothesis = *given;
+  wf_status status = WF_OK;
+  wf__output *output = writer->output;
+  if (hypothesis.key == NULL) hypothesis.key = "";
+  if (hypothesis.error != NULL) hypothesis.num_words = 0;
+  switch (writer->format) {
+    case FORMAT_TEXT:
+      wf__write_text(output, hypothesis.key);
+      if (hypothesis.num_words > 0) wf__write(output, " ", 1);
+      put_words(output, &hypothesis);
+      wf__write(output, "\n", 1);
+      break;
+    case FORMAT_PLAIN:
+      put_words(output, &hypothesis);
+      wf__write(output, "\n", 1);
+      break;
+    case FORMAT_CTM: put_ctm(writer, &hypothesis); break;
+    case FORMAT_JSON: status = put_json(writer, &hypothesis, err); break;
+    default:
+      put_words(output, &hypothesis);
+      wf__printf(output, hypothesis.num_words > 0 ? " (%s)\n" : "(%s)\n", hypothesis.key);
+      break;
+  }
+  if (writer->flush_each) wf__output_flush(output);
+  return status;
+}
+
+wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err) {
+  if (writer == NULL) return WF_OK;
+  wf_status status = wf__output_close(writer->output, err);
+  writer->output = NULL;
+  wf_result_writer_abort(writer);
+  return status;
+}
+
+void wf_result_writer_abort(wf_result_writer *writer) {
+  if (writer == NULL) return;
+  wf__output_abort(writer->output);
+  free(writer->channel);
+  free(writer);
+}

@@ -1,0 +1,102 @@
+/* lm.h - the back-off automaton from the inside, and the step that everything else is made of.
+ *
+ *   ARPA text --arpa.c--> n-grams, level by level --ngram_levels.c (sort)--> lm_build.c --> wf_lm --> lm.c (queries), lm_to_fst.c
+ *
+ *   unigrams [num_labels]   {cost, next} by label: the arcs of state 0; next = WF__LM_NONE where the label is no word of the model
+ *   states [num_states + 1] {first_arc, back-off state, back-off cost}; the arcs of s end where those of s + 1 begin
+ *   arcs [num_arcs]         {word, cost, next}, sorted by word within a state; none of state 0, none for </s>
+ *   final_cost, final_order per state: cost of </s> resolved through back-off, and the order of the n-gram that gave it
+ *
+ * States are numbered by length of history: those with k words are [level_begin[k], level_begin[k + 1]), so a back-off always leads to
+ * a smaller number. The states are closed under dropping the last word: the history h w is a state only if h is one with an arc for w.
+ *
+ * Labels: those of the word table are below num_public; <s>, </s> and <unk> get labels from there on if the table lacks them. */
+#ifndef WF_LM_LM_H
+#define WF_LM_LM_H
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+#define WF__LM_NONE UINT32_MAX
+
+typedef struct wf__lm_unigram {
+  float cost;
+  uint32_t next;
+} wf__lm_unigram;
+
+typedef struct wf__lm_arc {
+  uint32_t word;
+  float cost;
+  uint32_t next;
+} wf__lm_arc;
+
+typedef struct wf__lm_state {
+  uint64_t first_arc;
+  uint32_t backoff;
+  float backoff_cost;
+} wf__lm_state;
+
+struct wf_lm {
+  atomic_int refs;
+  wf_symbols *words;
+  int32_t order;
+  uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
+  uint32_t start;
+  uint32_t num_public, num_labels;
+  uint64_t num_states, num_arcs;
+  uint64_t level_begin[WF_LM_MAX_ORDER + 1];
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1];
+  wf__lm_unigram *unigrams;
+  wf__lm_state *states;
+  wf__lm_arc *arcs;
+  float *final_cost;
+  uint8_t *final_order;
+};
+
+static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) { return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE; }
+
+/* First arc of [first, first + num) whose word is not below `word`; first + num if there is none. */
+static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num, uint32_t word) {
+  while (num > 0) {
+    uint64_t half = num / 2;
+    bool right = first[half].word < word;
+    first = right ? first + half + 1 : first;
+    num = right ? num - half - 1 : half;
+  }
+  return first;
+}
+
+/* The explicit arc of a state other than 0, or NULL. */
+static inline const wf__lm_arc *wf__lm_find(const wf_lm *lm, uint32_t state, uint32_t word) {
+  const wf__lm_arc *end = lm->arcs + lm->states[state + 1].first_arc, *first = lm->arcs + lm->states[state].first_arc;
+  const wf__lm_arc *arc = wf__lm_lower_bound(first, (uint64_t)(end - first), word);
+  return arc != end && arc->word == word ? arc : NULL;
+}
+
+/* Cost of a word that the model knows; `*at` is the state whose arc was taken. */
+static inline float wf__lm_step_known(const wf_lm *lm, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+  float cost = 0;
+  for (; state != 0; state = lm->states[state].backoff) {
+    const wf__lm_arc *arc = wf__lm_find(lm, state, word);
+    if (arc != NULL) {
+      *next = arc->next;
+      *at = state;
+      return cost + arc->cost;
+    }
+    cost += lm->states[state].backoff_cost;
+  }
+  *next = lm->unigrams[word].next;
+  *at = 0;
+  return cost + lm->unigrams[word].cost;
+}
+
+/* Words in the history of a state. */
+static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
+  int32_t level = 0;
+  while (level + 1 < lm->order && state >= lm->level_begin[level + 1]) level++;
+  return level;
+}
+
+#endif
