@@ -41,4 +41,7 @@ wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, fl
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 
+/* The entries with keep[i] as a lexicon of their own: fewer words need fewer disambiguation symbols. */
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err);
+
 #endif
