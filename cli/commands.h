@@ -6,6 +6,9 @@
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
+  X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
+  X(topology, "topology", "Graphs", "a CTC topology T") \
+  X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
   X(info, "info", "Files", "what is in an fst file") \
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
@@ -35,14 +38,6 @@
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
-  X(determinize, "determinize", "Operations", "one arc per state and input label") \
-  X(minimize, "minimize", "Operations", "fewest states") \
-  X(rmepsilon, "rmepsilon", "Operations", "no arcs with epsilon on both sides") \
-  X(push, "push", "Operations", "weights and output labels towards the start or the end") \
-  X(shortestdistance, "shortestdistance", "Operations", "sums over all paths to or from each state") \
-  X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
-  X(topology, "topology", "Graphs", "a CTC topology T") \
-  X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);

@@ -28,29 +28,29 @@ static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_lab
 }
 
 /* The same strings at the same costs in another shape: every state twice, arcs to either copy, arcs in another order, costs moved along
- * by a potential (that is 0 at the start). With `change` > 0, the change-th arc weight or final cost goes up by 1/2. */
+ * by a potential per copy (that is 0 at the start). With `change` > 0, the change-th arc weight or final cost goes up by 1/2. */
 static wf_fst *disguise(test_rng *rng, const wf_fst *fst, int64_t change) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
   uint32_t n = (uint32_t)view.num_states;
   wf_builder *builder;
   wf_fst *out;
-  float *potential = calloc(n, sizeof *potential);
+  float *potential = calloc(2 * n, sizeof *potential);
   assert_non_null(potential);
-  for (uint32_t s = 1; s < n; s++) potential[s] = (float)test_below(rng, 64) / 8 - 4;
+  for (uint32_t s = 0; s < 2 * n; s++) potential[s] = s == 1 ? 0 : (float)test_below(rng, 64) / 8 - 4;
   assert_ok(wf_builder_create(view.semiring, &builder, &err));
   assert_ok(wf_builder_add_states(builder, 2 * n, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 1, &err));
   for (uint32_t s = 0; s < n; s++) {
     for (uint32_t copy = 0; copy < 2; copy++) {
-      float last = view.final_cost[s] - potential[s];
+      float last = view.final_cost[s] - potential[2 * s + copy];
       if (last != INFINITY && copy == 1 && change-- == 1) last += 0.5f;
       assert_ok(wf_builder_set_final(builder, 2 * s + copy, last, &err));
       for (uint64_t i = view.arc_off[s + 1]; i-- > view.arc_off[s];) {
         wf_arc arc = view.arcs[i];
-        arc.weight += potential[arc.nextstate] - potential[s];
-        if (copy == 1 && change-- == 1) arc.weight += 0.5f;
         arc.nextstate = 2 * arc.nextstate + test_below(rng, 2);
+        arc.weight += potential[arc.nextstate] - potential[2 * s + copy];
+        if (copy == 1 && change-- == 1) arc.weight += 0.5f;
         assert_ok(wf_builder_add_arc(builder, 2 * s + copy, arc, &err));
       }
     }

@@ -16,7 +16,7 @@ typedef struct enumeration {
   double limit;
   bool strings; /* keys without epsilons, input side only */
   found_path *paths;
-  size_t size;
+  size_t size, cap;
   uint8_t *arc_used, *final_used;
   uint8_t ends[64]; /* can this state reach a final one? */
   uint64_t stack[64];
@@ -36,6 +36,11 @@ static void mark_ends(enumeration *e) {
 
 static void record_path(enumeration *e, uint64_t state, int depth, double cost) {
   assert_true(e->size < max_found);
+  if (e->size == e->cap) {
+    e->cap = e->cap != 0 ? 2 * e->cap : 64;
+    e->paths = realloc(e->paths, e->cap * sizeof *e->paths);
+    assert_non_null(e->paths);
+  }
   found_path *path = &e->paths[e->size++];
   size_t used = 0;
   path->cost = cost;
@@ -74,21 +79,20 @@ static int by_cost(const void *a, const void *b) {
 /* All paths (or the best of each string) of cost <= limit, by cost. */
 static enumeration enumerate(const wf_fst *fst, double limit, bool strings) {
   enumeration e = {.view = wf_fst_get_view(fst), .limit = limit, .strings = strings};
-  e.paths = malloc(max_found * sizeof *e.paths);
   e.arc_used = calloc(e.view.num_arcs + 1, 1);
   e.final_used = calloc(e.view.num_states + 1, 1);
-  assert_true(e.paths != NULL && e.arc_used != NULL && e.final_used != NULL);
+  assert_true(e.arc_used != NULL && e.final_used != NULL);
   assert_true(e.view.num_states <= 64);
   mark_ends(&e);
   if (e.view.start >= 0) walk(&e, (uint64_t)e.view.start, 0, 0);
-  if (strings) {
+  if (strings && e.size > 0) {
     size_t kept = 0;
     qsort(e.paths, e.size, sizeof *e.paths, by_key);
     for (size_t i = 0; i < e.size; i++)
       if (kept == 0 || strcmp(e.paths[kept - 1].key, e.paths[i].key) != 0) e.paths[kept++] = e.paths[i];
     e.size = kept;
   }
-  qsort(e.paths, e.size, sizeof *e.paths, by_cost);
+  if (e.size > 0) qsort(e.paths, e.size, sizeof *e.paths, by_cost);
   return e;
 }
 
@@ -174,7 +178,7 @@ static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, si
   qsort(got, num_got, sizeof *got, by_cost);
   for (size_t i = 0; i < num_got; i++) assert_true(fabs(got[i].cost - all.paths[i].cost) < 1e-4);
   qsort(got, num_got, sizeof *got, by_key);
-  qsort(all.paths, all.size, sizeof *all.paths, by_key);
+  if (all.size > 0) qsort(all.paths, all.size, sizeof *all.paths, by_key);
   size_t at = 0, below = 0; /* every result is a path of its own; every path below the last cost is there */
   for (size_t i = 0; i < num_got; i++, at++) {
     while (at < all.size && (strcmp(all.paths[at].key, got[i].key) != 0 || fabs(all.paths[at].cost - got[i].cost) > 1e-4)) at++;
@@ -276,7 +280,7 @@ static void test_openfst_nbest(void **state) {
   for (int round = 0; round < 8; round++) {
     bool unique = round % 2 == 1;
     test_fst_shape shape = {.num_states = 2000, .num_arcs = 20000, .num_ilabels = unique ? 12 : 50, .num_olabels = 50, .epsilon_share = unique ? 0 : 0.2f,
-                            .final_share = 0.02f, .max_weight = 10, .acyclic = round % 4 < 2, .acceptor = unique};
+                            .final_share = 0.02f, .max_weight = round < 4 ? 10 : 900, .acyclic = round % 4 < 2, .acceptor = unique};
     wf_fst *fst = test_random_fst(&rng, &shape), *ours, *theirs;
     char input[600], output[600];
     snprintf(input, sizeof input, "%s", test_temp_path("in.fst"));
@@ -294,7 +298,7 @@ static void test_openfst_nbest(void **state) {
     assert_int_equal(num_a, num_b);
     assert_int_equal(num_a, 100);
     qsort(b, num_b, sizeof *b, compare_doubles);
-    for (size_t i = 0; i < num_a; i++) assert_true(fabs(a[i] - b[i]) < 1e-4);
+    for (size_t i = 0; i < num_a; i++) assert_true(fabs(a[i] - b[i]) < 1e-4 + 1e-5 * fabs(b[i]));
     wf_fst *all[] = {fst, ours, theirs};
     for (size_t i = 0; i < 3; i++) wf_fst_free(all[i]);
   }

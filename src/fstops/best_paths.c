@@ -168,24 +168,43 @@ static void run_ordered(const wf__search_graph *graph, const uint32_t *order, ui
 
 /* --- no negative arc ---------------------------------------------------------------------------------------------- */
 
+/* Cost beyond which the search may stop, given the cheapest end so far. Ends may be negative though arcs are not. */
+static double stop_cost(const wf__search_graph *graph, double best_end, double least_final) {
+  double stop = graph->limited ? graph->limit : INFINITY;
+  return graph->final_cost != NULL && best_end + graph->width - least_final < stop ? best_end + graph->width - least_final : stop;
+}
+
+static double cheapest_final(const wf__search_graph *graph) {
+  double least = 0;
+  for (uint64_t s = 0; graph->final_cost != NULL && s < graph->num_states; s++)
+    if ((double)graph->final_cost[s] < least) least = (double)graph->final_cost[s];
+  return least;
+}
+
 static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
   wf__heap heap = {0};
   wf_status status = WF_OK;
-  double best_end = INFINITY;
+  double best_end = INFINITY, least_final = cheapest_final(graph), stop = stop_cost(graph, INFINITY, least_final);
   for (uint64_t s = 0; s < graph->num_states; s++)
     if (paths->cost[s] != INFINITY) WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[s], 0, (uint32_t)s}, err), done);
   while (heap.size > 0) {
     wf__heap_entry top = wf__heap_pop(&heap);
     uint32_t s = top.item;
     if (top.cost != paths->cost[s] || top.hops != paths->hops[s]) continue; /* stale */
-    if (top.cost > best_end) break;
-    if (graph->final_cost != NULL && top.cost + (double)graph->final_cost[s] < best_end) best_end = top.cost + (double)graph->final_cost[s];
+    paths->cut = top.cost > stop;
+    if (paths->cut) break;
+    if (graph->final_cost != NULL && top.cost + (double)graph->final_cost[s] < best_end) {
+      best_end = top.cost + (double)graph->final_cost[s];
+      stop = stop_cost(graph, best_end, least_final);
+    }
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
       if (!enters(graph, arc) || !relax(paths, arc, i, s, 0)) continue;
       WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[arc->nextstate], paths->hops[arc->nextstate], arc->nextstate}, err), done);
     }
   }
+  for (uint64_t s = 0; paths->cut && s < graph->num_states; s++)
+    if (paths->cost[s] > stop) paths->cost[s] = INFINITY; /* no more than a guess */
 done:
   wf__vec_free(&heap);
   return status;
@@ -285,7 +304,7 @@ static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_p
 
 wf_status wf__best_paths_find(const wf__search_graph *graph, wf__best_paths *out, wf_error *err) {
   uint64_t n = graph->num_states;
-  *out = (wf__best_paths){wf__alloc(n, sizeof *out->cost), wf__alloc(n, sizeof *out->hops), wf__alloc(n, sizeof *out->from), wf__alloc(n, sizeof *out->arc)};
+  *out = (wf__best_paths){wf__alloc(n, sizeof *out->cost), wf__alloc(n, sizeof *out->hops), wf__alloc(n, sizeof *out->from), wf__alloc(n, sizeof *out->arc), false};
   uint32_t *order = wf__alloc(n, sizeof *order);
   bool fine = out->cost != NULL && out->hops != NULL && out->from != NULL && out->arc != NULL && order != NULL;
   wf_status status = fine ? find(graph, order, out, err) : wf__fail_memory(err, n * 28, "best paths");

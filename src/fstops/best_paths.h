@@ -30,7 +30,12 @@ typedef struct wf__search_graph {
   const float *initial;      /* [num_states] cost of beginning there, +infinity: not at all. NULL: only at `start`, cost 0 */
   int64_t start;             /* used if initial is NULL; -1: nowhere */
   const uint8_t *only;       /* [num_states] states that may be entered; NULL: all */
-  const float *final_cost;   /* if given, the search may stop once the best end is certain; other states then may lack their best */
+  /* Limits: states that lie on no path to an end within `width` of the best, or are further than `limit` from the beginning, may count as not
+   * reached. They are used where no arc is negative. */
+  const float *final_cost; /* [num_states] where paths end; NULL: no use of width */
+  double width;
+  bool limited; /* is there a limit? */
+  double limit;
 } wf__search_graph;
 
 /* Arrays of num_states. */
@@ -39,6 +44,7 @@ typedef struct wf__best_paths {
   uint32_t *hops; /* arcs on the best path */
   uint32_t *from; /* the state before; WF__NO_STATE at the beginning of a path and where not reached */
   uint64_t *arc;  /* index of the last arc, valid where `from` is */
+  bool cut;       /* a limit was met: there are states beyond it */
 } wf__best_paths;
 
 /* Picks by what it finds: one pass in topological order; Dijkstra where no cost is negative; else label-correcting (Bellman, Ford,

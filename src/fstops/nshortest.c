@@ -108,9 +108,7 @@ static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
 
 static wf_status prepare(search *s, wf_error *err) {
   WF__TRY(wf__reverse_arcs(&s->view, &s->reversed, err));
-  WF__TRY(wf__useful_states(&s->view, &s->reversed, &s->useful, err));
-  wf__search_graph graph = {.num_states = s->view.num_states, .arc_off = s->view.arc_off, .arcs = s->view.arcs, .start = s->view.start, .only = s->useful};
-  return wf__best_paths_find(&graph, &s->best, err);
+  return wf__useful_states(&s->view, &s->reversed, &s->useful, err);
 }
 
 static wf_status run(search *s, wf_error *err) {
@@ -126,6 +124,29 @@ static wf_status run(search *s, wf_error *err) {
     WF__TRY(s->unique ? extend_string(s, id, err) : extend_path(s, id, err));
   }
   return WF_OK;
+}
+
+static void forget(search *s) {
+  wf__best_paths_free(&s->best);
+  wf__subsets_free(&s->subsets);
+  s->nodes.size = s->taken.size = s->found.size = s->heap.size = 0;
+}
+
+/* Looks for the paths among the states near the best path first, then in wider and wider strips: on a large graph the whole need rarely be
+ * measured. What was found is right if the last path is inside the strip, as every path of lower cost is inside too. */
+static wf_status widen(search *s, wf_error *err) {
+  wf__search_graph graph = {.num_states = s->view.num_states, .arc_off = s->view.arc_off, .arcs = s->view.arcs, .start = s->view.start, .only = s->useful,
+                            .final_cost = s->view.final_cost};
+  for (graph.width = 8;; graph.width *= 8) {
+    WF__TRY(wf__best_paths_find(&graph, &s->best, err));
+    WF__TRY(run(s, err));
+    if (!s->best.cut) return WF_OK;
+    if (s->found.size == s->nshortest) {
+      double first = s->nodes.data[s->found.data[0]].cost, last = s->nodes.data[s->found.data[s->found.size - 1]].cost;
+      if (last <= first + graph.width) return WF_OK;
+    }
+    forget(s);
+  }
 }
 
 /* Gives the nodes on found paths state numbers, in the order in which the paths run through them. `number` has an entry a node. */
@@ -178,7 +199,7 @@ wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_f
   uint32_t *number = NULL;
   wf_status status;
   WF__TRY_GOTO(status, prepare(&s, err), done);
-  WF__TRY_GOTO(status, run(&s, err), done);
+  WF__TRY_GOTO(status, widen(&s, err), done);
   number = wf__alloc(s.nodes.size, sizeof *number);
   if (number == NULL) status = wf__fail_memory(err, s.nodes.size * sizeof *number, "paths");
   else if (s.found.size > 0) status = write_result(&s, number, &csr, err);

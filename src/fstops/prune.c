@@ -22,13 +22,17 @@ static wf_status measure(pruner *p, float width, wf_error *err) {
   const wf_fst_view *view = &p->view;
   WF__TRY(wf__reverse_arcs(view, &p->reversed, err));
   WF__TRY(wf__useful_states(view, &p->reversed, &p->useful, err));
-  wf__search_graph forward = {.num_states = view->num_states, .arc_off = view->arc_off, .arcs = view->arcs, .start = view->start, .only = p->useful};
-  wf__search_graph backward = {.num_states = view->num_states, .arc_off = p->reversed.arc_off, .arcs = p->reversed.arcs, .initial = view->final_cost, .only = p->useful};
-  WF__TRY(wf__best_paths_find(&forward, &p->fwd, err));
-  WF__TRY(wf__best_paths_find(&backward, &p->bwd, err));
-  double best = view->start >= 0 ? p->bwd.cost[view->start] : INFINITY;
+  wf__search_graph graph = {.num_states = view->num_states, .arc_off = view->arc_off, .arcs = view->arcs, .start = view->start, .only = p->useful,
+                            .final_cost = view->final_cost, .width = (double)width + 1};
+  WF__TRY(wf__best_paths_find(&graph, &p->fwd, err));
+  double best = INFINITY;
+  for (uint64_t s = 0; s < view->num_states; s++)
+    if (p->fwd.cost[s] + (double)view->final_cost[s] < best) best = p->fwd.cost[s] + (double)view->final_cost[s];
   /* The same path summed from its two ends may differ in the last bits. */
   p->limit = best + (double)width + 1e-9 * (1 + fabs(best));
+  graph = (wf__search_graph){.num_states = view->num_states, .arc_off = p->reversed.arc_off, .arcs = p->reversed.arcs, .initial = view->final_cost,
+                             .only = p->useful, .limited = true, .limit = p->limit + 1};
+  WF__TRY(wf__best_paths_find(&graph, &p->bwd, err));
   return WF_OK;
 }
 

@@ -1,0 +1,72 @@
+/* fuzz_arpa.c - the ARPA reader on arbitrary bytes, with its own words and with a given table; what it accepts must answer queries without
+ * NaN or a state out of range, back off to smaller states, and convert to acceptors in order. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "fst/fst.h"
+#include "lm/arpa.h"
+#include "lm/lm.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds) {
+  if (!holds) abort();
+}
+
+static void check_queries(const wf_lm *lm) {
+  uint64_t random = 1;
+  uint32_t state = wf_lm_start(lm);
+  for (int i = 0; i < 200; i++) {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
+    float cost = wf_lm_step(lm, state, word, &state, &order);
+    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 && order <= lm->order);
+    check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
+    if (i % 20 == 19) state = wf_lm_start(lm);
+  }
+  for (uint32_t s = 1; s < lm->num_states; s++) {
+    check(lm->states[s].backoff < s && lm->states[s].first_arc <= lm->states[s + 1].first_arc);
+    for (uint64_t a = lm->states[s].first_arc; a < lm->states[s + 1].first_arc; a++) {
+      check(lm->arcs[a].next < lm->num_states && !isnan(lm->arcs[a].cost));
+      check(a == lm->states[s].first_arc || lm->arcs[a - 1].word < lm->arcs[a].word);
+    }
+  }
+}
+
+static void check_fst(const wf_lm *lm, int backoff) {
+  wf_lm_fst_options options;
+  wf_lm_fst_options_init(&options);
+  options.backoff = backoff;
+  options.backoff_label = backoff == 0 ? 0 : (int32_t)lm->num_labels;
+  wf_error err;
+  wf_fst *fst;
+  check(wf_lm_to_fst(lm, &options, &fst, &err) == WF_OK);
+  wf_fst_view view = wf_fst_get_view(fst);
+  check(wf__fst_check(&view, "grammar", &err) == WF_OK);
+  uint32_t properties = wf_fst_properties(fst);
+  check((properties & WF_PROP_ILABEL_SORTED) && (properties & WF_PROP_ACCESSIBLE));
+  wf_fst_free(fst);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  wf__input input = {.data = data, .size = size, .path = "input"};
+  wf_error err;
+  wf_symbols *words;
+  static const char *const given[] = {"<eps>", "a", "b", "<unk>", "<s>"};
+  if (wf_symbols_create("words", &words, &err) != WF_OK) return 0;
+  for (int i = 0; i < 5; i++) check(wf_symbols_add(words, given[i], i, NULL, &err) == WF_OK);
+  for (int pass = 0; pass < 2; pass++) {
+    wf_lm *lm;
+    wf_arpa_stats stats;
+    wf_arpa_stats_init(&stats);
+    wf_status status = wf__lm_read_arpa_input(&input, pass == 0 ? NULL : words, NULL, &lm, &stats, NULL, &err);
+    check((status == WF_OK) == (lm != NULL));
+    if (lm == NULL) continue;
+    check_queries(lm);
+    check_fst(lm, 0);
+    check_fst(lm, 1);
+    wf_lm_free(lm);
+  }
+  wf_symbols_free(words);
+  return 0;
+}

@@ -1,0 +1,96 @@
+/* lane_search.h - what the host hands to the search kernel. Plain C, shared by cuda_backend.c and lane_search.cu.
+ *
+ * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
+ * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
+ *
+ *   per block of a lane (rank)
+ *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the label costs of the frame
+ *     sources   [2^14] {first arc, emitting arcs, cost, state}   tokens to expand next, in table order
+ *     slots     [2^14] {arc, first arc, emitting arcs, cost}   the token of each table slot as it was when last sealed
+ *     agenda    [2][2^14] table slots improved in this epsilon round and the next
+ *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
+ *               that a token is found again by its state: the way back needs no links
+ */
+#ifndef WF_CUDA_LANE_SEARCH_H
+#define WF_CUDA_LANE_SEARCH_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  WF__LANE_THREADS = 1024,
+  WF__LANE_SLOT_BITS = 14,
+  WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table */
+  WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
+  WF__LANE_GROUP_BITS = 7,                  /* slots per group of the trace's index */
+  WF__LANE_GROUPS = WF__LANE_SLOTS >> WF__LANE_GROUP_BITS,
+  WF__LANE_MAX_ROW = 7680,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+};
+
+/* Outcome of one utterance. */
+enum {
+  WF__LANE_OK = 0,
+  WF__LANE_CLOSURE = 1,  /* max_tokens is less than the closure of one candidate */
+  WF__LANE_NO_ROOM = 2,  /* trace, path or table too small on the device: the host decodes this utterance itself */
+  WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
+};
+
+typedef struct wf__lane_utterance {
+  const void *scores;
+  int64_t stride; /* elements from frame to frame */
+  int32_t num_frames;
+  int32_t dtype;  /* wf_dtype */
+} wf__lane_utterance;
+
+typedef struct wf__lane_outcome {
+  int32_t status;
+  uint32_t flags; /* WF_RESULT_* */
+  int64_t num_decoded;
+  float final_cost;
+  uint32_t path_size;
+  uint64_t path_off; /* into paths */
+  uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
+} wf__lane_outcome;
+
+typedef struct wf__lane_params {
+  /* graph */
+  const void *arcs;        /* [num_arcs] {nextstate, weight, column (emitting) or -1, olabel} */
+  const void *states;      /* [num_states] {first arc, first epsilon, end, final cost} */
+  uint32_t num_states, num_arcs, start;
+  int32_t num_columns;     /* columns the graph reads */
+  int32_t has_epsilons;
+  /* options */
+  float beam, acoustic_scale, word_score, epsilon_slack;
+  uint32_t max_active, min_active, max_tokens;
+  /* work */
+  const wf__lane_utterance *utterances;
+  const uint32_t *order;   /* [num_utterances] longest first */
+  uint32_t num_utterances;
+  uint32_t *queue;         /* next place in order */
+  wf__lane_outcome *outcomes;
+  uint32_t *paths;
+  uint64_t *paths_used;
+  uint64_t paths_cap;
+  /* memory of the lanes; rank r of lane l owns part l * ranks + r of each */
+  uint32_t num_lanes, ranks;
+  void *sources, *slots;
+  uint32_t *agenda;
+  void *trace;             /* [parts][trace_cap] {state, arc} */
+  uint32_t *path_scratch;  /* [lanes][path_cap], reversed */
+  uint32_t *frame_off;     /* [parts][frames_cap + 2] */
+  uint16_t *group_off;     /* [parts][frames_cap + 1][WF__LANE_GROUPS] */
+  uint32_t trace_cap, frames_cap, path_cap;
+} wf__lane_params;
+
+/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. */
+int wf__lane_search_launch(const wf__lane_params *params, void *stream);
+/* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
+int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/* lane_table.cuh - a lane's table of tokens in (distributed) shared memory, and the small collective operations of a lane.
+ *
+ *   value of a slot  ordered cost << 32 | arc + 1   from this round's candidates
+ *                    ordered cost << 32 | 0         sealed: the token as the round before left it; wins ties
+ *                    all ones                       no token (yet, or no longer)
+ *
+ * The state's hash names the rank that owns it (top bits) and its home slot there (the next bits); probing is linear. */
+#ifndef WF_CUDA_LANE_TABLE_CUH
+#define WF_CUDA_LANE_TABLE_CUH
+
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+#include <float.h>
+#include <stdint.h>
+
+#include "lane_search.h"
+
+namespace cg = cooperative_groups;
+
+typedef unsigned long long u64;
+typedef uint32_t u32;
+
+constexpr u32 SLOTS = WF__LANE_SLOTS, SLOT_MASK = SLOTS - 1, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
+constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
+#define NO_TOKEN (~0ull)
+constexpr u32 FULL_AT = SLOTS - 1024; /* tokens of a rank beyond which its table counts as full */
+
+__device__ __forceinline__ u32 ordered(float cost) {
+  u32 bits = __float_as_uint(cost);
+  return bits ^ ((u32)((int)bits >> 31) | 0x80000000u);
+}
+__device__ __forceinline__ float cost_of(u32 key) { return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key); }
+/* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
+__device__ __forceinline__ float add_finite(float a, float b) { return fminf(__fadd_rn(a, b), FLT_MAX); }
+
+struct lane_shared {
+  u64 values[SLOTS];
+  u32 keys[SLOTS];
+  u32 hist[256];
+  u64 exchange[2][8];      /* one cell per rank: results of its block, in turns */
+  u64 warp_values[WARPS];
+  u32 warp_counts[WARPS];
+  u32 best;                /* running best candidate, ordered */
+  u32 inserted;            /* table slots in use */
+  u32 full;
+  u32 agenda_size[2];
+  u32 utterance;
+  float row[1];            /* label costs, if they fit */
+};
+
+template <int RANKS>
+struct lane {
+  lane_shared *sh;
+  u32 rank, tid, warp, in_warp, turn;
+
+  __device__ __forceinline__ void sync() {
+    if (RANKS == 1) __syncthreads();
+    else cg::this_cluster().sync();
+  }
+  __device__ __forceinline__ lane_shared *of(u32 r) {
+    if (RANKS == 1) return sh;
+    return cg::this_cluster().map_shared_rank(sh, r);
+  }
+  /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the next use of the same cell. */
+  template <typename F>
+  __device__ __forceinline__ u64 combine(u64 mine, F f) {
+    if (RANKS == 1) return mine;
+    turn ^= 1;
+    if (tid < RANKS) of(tid)->exchange[turn][rank] = mine;
+    sync();
+    u64 all = sh->exchange[turn][0];
+#pragma unroll
+    for (int r = 1; r < RANKS; r++) all = f(all, sh->exchange[turn][r]);
+    return all;
+  }
+  /* Sum or minimum over all threads of the lane, given to all. */
+  __device__ u64 sum(u64 value) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) value += __shfl_xor_sync(ALL, value, d);
+    if (in_warp == 0) sh->warp_values[warp] = value;
+    __syncthreads();
+    u64 block = sh->warp_values[in_warp];
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) block += __shfl_xor_sync(ALL, block, d);
+    __syncthreads();
+    return combine(block, [](u64 a, u64 b) { return a + b; });
+  }
+  __device__ u64 least(u64 value) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) value = min(value, (u64)__shfl_xor_sync(ALL, value, d));
+    if (in_warp == 0) sh->warp_values[warp] = value;
+    __syncthreads();
+    u64 block = sh->warp_values[in_warp];
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) block = min(block, (u64)__shfl_xor_sync(ALL, block, d));
+    __syncthreads();
+    return combine(block, [](u64 a, u64 b) { return min(a, b); });
+  }
+};
+
+template <int RANKS>
+__device__ __forceinline__ void place_of(u32 state, u32 *rank, u32 *slot) {
+  constexpr int RANK_BITS = RANKS == 1 ? 0 : RANKS == 2 ? 1 : RANKS == 4 ? 2 : 3;
+  u32 hash = state * 0x9E3779B1u;
+  hash ^= hash >> 15;
+  hash *= 0x85EBCA77u;
+  *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
+  *slot = (hash << RANK_BITS) >> (32 - WF__LANE_SLOT_BITS);
+}
+
+/* Offers a candidate to the table. True if it lowered the slot's value; then *rank, *slot say where and *old what stood there. */
+template <int RANKS>
+__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 state, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  u32 at;
+  place_of<RANKS>(state, rank, &at);
+  lane_shared *sh = l.of(*rank);
+  for (u32 probes = 0;; probes++) {
+    u32 key = *(volatile u32 *)&sh->keys[at];
+    if (key == NO_STATE) {
+      if (*(volatile u32 *)&sh->inserted >= FULL_AT || probes > SLOTS) {
+        l.sh->full = 1;
+        return false;
+      }
+      key = atomicCAS(&sh->keys[at], NO_STATE, state);
+      if (key == NO_STATE) {
+        atomicAdd(&sh->inserted, 1u);
+        key = state;
+      }
+    }
+    if (key == state) break;
+    at = (at + 1) & SLOT_MASK;
+  }
+  *slot = at;
+  if (value >= *(volatile u64 *)&sh->values[at]) return false;
+  *old = atomicMin(&sh->values[at], value);
+  return value < *old;
+}
+
+#endif
