@@ -115,7 +115,7 @@ static wf_status match_words(struct build *build, wf__map64 *used, wf__map64 *sp
     else build->lexicon_words_missing += fresh;
   }
   for (size_t i = 0; wf_symbols_at(build->words, i, &label) != NULL; i++)
-    build->lm_words_missing += is_used(build, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE;
+    if (label != build->unk && is_used(build, used, label)) build->lm_words_missing += wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE;
   if (num_kept == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon->name,
                     build->parts->lm != NULL ? "language model" : "grammar");
