@@ -6,6 +6,8 @@
  * The LM is held by the test as a table and asked with or without free back-off; the graph goes through every step of the library. */
 #include "testing.h"
 
+#include "graph/push_even.h"
+
 #define CTC_DIR WARPFST_SOURCE_DIR "/examples/ctc/"
 
 enum { CORRECT, COMPACT, MINIMAL, EESEN };
@@ -286,6 +288,36 @@ static void test_against_direct_computation(void **state) {
   assert_true(num_finite > 96 * 40 / 3);
 }
 
+/* --- even pushing ------------------------------------------------------------------------------------------------------- */
+
+/* Probability that leaves a state; the final one counts as an arc to the start, whose potential the final costs hold already. */
+static double leaving(const wf_fst_view *view, uint64_t s) {
+  double sum = view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]);
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) sum += exp(-(double)view->arcs[i].weight);
+  return sum;
+}
+
+static void test_push_even(void **state) {
+  wf_error err = {0};
+  test_rng rng = {77};
+  for (int round = 0; round < 40; round++) {
+    test_fst_shape shape = {.num_states = 6, .num_arcs = 14, .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.1f, .final_share = 0.4f, .max_weight = 3};
+    wf_fst *random = test_random_fst(&rng, &shape), *fst, *pushed;
+    assert_ok(wf_connect(random, &fst, &err));
+    assert_ok(wf__push_even(fst, &pushed, &err));
+    wf_fst_view view = wf_fst_get_view(pushed);
+    for (uint64_t s = 1; s < view.num_states; s++)
+      if (fabs(log(leaving(&view, s) / leaving(&view, 0))) > 0.01) fail_msg("round %d: state %llu has %g, state 0 %g", round, (unsigned long long)s, leaving(&view, s), leaving(&view, 0));
+    test_relation before = test_enumerate(fst, 6, 2000000), after = test_enumerate(pushed, 6, 2000000);
+    test_assert_same_relation(&before, &after, 1e-4);
+    test_relation_free(&before);
+    test_relation_free(&after);
+    wf_fst_free(random);
+    wf_fst_free(fst);
+    wf_fst_free(pushed);
+  }
+}
+
 /* --- parts and errors ----------------------------------------------------------------------------------------------------- */
 
 static wf_symbols *table_of(const char *text) {
@@ -456,7 +488,7 @@ static int free_tokens(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_grammar), cmocka_unit_test(test_limits_and_cancelling),
+      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_push_even), cmocka_unit_test(test_grammar), cmocka_unit_test(test_limits_and_cancelling),
       cmocka_unit_test(test_real_size), cmocka_unit_test(test_real_spelled),
   };
   return cmocka_run_group_tests(tests, NULL, free_tokens);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/input.h"
 #include "base/option_tables.h"
 #include "base/output.h"
 
@@ -233,22 +232,28 @@ static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *
   return wf__lexicon_close(lexicon, err);
 }
 
-wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
-  *out = NULL;
-  wf_lexicon_options o;
-  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
+wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *o, wf_lexicon **out, wf_error *err) {
   wf_lexicon *lexicon;
-  wf_status status = wf__lexicon_create(path, tokens, o.blank, &lexicon, err);
-  if (status == WF_OK) status = read_lexicon(&input, &o, lexicon, err);
-  wf__input_close(&input);
+  *out = NULL;
+  WF__TRY(wf__lexicon_create(input->path, tokens, o->blank, &lexicon, err));
+  wf_status status = read_lexicon(input, o, lexicon, err);
   if (status != WF_OK) {
     wf_lexicon_free(lexicon);
     return status;
   }
   *out = lexicon;
   return WF_OK;
+}
+
+wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_status status = wf__lexicon_read_input(&input, tokens, &o, out, err);
+  wf__input_close(&input);
+  return status;
 }
 
 /* --- looking at it, writing ----------------------------------------------------------------------------------------- */
