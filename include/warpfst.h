@@ -639,13 +639,15 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_top
 /* Arcs of each state in the order that the decoder wants: input labels first, epsilons last; stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. */
+/* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. Words of the lexicon that the
+ * grammar never uses are left out before disambiguation. push=log makes the arcs of each state of LG sum to the same constant (Kaldi's
+ * fstpushspecial), for which distances in the log semiring need not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                                                        \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                                          \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")                                         \
   X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")                                          \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
-  X(ENUM, push, 0, 0, 0, "none|tropical|log", "push weights of LG towards the start, so that min or sum of what follows is paid early")    \
+  X(ENUM, push, 0, 0, 0, "none|tropical|log", "weights of LG paid early: as determinization leaves them; best continuation; sum of all continuations") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
   X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
