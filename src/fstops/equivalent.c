@@ -139,9 +139,11 @@ static wf_status prepare(joiner *j, wf_error *err) {
   uint64_t total = j->view[0].num_states + j->view[1].num_states;
   for (int side = 0; side < 2; side++) {
     wf__reversed reversed;
+    uint8_t *live;
     WF__TRY(wf__reverse_arcs(&j->view[side], &reversed, err));
-    wf_status status = wf__useful_states(&j->view[side], &reversed, &j->live[side], err);
+    wf_status status = wf__useful_states(&j->view[side], &reversed, &live, err);
     wf__reversed_free(&reversed);
+    j->live[side] = live;
     WF__TRY(status);
   }
   j->parent = wf__alloc(total, sizeof *j->parent);
