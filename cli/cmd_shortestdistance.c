@@ -1,22 +1,35 @@
 /* cmd_shortestdistance.c - `warpfst shortestdistance`: one line a state, "state cost", as OpenFst's tool prints it. */
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "fst_output.h"
 
-static int print_distances(const char *output, const float *distance, uint64_t num_states) {
-  FILE *file = output == NULL || (output[0] == '-' && output[1] == '\0') ? stdout : fopen(output, "w");
-  if (file == NULL) {
-    cli_note("%s: cannot be written", output);
-    return CLI_INPUT;
-  }
+static bool print_distances(FILE *file, const float *distance, uint64_t num_states) {
   for (uint64_t s = 0; s < num_states; s++) {
     if (distance[s] == INFINITY) fprintf(file, "%llu\tInfinity\n", (unsigned long long)s);
     else fprintf(file, "%llu\t%.9g\n", (unsigned long long)s, (double)distance[s]);
   }
-  bool failed = ferror(file) != 0;
-  failed = (file == stdout ? fflush(file) : fclose(file)) != 0 || failed;
-  if (failed) cli_note("%s: cannot be written", output != NULL ? output : "standard output");
-  return failed ? CLI_INPUT : CLI_OK;
+  return ferror(file) == 0 && fflush(file) == 0;
+}
+
+/* Under a temporary name first, so that a file appears whole or not at all. */
+static int write_distances(const char *output, const float *distance, uint64_t num_states) {
+  bool standard = output == NULL || strcmp(output, "-") == 0, fine;
+  char temporary[4096];
+  if (standard) {
+    fine = print_distances(stdout, distance, num_states);
+  } else {
+    int size = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", output, (long)getpid());
+    FILE *file = size > 0 && (size_t)size < sizeof temporary ? fopen(temporary, "w") : NULL;
+    fine = file != NULL && print_distances(file, distance, num_states);
+    if (file != NULL) {
+      fine = fclose(file) == 0 && fine && rename(temporary, output) == 0;
+      if (!fine) remove(temporary);
+    }
+  }
+  if (!fine) cli_note("%s: cannot be written", standard ? "standard output" : output);
+  return fine ? CLI_OK : CLI_INPUT;
 }
 
 int cmd_shortestdistance(int argc, char **argv) {
@@ -36,7 +49,7 @@ int cmd_shortestdistance(int argc, char **argv) {
   wf_error err;
   code = cli_read_fst(parser.num_args > 0 ? parser.args[0] : "-", &fst);
   if (code == CLI_OK && wf_shortest_distance(fst, &options, &distance, &err) != WF_OK) code = cli_fail(&err);
-  if (code == CLI_OK) code = print_distances(output, distance, wf_fst_get_view(fst).num_states);
+  if (code == CLI_OK) code = write_distances(output, distance, wf_fst_get_view(fst).num_states);
   wf_free(distance);
   wf_fst_free(fst);
   return code;

@@ -35,6 +35,7 @@ struct searcher {
   const void *scores;
   const void *row; /* the frame's scores in global memory */
   int dtype;
+  int64_t stride;
   bool row_in_shared;
   u32 num_frames;
   u32 frame;       /* trace frames written */
@@ -126,8 +127,7 @@ __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
 
 template <int RANKS>
 __device__ void searcher<RANKS>::load_row(u32 t) {
-  const wf__lane_utterance &u = p->utterances[l.sh->utterance];
-  row = (const char *)scores + (int64_t)t * u.stride * (dtype == 0 ? 4 : 2);
+  row = (const char *)scores + (int64_t)t * stride * (dtype == 0 ? 4 : 2);
   if (!row_in_shared) return;
   for (u32 c = l.tid; c < (u32)p->num_columns; c += THREADS) {
     float value = loglike(row, c);
@@ -621,7 +621,7 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
   u64 best = with_final != NO_TOKEN ? with_final : any;
   if (with_final == NO_TOKEN) flags |= 1; /* WF_RESULT_NOT_FINAL */
   if (l.rank == 0 && l.warp == 0) {
-    u32 *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
+    wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
     u32 state = (u32)best, number = frame - 1, size = 0;
     int status = WF__LANE_OK;
     for (;;) {
@@ -632,9 +632,13 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
         status = WF__LANE_NO_ROOM;
         break;
       }
-      if (l.in_warp == 0) path[size] = a;
+      int column = (int)__ldg(arcs + a).z;
+      if (column >= 0) number--; /* it consumed a frame */
+      if (l.in_warp == 0) {
+        const char *from = (const char *)scores + (int64_t)number * stride * (dtype == 0 ? 4 : 2);
+        path[size] = wf__lane_step{a, column >= 0 ? loglike(from, (u32)column) : 0};
+      }
       size++;
-      if ((int)__ldg(arcs + a).z >= 0) number--; /* it consumed a frame */
       /* The arc's source state: the last state whose first arc is at or before it. 32 probes a step. */
       u32 low = 0, high = p->num_states; /* first_arc[low] <= a; first_arc[high] > a */
       while (high - low > 1) {
@@ -649,11 +653,11 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
       state = low;
     }
     u64 off = 0;
-    if (l.in_warp == 0) off = atomicAdd((u64 *)p->paths_used, (u64)size);
+    if (l.in_warp == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
     off = __shfl_sync(ALL, off, 0);
-    if (off + size > p->paths_cap) status = WF__LANE_NO_ROOM;
+    if (off + size > p->steps_cap) status = WF__LANE_NO_ROOM;
     __syncwarp();
-    for (u32 i = l.in_warp; i < size && status == WF__LANE_OK; i += 32) p->paths[off + i] = path[size - 1 - i];
+    for (u32 i = l.in_warp; i < size && status == WF__LANE_OK; i += 32) p->steps[off + i] = path[size - 1 - i];
     if (l.in_warp == 0) {
       outcome->status = status;
       outcome->flags = flags;
@@ -673,6 +677,7 @@ template <int RANKS>
 __device__ void searcher<RANKS>::decode(const wf__lane_utterance &utterance, wf__lane_outcome *outcome) {
   scores = utterance.scores;
   dtype = utterance.dtype;
+  stride = utterance.stride;
   num_frames = (u32)utterance.num_frames;
   int status = begin();
   bool died = false;
@@ -719,6 +724,35 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
   searcher<RANKS> s(&p, (lane_shared *)memory);
   s.run();
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
+}
+
+/* --- checking scores ---------------------------------------------------------------------------------------------------- */
+
+__global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
+  const wf__lane_utterance u = utterances[blockIdx.x];
+  u64 first = ~0ull;
+  for (int32_t t = blockIdx.y; t < u.num_frames; t += gridDim.y) {
+    for (int32_t c = threadIdx.x; c < u.num_columns; c += blockDim.x) {
+      int64_t i = t * u.stride + c;
+      float value;
+      if (u.dtype == 0) {
+        value = __ldg((const float *)u.scores + i);
+      } else {
+        u32 bits = __ldg((const unsigned short *)u.scores + i);
+        value = __uint_as_float(bits << 16);
+        if (u.dtype == 1) asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
+      }
+      bool fine = value <= 1e20f && (value >= -1e20f || value == -INFINITY);
+      if (!fine) first = min(first, (u64)t << 32 | (u32)c);
+    }
+  }
+  if (first != ~0ull) atomicMin(&bad[blockIdx.x], first);
+}
+
+extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
+  if (count == 0) return cudaSuccess;
+  check_scores<<<dim3(count, 32), 256, 0, (cudaStream_t)stream>>>(utterances, (u64 *)bad);
+  return cudaGetLastError();
 }
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ static wf_status gather(wf__determinizer *det, struct scratch *scratch, wf_error
     struct candidate *at = scratch->found.data + scratch->found.size;
     for (uint64_t i = first; i < end; i++) {
       const wf_arc *arc = &view->arcs[i];
-      if ((arc->ilabel == 0 && det->closure != NULL) || arc->weight == INFINITY) continue;
+      if ((arc->ilabel == 0 && det->closure != NULL) || arc->weight == INFINITY || element.cost == INFINITY) continue;
       uint32_t string = wf__string_of(arc->olabel);
       if (element.string != 0) WF__TRY(wf__residual_append(det, element.string, arc->olabel, &string, err));
       *at++ = (struct candidate){(uint64_t)(uint32_t)arc->ilabel << 32 | arc->nextstate, (double)element.cost + (double)arc->weight, string};
@@ -193,7 +193,7 @@ static wf_status emit_final(wf__determinizer *det, struct scratch *scratch, wf_e
   bool any = false;
   for (uint64_t k = 0; k < det->current.size; k++) {
     wf__det_element element = det->current.data[k];
-    if (!wf__is_final(&det->view, element.state)) continue;
+    if (!wf__is_final(&det->view, element.state) || element.cost == INFINITY) continue;
     struct candidate way = {.key = WF__MAP64_NONE, .cost = (double)element.cost + (double)det->view.final_cost[element.state], .string = element.string};
     if (any) WF__TRY(join(det, &sum, &way, err));
     else sum = way;

@@ -1,0 +1,95 @@
+# determinize, minimize, rmepsilon, push, shortestdistance: flags, files in and out, messages and exit codes; results against OpenFst's tools.
+expect() { # expect CODE COMMAND...: runs it, its stderr in file `err`
+  local want=$1 code=0
+  shift
+  "$@" 2>err || code=$?
+  [[ $code == "$want" ]] || { echo "exit $code, not $want: $*"; cat err; exit 1; }
+}
+
+printf '<eps> 0\na 1\nb 2\nc 3\nx 4\ny 5\n' >syms
+cat >in.txt <<'END'
+0 1 a x 1
+0 2 a x 2
+1 3 b <eps> 1
+2 4 c <eps> 0.5
+3 5 <eps> <eps> 0.5
+4 5 <eps> <eps> 1
+5 1.5
+END
+fstcompile --isymbols=syms --osymbols=syms --keep_isymbols --keep_osymbols in.txt in.fst
+
+# Every command: file to file, -o, positional output, pipes; OpenFst reads the result.
+"$WARPFST" determinize in.fst -o d.fst
+"$WARPFST" determinize in.fst d2.fst
+"$WARPFST" determinize <in.fst | cmp - d.fst
+cmp d.fst d2.fst
+fstdeterminize in.fst od.fst
+fstequal --delta=0.001 d.fst od.fst
+"$WARPFST" rmepsilon d.fst r.fst
+fstrmepsilon d.fst or.fst
+fstequivalent --random --npath=100 r.fst or.fst
+"$WARPFST" push in.fst p.fst
+fstpush --push_weights in.fst op.fst
+fstequal --delta=0.001 p.fst op.fst
+"$WARPFST" push --to_final --remove_total_weight in.fst p.fst
+fstpush --push_weights --to_final --remove_total_weight in.fst op.fst
+fstequal --delta=0.001 p.fst op.fst
+"$WARPFST" minimize d.fst m.fst
+fstequivalent --random --npath=100 m.fst in.fst
+[[ $(fstinfo m.fst | grep '^# of states' | tr -dc 0-9) == 4 ]]
+"$WARPFST" minimize --no-encode-labels d.fst m.fst
+fstequivalent --random --npath=100 m.fst in.fst
+"$WARPFST" minimize --no-push-weights --delta=0 d.fst m.fst
+fstequivalent --random --npath=100 m.fst in.fst
+
+# Distances as OpenFst prints them.
+fstshortestdistance in.fst >want
+"$WARPFST" shortestdistance in.fst | diff - want
+fstshortestdistance --reverse in.fst >want
+"$WARPFST" shortestdistance --reverse -o got in.fst
+diff got want
+fstmap --map_type=to_log in.fst in_log.fst
+fstshortestdistance --reverse in_log.fst >want
+"$WARPFST" shortestdistance --reverse in_log.fst | diff - want
+
+# Epsilon input followed on the fly is epsilon removal first, for an acceptor.
+fstproject --project_type=input in.fst a.fst 2>/dev/null || fstproject in.fst a.fst
+"$WARPFST" determinize --rmepsilon a.fst da.fst
+fstrmepsilon a.fst | fstdeterminize - oda.fst
+fstequivalent --delta=0.001 da.fst oda.fst
+
+# Not functional: a witness in symbols.
+printf '0 1 a x\n0 2 a y\n1 3 b <eps>\n2 3 b <eps>\n3\n' | fstcompile --isymbols=syms --osymbols=syms --keep_isymbols --keep_osymbols - bad.fst
+expect 4 "$WARPFST" determinize bad.fst out.fst
+grep -q 'input "a b" has outputs "x" and "y"' err
+[[ ! -e out.fst ]]
+expect 0 "$WARPFST" determinize --allow-nonfunctional bad.fst out.fst
+
+# Costs that drift apart: stopped by --max-states, with the string that drifts.
+printf '0 1 1 1\n0 2 1 1\n1 1 2 2 1\n2 2 2 2 2\n1 3 3 3\n2 3 4 4\n3\n' | fstcompile - twins.fst
+expect 4 "$WARPFST" determinize --max-states=20 twins.fst out2.fst
+grep -q 'after 20 states' err
+grep -q '1 2 2 2' err
+
+# Not deterministic; negative cycle; bad flags and files.
+expect 2 "$WARPFST" minimize twins.fst out2.fst
+grep -q 'not deterministic: state 0' err
+expect 0 "$WARPFST" minimize --allow-nondet twins.fst out2.fst
+printf '0 0 1 1 -1\n0\n' | fstcompile - negative.fst
+expect 3 "$WARPFST" shortestdistance negative.fst
+grep -q 'negative cost' err
+expect 3 "$WARPFST" push negative.fst out3.fst
+expect 3 "$WARPFST" minimize negative.fst out3.fst
+expect 0 "$WARPFST" minimize --no-push-weights negative.fst out3.fst
+expect 2 "$WARPFST" determinize --delta=-1 in.fst out4.fst
+expect 2 "$WARPFST" determinize --nonsense in.fst out4.fst
+expect 3 "$WARPFST" rmepsilon missing.fst out4.fst
+[[ ! -e out4.fst ]]
+
+# The empty fst passes through everything.
+: | fstcompile - empty.fst
+for op in determinize minimize rmepsilon push; do
+  "$WARPFST" $op empty.fst e.fst
+  [[ $(fstprint e.fst) == "" ]]
+done
+[[ $("$WARPFST" shortestdistance empty.fst) == "" ]]
