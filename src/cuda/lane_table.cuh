@@ -132,8 +132,20 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 state, u64 value, u32 
   }
   *slot = at;
   if (value >= *(volatile u64 *)&sh->values[at]) return false;
-  *old = atomicMin(&sh->values[at], value);
-  return value < *old;
+  if (RANKS == 1) { /* on the block's own shared memory the 64-bit minimum is atomic; on another block's it loses updates (docs/gpu.md) */
+    *old = atomicMin(&sh->values[at], value);
+    return value < *old;
+  }
+  u64 seen = *(volatile u64 *)&sh->values[at];
+  while (value < seen) {
+    u64 was = atomicCAS(&sh->values[at], seen, value);
+    if (was == seen) {
+      *old = seen;
+      return true;
+    }
+    seen = was;
+  }
+  return false;
 }
 
 #endif
