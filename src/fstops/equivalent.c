@@ -34,7 +34,7 @@ typedef struct joiner {
 
 /* Puts the difference and the string that led to it into err. The call itself succeeds, hence WF_OK. */
 static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
-  int32_t labels[24];
+  int32_t labels[24] = {0};
   uint32_t depth = 0, shown = sizeof labels / sizeof *labels;
   for (const pair *up = at; up->prev != WF__NO_STATE; up = &j->queue.data[up->prev]) depth++;
   uint32_t i = depth;
