@@ -105,13 +105,43 @@ static void test_distances(void **unused) {
   }
 }
 
+/* A ring that leads downwards through the numbers, so that distances to the end come a state at a time, with arcs across it. */
+static void test_distances_against_numbering(void **unused) {
+  test_rng rng = {11};
+  for (int i = 0; i < 40; i++) {
+    wf_builder *builder;
+    wf_fst *fst;
+    const uint32_t n = 70;
+    assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+    assert_ok(wf_builder_add_states(builder, n, NULL, &err));
+    assert_ok(wf_builder_set_start(builder, n - 1, &err));
+    assert_ok(wf_builder_set_final(builder, 0, 1, &err));
+    for (uint32_t s = 0; s < n; s++) {
+      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1, .weight = (float)test_below(&rng, 8) / 8, .ilabel = 1, .olabel = 1}, &err));
+      if (i % 4 != 0 && test_below(&rng, 3) == 0)
+        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = test_below(&rng, n), .weight = (float)test_below(&rng, 80) / 8, .ilabel = 1}, &err));
+    }
+    assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+    wf_builder_free(builder);
+    check_distances(fst, (int)n, 1e-4);
+    fst = changed(fst, &rng, reweigh);
+    check_distances(fst, (int)n, 1e-4);
+    wf_fst_free(fst);
+  }
+}
+
 static void expect_status(wf_semiring semiring, const char *text, wf_status want) {
   wf_fst *fst = test_fst_of(semiring, text);
-  float *distance = NULL;
-  wf_status got = wf_shortest_distance(fst, NULL, &distance, &err);
-  if (got != want) fail_msg("%s: status %d, not %d", text, got, want);
-  assert_true((distance == NULL) == (want != WF_OK));
-  wf_free(distance);
+  wf_shortest_distance_options o;
+  wf_shortest_distance_options_init(&o);
+  for (int reverse = 0; reverse < 2; reverse++) {
+    float *distance = NULL;
+    o.reverse = reverse;
+    wf_status got = wf_shortest_distance(fst, &o, &distance, &err);
+    if (got != want) fail_msg("%s%s: status %d, not %d", text, reverse ? ", reversed" : "", got, want);
+    assert_true((distance == NULL) == (want != WF_OK));
+    wf_free(distance);
+  }
   wf_fst_free(fst);
 }
 
@@ -398,12 +428,18 @@ static bool few_labels(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
+/* Arcs that do not count, epsilons or not. */
+static bool few_labels_some_infinite(test_rng *rng, uint32_t state, wf_arc *arc) {
+  if (test_below(rng, 4) == 0) arc->weight = INFINITY;
+  return few_labels(rng, state, arc);
+}
+
 static void test_rmepsilon(void **unused) {
   test_rng rng = {4};
   for (int i = 0; i < 300; i++) {
     test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6), .num_arcs = 2 + test_below(&rng, 12), .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.6f,
                             .final_share = 0.3f, .max_weight = 3, .acyclic = i / 2 % 2 == 0, .semiring = semirings[i % 2]};
-    wf_fst *fst = changed(test_random_fst(&rng, &shape), &rng, few_labels), *result;
+    wf_fst *fst = changed(test_random_fst(&rng, &shape), &rng, i % 5 == 0 ? few_labels_some_infinite : few_labels), *result;
     wf_rmepsilon_options o;
     wf_rmepsilon_options_init(&o);
     o.connect = i % 3 != 0;
@@ -629,6 +665,7 @@ static void test_openfst_rmepsilon_and_push(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_distances),
+      cmocka_unit_test(test_distances_against_numbering),
       cmocka_unit_test(test_bad_cycles),
       cmocka_unit_test(test_determinize_small),
       cmocka_unit_test(test_determinize_cycles),
