@@ -81,8 +81,8 @@ int main(int argc, char **argv) {
   if (wf_lm_get_info(lm, &info, &err) != WF_OK) return 3;
   uint64_t ngrams = 0;
   for (int k = 1; k <= info.order; k++) ngrams += info.num_ngrams[k];
-  printf("{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, \"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n", (unsigned long long)ngrams,
-         (unsigned long long)info.num_bytes, wall, cpu, (double)queries / used, sum / (double)queries);
+  printf("{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, \"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",
+         (unsigned long long)ngrams, (unsigned long long)info.num_bytes, wall, cpu, (double)queries / used, sum / (double)queries);
   free(labels);
   wf_lm_free(lm);
   return 0;

@@ -161,6 +161,23 @@ static bool find_flag(cli_parser *parser, const char *name, size_t size, struct 
   return false;
 }
 
+/* Marks the flag as given; true if it was before. Two values for one flag are a slip: neither is silently dropped. */
+static bool given_before(cli_parser *parser, const struct match *match) {
+  bool before;
+  if (match->flag != NULL) {
+    bool *given = &parser->flag_given[match->flag - parser->flags];
+    before = *given && match->flag->kind != CLI_STRS;
+    *given = true;
+    return before;
+  }
+  size_t i = 0;
+  while (parser->tables[i].table != match->table) i++;
+  uint64_t bit = (uint64_t)1 << ((size_t)(match->row - match->table->rows) & 63);
+  before = (parser->tables[i].given & bit) != 0;
+  parser->tables[i].given |= bit;
+  return before;
+}
+
 static int apply(const struct match *match, const char *name, const char *value) {
   if (match->flag != NULL) {
     if (!set_flag(match->flag, value, match->negated)) return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name, match->flag->value);
@@ -193,6 +210,7 @@ static int parse_flag(cli_parser *parser, int argc, char **argv, int *i) {
     if (*i + 1 >= argc) return cli_usage("%s needs a value", text);
     value = argv[++*i];
   }
+  if (given_before(parser, &match)) return cli_usage("%.*s is given twice", (int)(size + (size_t)(name - text)), text);
   return apply(&match, text, value);
 }
 

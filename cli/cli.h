@@ -53,10 +53,12 @@ typedef struct cli_parser {
   int min_args, max_args; /* max_args < 0: any number */
   /* filled by the calls below */
   cli_flag flags[CLI_MAX_FLAGS];
+  bool flag_given[CLI_MAX_FLAGS];
   size_t num_flags;
   struct {
     const wf_option_table *table;
     void *config;
+    uint64_t given; /* bit j: row j was on the command line (tables have at most 64 rows) */
   } tables[CLI_MAX_TABLES];
   size_t num_tables;
   char **args;
@@ -73,7 +75,7 @@ void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *
 void cli_table(cli_parser *parser, const char *name, void *config);
 
 /* Parses argv[1..]; argv[0] is the subcommand's name. Flags: --name=value, --name value, -x value; '-' and '_' are the same; BOOL flags
- * stand alone, take =true/=false, or --no-name. A single dash before a long name works too, as OpenFst's tools accept it.
+ * stand alone, take =true/=false, or --no-name. A flag given twice is an error, unless it makes a list. A single dash before a long name works too, as OpenFst's tools accept it.
  * "--" ends the flags. Returns -1 to go on, or the exit code after --help or a usage error (already printed). */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 

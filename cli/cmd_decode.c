@@ -2,16 +2,19 @@
  *
  * Score matrices are read in batches of bounded size, decoded over all threads, written in the order they came. An utterance that cannot
  * be read or decoded is reported and the others go on. */
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
-#include "fst_output.h"
 
 enum { BATCH_BYTES = 256 << 20, MAX_FLAGS = 4 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *reference;
+  const char *output, *words_path, *columns_path, *reference, *summary_path;
   bool json;
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -26,6 +29,8 @@ struct decode_run {
   wf_transcripts *references;
   wf_wer *wer;
   wf_progress progress;
+  double fraction[2];     /* of the input: before and behind the batch; negative if not known */
+  bool results_on_screen; /* the progress bar makes room for them */
   /* the batch */
   wf_matrix *matrices; /* [max_batch] */
   wf_error *errors;    /* [max_batch] message non-empty: could not be read */
@@ -34,6 +39,7 @@ struct decode_run {
   size_t size;
   /* the sums */
   uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_missing;
+  bool lost_rest; /* of an archive that could not be followed to its end */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
   double decode_s;
@@ -114,6 +120,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
 static bool read_batch(struct decode_run *run) {
   uint64_t bytes = 0;
   run->size = 0;
+  run->fraction[0] = wf_score_reader_fraction(run->reader);
   while (run->size < (size_t)run->max_batch && bytes < BATCH_BYTES) {
     wf_matrix *matrix = &run->matrices[run->size];
     wf_error *err = &run->errors[run->size];
@@ -123,13 +130,15 @@ static bool read_batch(struct decode_run *run) {
     wf_status status = wf_score_reader_next(run->reader, matrix, &done, err);
     if (done) break;
     if (status != WF_OK) {
-      if (wf_score_reader_lost_rest(run->reader)) cli_note("%s; the rest of that archive is lost", err->message);
-      if (err->message[0] == '\0') snprintf(err->message, sizeof err->message, "%s", wf_status_text(status));
+      bool lost = wf_score_reader_lost_rest(run->reader);
+      run->lost_rest = run->lost_rest || lost;
+      cli_note("%s%s", err->message, lost ? "; the rest of that archive is lost" : "");
     }
     run->scores[run->size] = status == WF_OK ? (wf_scores){matrix->data, matrix->num_frames, matrix->num_columns, matrix->num_columns} : (wf_scores){0};
     bytes += (uint64_t)run->scores[run->size].num_frames * (uint64_t)run->scores[run->size].num_columns * sizeof(float);
     run->size++;
   }
+  run->fraction[1] = wf_score_reader_fraction(run->reader);
   return run->size > 0;
 }
 
@@ -140,7 +149,13 @@ static const char *word_text(const struct decode_run *run, int32_t label, char *
   return scratch;
 }
 
-/* Adds the utterance to the word error rate, if there are references. */
+static wf_status no_memory(wf_error *err, const char *what) {
+  err->code = WF_ERR_MEMORY;
+  snprintf(err->message, sizeof err->message, "out of memory for %s", what);
+  return WF_ERR_MEMORY;
+}
+
+/* Adds the utterance to the word error rate, if there are references. A failed one counts as nothing recognised, as in `warpfst score`. */
 static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
   if (run->wer == NULL) return WF_OK;
   int64_t at = wf_transcripts_find(run->references, hypothesis->key);
@@ -149,7 +164,7 @@ static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothe
     return WF_OK;
   }
   const char **texts = malloc((hypothesis->num_words + 1) * sizeof *texts);
-  if (texts == NULL) return WF_ERR_MEMORY;
+  if (texts == NULL) return no_memory(err, "the words of a result");
   for (size_t i = 0; i < hypothesis->num_words; i++) texts[i] = hypothesis->words[i].text;
   wf_transcript reference = wf_transcripts_at(run->references, (size_t)at), said = {hypothesis->key, texts, hypothesis->num_words};
   wf_status status = wf_wer_add(run->wer, &reference, &said, NULL, err);
@@ -166,90 +181,143 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   run->num_arcs += result->num_arcs;
 }
 
-static wf_status put_result(struct decode_run *run, size_t i, wf_error *err) {
-  const wf_result *result = run->results[i];
+/* To the word error rate and to the output. */
+static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
+  wf_status status = add_to_wer(run, hypothesis, err);
+  return status == WF_OK ? wf_result_writer_put(run->writer, hypothesis, err) : status;
+}
+
+/* What could not be read has been told; without a key there is nothing to write. */
+static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error, const wf_result *result, wf_error *err) {
+  wf_hypothesis hypothesis = {.key = key, .error = read_error->code != WF_OK ? read_error->message : result->message};
+  run->num_failed++;
+  if (read_error->code == WF_OK) cli_note("utterance '%s': %s", key, result->message);
+  return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
+}
+
+static wf_status put_words(struct decode_run *run, const char *key, const wf_result *result, wf_error *err) {
+  static const struct {
+    uint32_t bit;
+    const char *name;
+  } names[MAX_FLAGS] = {{WF_RESULT_NOT_FINAL, "not_final"}, {WF_RESULT_NARROWED, "narrowed"}, {WF_RESULT_OVERFLOW, "overflow"}, {WF_RESULT_DIED, "died"}};
   const char *flags[MAX_FLAGS];
-  wf_hypothesis hypothesis = {.key = run->matrices[i].key != NULL ? run->matrices[i].key : "?", .flags = flags};
-  if (run->errors[i].message[0] != '\0') hypothesis.error = run->errors[i].message;
-  else if (result->status != WF_OK) hypothesis.error = result->message;
-  if (hypothesis.error != NULL) {
-    run->num_failed++;
-    cli_note("%s: %s", hypothesis.key, hypothesis.error);
-    return wf_result_writer_put(run->writer, &hypothesis, err);
-  }
-  add_to_sums(run, result);
-  if (result->flags & WF_RESULT_NOT_FINAL) flags[hypothesis.num_flags++] = "not_final";
-  if (result->flags & WF_RESULT_NARROWED) flags[hypothesis.num_flags++] = "narrowed";
-  if (result->flags & WF_RESULT_OVERFLOW) flags[hypothesis.num_flags++] = "overflow";
-  if (result->flags & WF_RESULT_DIED) flags[hypothesis.num_flags++] = "died";
   wf_timed_word *words = malloc((result->num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((result->num_words + 1) * sizeof *scratch);
-  wf_status status = words != NULL && scratch != NULL ? WF_OK : WF_ERR_MEMORY;
+  wf_status status = words != NULL && scratch != NULL ? WF_OK : no_memory(err, "the words of a result");
   for (size_t w = 0; w < result->num_words && status == WF_OK; w++) {
     const wf_word *word = &result->words[w];
     words[w] = (wf_timed_word){word_text(run, word->label, scratch[w], sizeof *scratch), word->start_frame, word->end_frame, -1};
   }
-  hypothesis.words = words;
-  hypothesis.num_words = result->num_words;
-  hypothesis.num_frames = result->num_frames;
-  hypothesis.cost = result->cost;
-  hypothesis.graph_cost = result->graph_cost;
-  hypothesis.acoustic_cost = result->acoustic_cost;
-  if (status == WF_OK) status = add_to_wer(run, &hypothesis, err);
-  if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
+  wf_hypothesis hypothesis = {.key = key,
+                              .words = words,
+                              .num_words = result->num_words,
+                              .num_frames = result->num_frames,
+                              .cost = result->cost,
+                              .graph_cost = result->graph_cost,
+                              .acoustic_cost = result->acoustic_cost,
+                              .flags = flags};
+  for (int i = 0; i < MAX_FLAGS; i++)
+    if (result->flags & names[i].bit) flags[hypothesis.num_flags++] = names[i].name;
+  if (status == WF_OK) status = put_hypothesis(run, &hypothesis, err);
   free(words);
   free(scratch);
   return status;
 }
 
-static wf_status decode_all(struct decode_run *run, wf_error *err) {
+static wf_status put_batch(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
-  while (status == WF_OK && read_batch(run)) {
-    double start = cli_now_s();
-    status = wf_decode(run->decoder, run->scores, run->size, NULL, run->results, err);
-    run->decode_s += cli_now_s() - start;
-    for (size_t i = 0; i < run->size; i++) {
-      if (status == WF_OK) status = put_result(run, i, err);
-      wf_result_free(run->results[i]);
-      wf_matrix_clear(&run->matrices[i]);
-    }
-    if (run->progress.fn != NULL) {
-      char stage[64];
-      snprintf(stage, sizeof stage, "%llu utterances", (unsigned long long)run->num_utterances);
-      run->progress.fn(run->progress.user, stage, wf_score_reader_fraction(run->reader));
+  if (run->results_on_screen) cli_progress_end();
+  for (size_t i = 0; i < run->size && status == WF_OK; i++) {
+    const wf_result *result = run->results[i];
+    const char *key = run->matrices[i].key;
+    if (run->errors[i].code != WF_OK || result->status != WF_OK) {
+      status = put_failure(run, key, &run->errors[i], result, err);
+    } else {
+      add_to_sums(run, result);
+      status = put_words(run, key, result, err);
     }
   }
   return status;
 }
 
-static void print_summary(const struct decode_run *run) {
-  double audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift;
-  double frames = run->num_frames > 0 ? (double)run->num_frames : 1, seconds = run->decode_s > 0 ? run->decode_s : 1e-9;
-  wf_wer_counts totals = run->wer != NULL ? wf_wer_totals(run->wer) : (wf_wer_counts){0};
-  cli_progress_end();
-  if (run->json) {
-    fprintf(stderr,
-            "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"hours\": %.6f, \"decode_seconds\": %.6f, \"rtfx\": %.2f, "
-            "\"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
-            (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
-            (unsigned long long)run->num_narrowed, audio_s / 3600, run->decode_s, audio_s / seconds, frames / seconds, (double)run->num_tokens / frames,
-            (double)run->num_arcs / frames);
-    if (run->wer != NULL) fprintf(stderr, ", \"wer\": %.4f, \"words\": %llu", wf_wer_percent(&totals), (unsigned long long)totals.num_words);
-    fprintf(stderr, "}\n");
-    return;
+/* Share of the whole input from the share of the batch. */
+static bool show_progress(void *user, const char *stage, double fraction) {
+  const struct decode_run *run = user;
+  char text[64];
+  uint64_t done = run->num_utterances + run->num_failed + (uint64_t)(fraction * (double)run->size);
+  snprintf(text, sizeof text, "%s, %llu utterances", stage, (unsigned long long)done);
+  bool known = run->fraction[0] >= 0 && run->fraction[1] >= run->fraction[0];
+  return run->progress.fn(run->progress.user, text, known ? run->fraction[0] + fraction * (run->fraction[1] - run->fraction[0]) : -1);
+}
+
+static wf_status decode_all(struct decode_run *run, wf_error *err) {
+  wf_status status = WF_OK;
+  wf_progress progress = {run->progress.fn != NULL ? show_progress : NULL, run};
+  while (status == WF_OK && read_batch(run)) {
+    double start = cli_now_s();
+    status = wf_decode(run->decoder, run->scores, run->size, &progress, run->results, err);
+    run->decode_s += cli_now_s() - start;
+    if (status == WF_OK) status = put_batch(run, err);
+    for (size_t i = 0; i < run->size; i++) {
+      wf_result_free(run->results[i]);
+      wf_matrix_clear(&run->matrices[i]);
+    }
   }
-  fprintf(stderr,
-          "%llu utterances (%llu failed, %llu not final, %llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens and %.0f arcs a frame",
+  return status;
+}
+
+/* --- the summary ---------------------------------------------------------------------------------------------------------- */
+
+struct summary {
+  double audio_s, frames, seconds; /* the latter two never 0 */
+  wf_wer_counts totals;
+};
+
+static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {
+  fprintf(out,
+          "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"hours\": %.6f, \"decode_seconds\": %.6f, \"rtfx\": %.2f, "
+          "\"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
           (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
-          (unsigned long long)run->num_narrowed, audio_s / 3600, run->decode_s, audio_s / seconds, frames / seconds, (double)run->num_tokens / frames,
-          (double)run->num_arcs / frames);
+          (unsigned long long)run->num_narrowed, sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds,
+          (double)run->num_tokens / sum->frames, (double)run->num_arcs / sum->frames);
   if (run->wer != NULL) {
-    uint64_t wrong = totals.num_substitutions + totals.num_deletions + totals.num_insertions;
-    fprintf(stderr, "; WER %.2f%% (%llu of %llu words", wf_wer_percent(&totals), (unsigned long long)wrong, (unsigned long long)totals.num_words);
-    if (run->num_missing > 0) fprintf(stderr, "; %llu utterances without a reference", (unsigned long long)run->num_missing);
-    fprintf(stderr, ")");
+    double percent = wf_wer_percent(&sum->totals);
+    fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
+    fprintf(out, ", \"words\": %llu", (unsigned long long)sum->totals.num_words);
   }
-  fprintf(stderr, "\n");
+  fprintf(out, "}\n");
+}
+
+static void print_line(const struct decode_run *run, const struct summary *sum) {
+  fprintf(stderr, "%llu utterances (", (unsigned long long)run->num_utterances);
+  if (run->num_failed > 0) fprintf(stderr, "%llu more failed, ", (unsigned long long)run->num_failed);
+  if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
+  fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
+          run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, (double)run->num_tokens / sum->frames);
+  if (run->wer == NULL) return;
+  uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
+  fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
+  if (run->num_missing > 0) fprintf(stderr, "; %llu utterances without a reference", (unsigned long long)run->num_missing);
+  fprintf(stderr, ")\n");
+}
+
+static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
+  struct summary sum = {.audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift,
+                        .frames = run->num_frames > 0 ? (double)run->num_frames : 1,
+                        .seconds = run->decode_s > 0 ? run->decode_s : 1e-9};
+  if (run->wer != NULL) sum.totals = wf_wer_totals(run->wer);
+  cli_progress_end();
+  if (run->json) print_json(stderr, run, &sum);
+  else print_line(run, &sum);
+  if (run->summary_path == NULL) return WF_OK;
+  FILE *file = fopen(run->summary_path, "w");
+  if (file != NULL) print_json(file, run, &sum);
+  bool written = file != NULL && ferror(file) == 0;
+  if (file != NULL && fclose(file) != 0) written = false;
+  if (written) return WF_OK;
+  err->code = WF_ERR_IO;
+  snprintf(err->message, sizeof err->message, "%s: cannot write: %s", run->summary_path, strerror(errno));
+  return WF_ERR_IO;
 }
 
 static void close_all(struct decode_run *run) {
@@ -267,13 +335,19 @@ static void close_all(struct decode_run *run) {
   free(run->results);
 }
 
+/* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
+static bool is_plain_file(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about = "Decodes acoustic scores (Kaldi archives or scp, .npy files, folders of them, '-') with a decoding graph, and writes words.\n"
-               "One line a summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), tokens per frame.\n"
-               "Exit code 1: some utterances failed. Examples:\n"
+               "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), frames per second, tokens per frame.\n"
+               "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
                "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text",
       .min_args = 2,
@@ -284,6 +358,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
+  cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
   cli_table(&parser, "score_reader", &run.reader_options);
   cli_table(&parser, "result_writer", &run.writer_options);
@@ -292,18 +367,19 @@ int cmd_decode(int argc, char **argv) {
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
   wf_error err = {0};
   run.progress = cli_progress();
+  run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(STDOUT_FILENO);
   wf_status status = open_all(&run, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = decode_all(&run, &err);
   if (status == WF_OK) {
     status = wf_result_writer_close(run.writer, &err);
     run.writer = NULL;
   }
-  if (status == WF_OK) {
-    print_summary(&run);
-    code = run.num_failed > 0 ? CLI_NO : CLI_OK;
-  } else {
+  if (status == WF_OK) status = tell_summary(&run, &err);
+  if (status != WF_OK) {
     err.code = status;
     code = cli_fail(&err);
+  } else {
+    code = run.lost_rest ? CLI_INPUT : run.num_failed > 0 ? CLI_NO : CLI_OK;
   }
   close_all(&run);
   return code;

@@ -64,7 +64,8 @@ static void print_json(const char *path, const wf_lm_info *info, const wf_arpa_s
   printf(", \"bos\": %d, \"eos\": %d, \"unk\": %d, \"has_unk\": %s", info->bos, info->eos, info->unk, info->has_unk ? "true" : "false");
   printf(", \"refused\": %" PRIu64 ", \"positive\": %" PRIu64 ", \"oov_words\": %" PRIu64 ", \"oov_skipped\": %" PRIu64 ", \"oov_merged\": %" PRIu64
          ", \"created\": %" PRIu64 ", \"seconds\": %.3f, \"peak_bytes\": %" PRIu64 "}\n",
-         stats->num_refused, stats->num_positive, stats->num_oov_words, stats->num_oov_skipped, stats->num_oov_merged, stats->num_created, seconds, cli_peak_bytes());
+         stats->num_refused, stats->num_positive, stats->num_oov_words, stats->num_oov_skipped, stats->num_oov_merged, stats->num_created, seconds,
+         cli_peak_bytes());
 }
 
 static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, double seconds) {
@@ -76,8 +77,12 @@ static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, doub
   const struct {
     const char *name;
     uint64_t count;
-  } odd[] = {{"refused", stats->num_refused}, {"probabilities above 1", stats->num_positive}, {"words not in table", stats->num_oov_words},
-             {"  n-grams skipped", stats->num_oov_skipped}, {"  n-grams to <unk>", stats->num_oov_merged}, {"contexts created", stats->num_created}};
+  } odd[] = {{"refused", stats->num_refused},
+             {"probabilities above 1", stats->num_positive},
+             {"words not in table", stats->num_oov_words},
+             {"  n-grams skipped", stats->num_oov_skipped},
+             {"  n-grams to <unk>", stats->num_oov_merged},
+             {"contexts created", stats->num_created}};
   for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
     if (odd[i].count > 0) printf("%-22s%" PRIu64 "\n", odd[i].name, odd[i].count);
   printf("%-22s%.2f s, at most %.1f MB of memory\n", "read in", seconds, (double)cli_peak_bytes() / 1e6);
@@ -101,9 +106,12 @@ int cmd_lm_info(int argc, char **argv) {
   wf_lm_info info;
   wf_error err;
   wf_lm_info_init(&info);
-  if (wf_lm_get_info(lm, &info, &err) != WF_OK) code = cli_fail(&err);
-  else if (json) print_json(parser.args[0], &info, &stats, seconds);
-  else print_table(&info, &stats, seconds);
+  if (wf_lm_get_info(lm, &info, &err) != WF_OK)
+    code = cli_fail(&err);
+  else if (json)
+    print_json(parser.args[0], &info, &stats, seconds);
+  else
+    print_table(&info, &stats, seconds);
   wf_lm_free(lm);
   return code;
 }

@@ -47,9 +47,10 @@ static wf_status make(request *r, const wf_lm *lm, wf_fst **out, wf_error *err) 
 int cmd_lm_convert(int argc, char **argv) {
   request r = {0};
   cli_parser parser = {.usage = "LM [-o FST]",
-                       .about = "Makes the grammar acceptor of a model, to be composed with a lexicon. For a graph in which back-off is an arc like any other:\n"
-                                "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' --write-words=words.txt -o G.fst\n"
-                                "For composition that follows the model exactly (warpfst compose --phi-label=LABEL): add --backoff=failure.",
+                       .about =
+                           "Makes the grammar acceptor of a model, to be composed with a lexicon. For a graph in which back-off is an arc like any other:\n"
+                           "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' --write-words=words.txt -o G.fst\n"
+                           "For composition that follows the model exactly (warpfst compose --phi-label=LABEL): add --backoff=failure.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_output(&parser, &r.output, &r.format);

@@ -42,8 +42,10 @@ static void add_totals(totals *sum, const totals *line) {
 
 /* `, "name": value`; JSON has no infinities. */
 static void json_number(const char *name, double value) {
-  if (isfinite(value)) printf(", \"%s\": %.9g", name, value);
-  else printf(", \"%s\": null", name);
+  if (isfinite(value))
+    printf(", \"%s\": %.9g", name, value);
+  else
+    printf(", \"%s\": null", name);
 }
 
 static void print_word(const query *q, const char *word, int32_t label, int32_t order, double log10p, bool oov, bool first) {
@@ -61,8 +63,10 @@ static void print_word(const query *q, const char *word, int32_t label, int32_t 
 static void open_sentence(const query *q, const char *id) {
   if (q->json) {
     printf("{\"id\": ");
-    if (id != NULL) cli_json_string(stdout, id);
-    else printf("null");
+    if (id != NULL)
+      cli_json_string(stdout, id);
+    else
+      printf("null");
     if (q->words) printf(", \"words\": [");
   } else if (id != NULL) {
     printf("%s\t", id);
@@ -87,8 +91,8 @@ static void close_sentence(const query *q, const totals *line) {
 static void print_totals(const query *q, const totals *sum) {
   double with = perplexity(total_log10p(sum), sum->tokens), without = perplexity(sum->known_log10p, sum->tokens - sum->oovs);
   if (!q->json) {
-    printf("Perplexity including OOVs:\t%.9g\nPerplexity excluding OOVs:\t%.9g\nOOVs:\t%" PRIu64 "\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\n", with, without,
-           sum->oovs, sum->tokens, sum->sentences);
+    printf("Perplexity including OOVs:\t%.9g\nPerplexity excluding OOVs:\t%.9g\nOOVs:\t%" PRIu64 "\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\n", with,
+           without, sum->oovs, sum->tokens, sum->sentences);
     return;
   }
   printf("{\"sentences\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"oovs\": %" PRIu64, sum->sentences, sum->tokens, sum->oovs);
@@ -185,20 +189,20 @@ static int run(int argc, char **argv, cli_parser *parser, query *q) {
 }
 
 int cmd_lm_query(int argc, char **argv) {
-  cli_parser parser = {.usage = "LM [TEXT]",
-                       .about = "Scores every word of a text, a sentence a line. Prints, as KenLM's query does, WORD=LABEL ORDER LOG10P for each word and </s>: the\n"
-                                "label (-1: not in the table), the order of the n-gram that gave the probability, and the log10 probability; then totals.",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "LM [TEXT]",
+      .about =
+          "Scores every word of a text, a sentence a line. Prints, as KenLM's query does, WORD=LABEL ORDER LOG10P for each word and </s>: the\n"
+          "label (-1: not in the table), the order of the n-gram that gave the probability, and the log10 probability; then totals.",
+      .min_args = 1,
+      .max_args = 2};
   query q = {.words = true, .sentences = true};
   return run(argc, argv, &parser, &q);
 }
 
 int cmd_lm_perplexity(int argc, char **argv) {
-  cli_parser parser = {.usage = "LM [TEXT]",
-                       .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "LM [TEXT]", .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.", .min_args = 1, .max_args = 2};
   query q = {0};
   cli_flag_bool(&parser, "per-sentence", 0, &q.sentences, "a line for each sentence first");
   return run(argc, argv, &parser, &q);

@@ -639,13 +639,15 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_top
 /* Arcs of each state in the order that the decoder wants: input labels first, epsilons last; stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. */
+/* Decoding graph for CTC: T o min(det(L o G)), ready for the decoder: input label = column + 1, output label = word. Words of the lexicon that the
+ * grammar never uses are left out before disambiguation. push=log makes the arcs of each state of LG sum to the same constant (Kaldi's
+ * fstpushspecial), for which distances in the log semiring need not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                                                        \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                                                          \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")                                         \
   X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")                                          \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
-  X(ENUM, push, 0, 0, 0, "none|tropical|log", "push weights of LG towards the start, so that min or sum of what follows is paid early")    \
+  X(ENUM, push, 0, 0, 0, "none|tropical|log", "weights of LG paid early: as determinization leaves them; best continuation; sum of all continuations") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
   X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
@@ -713,20 +715,26 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
-  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once; 0: one per processor")
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU; 0: one per processor")                              \
+  X(STR, device, 0, 0, 0, "cpu|cuda[:N]", "where to search; the results are the same (default: cpu)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
+/* Errors: WF_ERR_DEVICE if `device` names a GPU that is not there, has too little memory, or the library was built without CUDA. */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
 WF_API void wf_decoder_free(wf_decoder *decoder);
+
+typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dtype;
 
 /* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
  * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
 typedef struct wf_scores {
-  const float *data;
+  const void *data;
   int64_t num_frames;
   int32_t num_columns;
-  int64_t stride; /* floats from one frame to the next, >= num_columns */
+  int64_t stride; /* elements from one frame to the next, >= num_columns */
+  wf_dtype dtype;
+  bool on_device; /* data is memory of the decoder's GPU, complete on its default stream; else host memory */
 } wf_scores;
 
 /* One word of the best path. Frames are half-open: [start_frame, end_frame). */

@@ -1,28 +1,9 @@
 /* test_lm.c - language models: each rule for odd ARPA files by hand; random models against a scorer that knows nothing but the definition
- * of back-off; grammar acceptors against all choices of back-off, and against exact failure. */
-#include "testing.h"
-
-static const double ln10 = 2.302585092994045684;
-
-static wf_status read_text(const char *text, const wf_symbols *words, const wf_arpa_options *options, wf_lm **lm, wf_arpa_stats *stats, wf_error *err) {
-  const char *path = test_write_file("lm.arpa", text, strlen(text));
-  if (stats != NULL) wf_arpa_stats_init(stats);
-  return wf_lm_read_arpa(path, words, options, lm, stats, NULL, err);
-}
-
-static wf_lm *lm_of(const char *text) {
-  wf_error err = {0};
-  wf_lm *lm;
-  assert_ok(read_text(text, NULL, NULL, &lm, NULL, &err));
-  return lm;
-}
-
-static int32_t label(const wf_lm *lm, const char *word) { return (int32_t)wf_symbols_find(wf_lm_words(lm), word); }
+ * of back-off. */
+#include "lm_model.h"
 
 /* log10 probability of `word` at *state, which moves on. */
-static double step(const wf_lm *lm, uint32_t *state, const char *word, int32_t *order) {
-  return -wf_lm_step(lm, *state, label(lm, word), state, order) / ln10;
-}
+static double step(const wf_lm *lm, uint32_t *state, const char *word, int32_t *order) { return -wf_lm_step(lm, *state, label(lm, word), state, order) / ln10; }
 static double final(const wf_lm *lm, uint32_t state, int32_t *order) { return -wf_lm_final(lm, state, order) / ln10; }
 
 /* Walks from <s>; checks log10 probability and order of each word, "</s>" last. */
@@ -44,12 +25,6 @@ static void check_walk(const wf_lm *lm, const struct expected *walk, size_t size
 #define CHECK_WALK(lm, ...) check_walk(lm, (const struct expected[]){__VA_ARGS__}, sizeof((const struct expected[]){__VA_ARGS__}) / sizeof(struct expected))
 
 /* --- by hand ------------------------------------------------------------------------------------------------------ */
-
-static const char *const trigram =
-    "made by hand\n\n\\data\\\nngram 1=6\nngram 2 = 5\nngram 3=2\n\n"
-    "\\1-grams:\n-99\t<s>\t-0.1\n-1.0 </s>\n-2.0\t<unk>\n-0.5\ta\t-0.2\n-0.6\tb\t-0.3\n-0.7\tc\n\n"
-    "\\2-grams:\n-0.25\t<s> a\t-0.05\n-0.35\ta b\t-0.15\n-0.45\tb c\n-0.55\tb </s>\n-0.65 c a -0.4\r\n\n"
-    "\\3-grams:\n-0.12\t<s> a b\n-0.22\ta b </s>\n\n\\end\\\n";
 
 static void test_hand(void **unused) {
   (void)unused;
@@ -107,9 +82,10 @@ static void test_refused_and_positive(void **unused) {
   wf_error err = {0};
   wf_arpa_stats stats;
   wf_lm *lm;
-  assert_ok(read_text("\\data\\\nngram 1=4\nngram 2=4\nngram 3=2\n\\1-grams:\n0.5 <s> -0.5\n-1 </s> 0\n0.0000001 a 0.25\n-0.5 b\n"
-                      "\\2-grams:\n-0.1 a <s> -1\n-0.2 </s> a -1\n-0.3 a b 0\n-0.4 a </s>\n\\3-grams:\n-0.1 a <s> b\n-0.2 a b </s>\n\\end\\\n",
-                      NULL, NULL, &lm, &stats, &err));
+  assert_ok(
+      read_text("\\data\\\nngram 1=4\nngram 2=4\nngram 3=2\n\\1-grams:\n0.5 <s> -0.5\n-1 </s> 0\n0.0000001 a 0.25\n-0.5 b\n"
+                "\\2-grams:\n-0.1 a <s> -1\n-0.2 </s> a -1\n-0.3 a b 0\n-0.4 a </s>\n\\3-grams:\n-0.1 a <s> b\n-0.2 a b </s>\n\\end\\\n",
+                NULL, NULL, &lm, &stats, &err));
   assert_int_equal(stats.num_refused, 3);
   assert_int_equal(stats.num_positive, 1);
   assert_int_equal(stats.num_created, 0);
@@ -124,9 +100,10 @@ static void test_created(void **unused) {
   wf_error err = {0};
   wf_arpa_stats stats;
   wf_lm *lm;
-  assert_ok(read_text("\\data\\\nngram 1=6\nngram 2=1\nngram 3=2\nngram 4=1\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-0.5 a -0.25\n-0.6 b -0.35\n-0.7 c -0.45\n-0.8 d -0.1\n"
-                      "\\2-grams:\n-0.2 b c -0.3\n\\3-grams:\n-0.1 a b c\n-0.15 a b </s>\n\\4-grams:\n-0.05 b d c a\n\\end\\\n",
-                      NULL, NULL, &lm, &stats, &err));
+  assert_ok(read_text(
+      "\\data\\\nngram 1=6\nngram 2=1\nngram 3=2\nngram 4=1\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-0.5 a -0.25\n-0.6 b -0.35\n-0.7 c -0.45\n-0.8 d -0.1\n"
+      "\\2-grams:\n-0.2 b c -0.3\n\\3-grams:\n-0.1 a b c\n-0.15 a b </s>\n\\4-grams:\n-0.05 b d c a\n\\end\\\n",
+      NULL, NULL, &lm, &stats, &err));
   assert_int_equal(stats.num_created, 3);
   CHECK_WALK(lm, {"a", -1.0, 1}, {"b", -0.25 - 0.6, 2}, {"c", -0.1, 3}, {"</s>", -0.3 - 0.45 - 1, 1});
   CHECK_WALK(lm, {"a", -1.0, 1}, {"b", -0.25 - 0.6, 2}, {"</s>", -0.15, 3});
@@ -137,8 +114,9 @@ static void test_created(void **unused) {
 /* A context that exists only as a suffix: `a b` is no n-gram and no context, so after `x a b` the history is `b`. */
 static void test_dropped_context(void **unused) {
   (void)unused;
-  wf_lm *lm = lm_of("\\data\\\nngram 1=5\nngram 2=3\nngram 3=1\n\\1-grams:\n-99 <s>\n-1 </s>\n-0.5 a -0.1\n-0.6 b -0.2\n-0.7 x -0.3\n"
-                    "\\2-grams:\n-0.11 x a -0.01\n-0.12 b b -0.02\n-0.13 a x\n\\3-grams:\n-0.05 x a b\n\\end\\\n");
+  wf_lm *lm = lm_of(
+      "\\data\\\nngram 1=5\nngram 2=3\nngram 3=1\n\\1-grams:\n-99 <s>\n-1 </s>\n-0.5 a -0.1\n-0.6 b -0.2\n-0.7 x -0.3\n"
+      "\\2-grams:\n-0.11 x a -0.01\n-0.12 b b -0.02\n-0.13 a x\n\\3-grams:\n-0.05 x a b\n\\end\\\n");
   CHECK_WALK(lm, {"x", -0.7, 1}, {"a", -0.11, 2}, {"b", -0.05, 3}, {"b", -0.12, 2}, {"b", -0.02 - 0.12, 2}, {"</s>", -0.02 - 0.2 - 1, 1});
   wf_lm_free(lm);
 }
@@ -151,8 +129,9 @@ static wf_symbols *symbols_of(const char *const *words, size_t count) {
   return symbols;
 }
 
-static const char *const oov_lm = "\\data\\\nngram 1=6\nngram 2=6\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-2 <unk> -0.7\n-0.5 a -0.1\n-1 b -0.2\n-1.5 c -0.3\n"
-                                  "\\2-grams:\n-0.3 a b\n-0.4 a c\n-0.6 b a\n-0.7 <unk> a\n-0.8 a a\n-0.9 c c\n\\end\\\n";
+static const char *const oov_lm =
+    "\\data\\\nngram 1=6\nngram 2=6\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-2 <unk> -0.7\n-0.5 a -0.1\n-1 b -0.2\n-1.5 c -0.3\n"
+    "\\2-grams:\n-0.3 a b\n-0.4 a c\n-0.6 b a\n-0.7 <unk> a\n-0.8 a a\n-0.9 c c\n\\end\\\n";
 
 static double log10_sum(double a, double b) { return log10(pow(10, a) + pow(10, b)); }
 
@@ -171,7 +150,8 @@ static void test_oov(void **unused) {
   assert_int_equal(stats.num_oov_skipped, 2); /* `b a`, `c c` */
   assert_ptr_equal(wf_lm_words(lm), words);
   double unk = log10_sum(log10_sum(-1, -1.5), -2);
-  CHECK_WALK(lm, {"a", -0.5 - 0.5, 1}, {"b", log10_sum(-0.3, -0.4), 2}, {"a", -0.7, 2}, {"a", -0.8, 2}, {"extra", log10_sum(-0.3, -0.4), 2}, {"c", -0.7 + unk, 1}, {"</s>", -0.7 - 1, 1});
+  CHECK_WALK(lm, {"a", -0.5 - 0.5, 1}, {"b", log10_sum(-0.3, -0.4), 2}, {"a", -0.7, 2}, {"a", -0.8, 2}, {"extra", log10_sum(-0.3, -0.4), 2},
+             {"c", -0.7 + unk, 1}, {"</s>", -0.7 - 1, 1});
   wf_fst *fst;
   assert_ok(wf_lm_to_fst(lm, NULL, &fst, &err));
   assert_true(wf_fst_osymbols(fst) == words);
@@ -262,7 +242,8 @@ static void test_bad(void **unused) {
       {TWO "nan a a\n", ":11: probability 'nan' is not a finite number or -inf"},
       {TWO "inf a a\n", "probability 'inf' is not"},
       {TWO "0.01 a a\n", ":11: log10 probability 0.01 is above 0"},
-      {TWO "1e300 a a\n", "beyond float32"},
+      {TWO "1e300 a a\n", "out of range"},
+      {HEAD "-0.5 a 1e31\n", ":8: back-off weight '1e31' is out of range"},
       {TWO "-0.1 a a -0.5\n", ":11: an n-gram of the highest order has the back-off weight '-0.5'"},
       {TWO "-0.1 a a b\n", "expected a back-off weight (log10), found 'b'"},
       {TWO "-0.1 a b\n", ":11: 'b' is not among the unigrams"},
@@ -275,7 +256,9 @@ static void test_bad(void **unused) {
       {"\\data\\\nngram 1=1\n\\1-grams:\n-1 a\n\\end\\\n", ":5: no '<s>' among the unigrams"},
       {"\\data\\\nngram 1=0\n\\end\\\n", "no '<s>'"},
       {"\\data\\\nngram 1=1\nngram 2=2\n\\1-grams:\n-1 <s>\n\\2-grams:\n-1 <s> <s>\n", "ends within"},
-      {"\\data\\\nngram 1=2\nngram 2=2\n\\1-grams:\n-1 <s>\n-1 a\n\\2-grams:\n-1 a a\n-1 a a\n\\end\\\n", ":10: in the 2-grams above, one that ends in 'a' is given twice"},
+      {"\\data\\\nngram 1=2\nngram 2=2\n\\1-grams:\n-1 <s>\n-1 a\n\\2-grams:\n-1 a a\n-1 a a\n\\end\\\n", ":10: the 2-grams above give 'a a' twice"},
+      {"\\data\\\nngram 1=3\nngram 2=2\nngram 3=2\n\\1-grams:\n-1 <s>\n-1 a\n-2 b\n\\2-grams:\n-1 a a\n-1 a b\n\\3-grams:\n-1 a b a\n-1 a b a\n\\end\\\n",
+       ":15: the 3-grams above give 'a b a' twice"},
       {"\\data\\\nngram 1=99999999999999\n\\1-grams:\n-1 <s>\n\\end\\\n", "the 1-grams end after 1"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -328,122 +311,6 @@ static void test_gzip_and_progress(void **unused) {
 
 /* --- random models against the definition ------------------------------------------------------------------------- */
 
-enum { MAX_N = 5, MAX_NGRAMS = 400, EOS = 1, BOS = 0, UNK = 2, FIRST = 3 };
-static const char *const names[] = {"<s>", "</s>", "<unk>", "a", "b", "c", "d", "e"};
-
-typedef struct model {
-  int order, num_words; /* names[0 .. num_words) */
-  bool has_unk;
-  struct gram {
-    int size, word[MAX_N];
-    double p, bow;
-    bool has_bow;
-  } grams[MAX_NGRAMS];
-  int size;
-} model;
-
-static const struct gram *find(const model *m, const int *words, int size) {
-  for (int i = 0; i < m->size; i++)
-    if (m->grams[i].size == size && memcmp(m->grams[i].word, words, (size_t)size * sizeof *words) == 0) return &m->grams[i];
-  return NULL;
-}
-
-static bool add_gram(model *m, test_rng *rng, const int *words, int size) {
-  if (m->size == MAX_NGRAMS || find(m, words, size) != NULL) return false;
-  struct gram *gram = &m->grams[m->size++];
-  *gram = (struct gram){.size = size, .p = -(double)test_below(rng, 3000) / 1000, .has_bow = size < m->order && test_below(rng, 3) > 0};
-  if (gram->has_bow && test_below(rng, 3) > 0) gram->bow = ((double)test_below(rng, 1300) - 1000) / 1000;
-  if (size > 1 && test_below(rng, 25) == 0) gram->p = -INFINITY;
-  if (gram->has_bow && test_below(rng, 40) == 0) gram->bow = -INFINITY;
-  memcpy(gram->word, words, (size_t)size * sizeof *words);
-  return true;
-}
-
-/* holes: n-grams whose contexts need not exist. */
-static void make_model(model *m, test_rng *rng, bool holes) {
-  *m = (model){.order = 1 + (int)test_below(rng, MAX_N), .num_words = FIRST + 1 + (int)test_below(rng, 5), .has_unk = test_below(rng, 2)};
-  for (int w = 0; w < m->num_words; w++)
-    if (w != UNK || m->has_unk) add_gram(m, rng, &w, 1);
-  for (int n = 2; n <= m->order; n++) {
-    int wanted = (int)test_below(rng, 30);
-    for (int i = 0; i < wanted; i++) {
-      int words[MAX_N];
-      if (holes && test_below(rng, 4) == 0) {
-        for (int j = 0; j < n; j++) words[j] = (int)test_below(rng, (uint32_t)m->num_words);
-      } else {
-        const struct gram *context = &m->grams[test_below(rng, (uint32_t)m->size)];
-        if (context->size != n - 1) continue;
-        memcpy(words, context->word, sizeof context->word);
-        words[n - 1] = (int)test_below(rng, (uint32_t)m->num_words);
-      }
-      bool fine = true;
-      for (int j = 0; j < n; j++) fine = fine && (words[j] != BOS || j == 0) && (words[j] != EOS || j == n - 1) && (words[j] != UNK || m->has_unk);
-      if (fine) add_gram(m, rng, words, n);
-    }
-  }
-}
-
-static wf_lm *load_model(const model *m, test_rng *rng) {
-  static char text[1 << 16];
-  char *at = text;
-  at += sprintf(at, "\\data\\\n");
-  int order[MAX_NGRAMS]; /* lines of a section come in any order */
-  for (int i = 0; i < m->size; i++) order[i] = i;
-  for (int i = m->size - 1; i > 0; i--) {
-    int j = (int)test_below(rng, (uint32_t)i + 1), keep = order[i];
-    order[i] = order[j];
-    order[j] = keep;
-  }
-  for (int n = 1; n <= m->order; n++) {
-    int count = 0;
-    for (int i = 0; i < m->size; i++) count += m->grams[i].size == n;
-    at += sprintf(at, "ngram %d=%d\n", n, count);
-  }
-  for (int n = 1; n <= m->order; n++) {
-    at += sprintf(at, "\n\\%d-grams:\n", n);
-    for (int i = 0; i < m->size; i++) {
-      const struct gram *gram = &m->grams[order[i]];
-      if (gram->size != n) continue;
-      at += sprintf(at, "%.3f", gram->p);
-      for (int j = 0; j < n; j++) at += sprintf(at, "%c%s", j == 0 ? '\t' : ' ', names[gram->word[j]]);
-      if (gram->has_bow) at += sprintf(at, "\t%.3f", gram->bow);
-      at += sprintf(at, "\n");
-    }
-  }
-  sprintf(at, "\n\\end\\\n");
-  return lm_of(text);
-}
-
-/* log10 p(word | history) straight from the definition. */
-static double score(const model *m, const int *history, int size, int word, int *order) {
-  double bow = 0;
-  int first = size > m->order - 1 ? size - (m->order - 1) : 0;
-  for (;; first++) {
-    int words[MAX_N + 1];
-    memcpy(words, history + first, (size_t)(size - first) * sizeof *history);
-    words[size - first] = word;
-    const struct gram *gram = find(m, words, size - first + 1);
-    if (gram != NULL) {
-      *order = gram->size;
-      return bow + gram->p;
-    }
-    if (first == size) {
-      *order = 0;
-      return -INFINITY;
-    }
-    const struct gram *context = find(m, history + first, size - first);
-    if (context != NULL) bow += context->bow;
-  }
-}
-
-static int32_t label_of(const wf_lm *lm, int word) { return word == UNK ? -1 : label(lm, names[word]); }
-
-static int random_sentence(const model *m, test_rng *rng, int *words, int most) {
-  int size = (int)test_below(rng, (uint32_t)most + 1);
-  for (int i = 0; i < size; i++) words[i] = UNK + (int)test_below(rng, (uint32_t)(m->num_words - UNK));
-  return size;
-}
-
 static void test_random(void **unused) {
   (void)unused;
   test_rng rng = {11};
@@ -469,191 +336,18 @@ static void test_random(void **unused) {
   }
 }
 
-/* --- the acceptor ------------------------------------------------------------------------------------------------- */
-
-/* Least cost of ending the sentence words[at ..] from a history, with every back-off a free choice. log10, negated. */
-static double best(const model *m, const int *history, int size, const int *words, int left) {
-  double bow = 0, least = INFINITY;
-  for (int first = size > m->order - 1 ? size - (m->order - 1) : 0; first <= size; first++) {
-    int next[MAX_N + 1];
-    memcpy(next, history + first, (size_t)(size - first) * sizeof *history);
-    next[size - first] = left > 0 ? words[0] : EOS;
-    const struct gram *gram = find(m, next, size - first + 1);
-    if (gram != NULL) {
-      double rest = left > 0 ? best(m, next, size - first + 1, words + 1, left - 1) : 0;
-      if (bow - gram->p + rest < least) least = bow - gram->p + rest;
-    }
-    const struct gram *context = first < size ? find(m, history + first, size - first) : NULL;
-    if (context != NULL) bow -= context->bow;
-  }
-  return least;
-}
-
-static bool relax(double *cost, double value) {
-  if (!(value < *cost - 1e-12)) return false;
-  *cost = value;
-  return true;
-}
-
-/* Cost of the best path of an acceptor for the words, back-off arcs (label `backoff`) being free. */
-static double best_path(const wf_fst *fst, const int32_t *labels, int size, int32_t backoff) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  double *now = malloc(view.num_states * sizeof *now), *then = malloc(view.num_states * sizeof *then), least = INFINITY;
-  for (uint64_t s = 0; s < view.num_states; s++) now[s] = (int64_t)s == view.start ? 0 : INFINITY;
-  for (int at = 0;; at++) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (uint64_t s = 0; s < view.num_states; s++)
-        for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
-          if (view.arcs[a].ilabel == backoff) changed |= relax(&now[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
-    }
-    if (at == size) break;
-    for (uint64_t s = 0; s < view.num_states; s++) then[s] = INFINITY;
-    for (uint64_t s = 0; s < view.num_states; s++)
-      for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
-        if (view.arcs[a].ilabel == labels[at]) relax(&then[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
-    memcpy(now, then, view.num_states * sizeof *now);
-  }
-  for (uint64_t s = 0; s < view.num_states; s++) relax(&least, now[s] + view.final_cost[s]);
-  free(now);
-  free(then);
-  return least;
-}
-
-/* The one path that takes a back-off arc only where the word has no arc. */
-static double failure_path(const wf_fst *fst, const int32_t *labels, int size, int32_t backoff) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  uint64_t state = (uint64_t)view.start;
-  double cost = 0;
-  for (int at = 0; at < size;) {
-    const wf_arc *found = NULL;
-    for (int pass = 0; pass < 2 && found == NULL; pass++)
-      for (uint64_t a = view.arc_off[state]; a < view.arc_off[state + 1] && found == NULL; a++)
-        if (view.arcs[a].ilabel == (pass == 0 ? labels[at] : backoff)) found = &view.arcs[a];
-    if (found == NULL) return INFINITY;
-    at += found->ilabel == labels[at];
-    cost += found->weight;
-    state = found->nextstate;
-  }
-  return cost + view.final_cost[state];
-}
-
-static double composed_cost(const int32_t *labels, int size, const wf_fst *grammar, int32_t phi) {
-  wf_error err = {0};
-  wf_builder *builder;
-  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, (uint64_t)size + 1, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, 0, &err));
-  assert_ok(wf_builder_set_final(builder, (uint32_t)size, 0, &err));
-  for (int i = 0; i < size; i++)
-    assert_ok(wf_builder_add_arc(builder, (uint32_t)i, (wf_arc){.nextstate = (uint32_t)i + 1, .ilabel = labels[i], .olabel = labels[i]}, &err));
-  wf_fst *chain, *composed;
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &chain, &err));
-  wf_builder_free(builder);
-  wf_compose_options options;
-  wf_compose_options_init(&options);
-  options.phi_label = phi;
-  assert_ok(wf_compose(chain, grammar, &options, &composed, &err));
-  test_relation relation = test_enumerate(composed, 64, 1000);
-  assert_true(relation.size <= 1);
-  double cost = relation.size == 1 ? relation.pairs[0].cost : INFINITY;
-  test_relation_free(&relation);
-  wf_fst_free(composed);
-  wf_fst_free(chain);
-  return cost;
-}
-
-static void check_near(const char *what, int round, double got, double want) {
-  if (isinf(want) ? !isinf(got) : !(fabs(got - want) < 5e-5)) fail_msg("round %d, %s: cost %g, expected %g", round, what, got, want);
-}
-
-static void test_to_fst(void **unused) {
-  (void)unused;
-  test_rng rng = {5};
-  static model m;
-  int useless = 0;
-  for (int round = 0; round < 200; round++) {
-    wf_error err = {0};
-    make_model(&m, &rng, false);
-    wf_lm *lm = load_model(&m, &rng);
-    int32_t backoff = 50;
-    wf_lm_fst_options options;
-    wf_lm_fst_options_init(&options);
-    wf_fst *epsilon, *plain, *failure;
-    assert_ok(wf_lm_to_fst(lm, &options, &epsilon, &err));
-    options.backoff_label = backoff;
-    options.remove_useless = false;
-    assert_ok(wf_lm_to_fst(lm, &options, &plain, &err));
-    options.backoff = 1;
-    options.remove_useless = round % 4 < 2;
-    assert_ok(wf_lm_to_fst(lm, &options, &failure, &err));
-    assert_true(wf_fst_properties(epsilon) & WF_PROP_ILABEL_SORTED);
-    assert_true(wf_fst_properties(epsilon) & WF_PROP_ACCESSIBLE);
-    assert_true(wf_fst_properties(plain) & WF_PROP_IDETERMINISTIC);
-    useless += wf_fst_get_view(epsilon).num_states < wf_fst_get_view(plain).num_states;
-    for (int i = 0; i < 20; i++) {
-      int words[8] = {BOS}, size = random_sentence(&m, &rng, words + 1, 6);
-      int32_t labels[8];
-      double exact = 0;
-      uint32_t state = wf_lm_start(lm);
-      for (int at = 0; at < size; at++) {
-        labels[at] = label(lm, names[words[at + 1]]);
-        exact += wf_lm_step(lm, state, labels[at], &state, NULL);
-        if (labels[at] < 0) labels[at] = 40; /* no <unk> in this model: no arc */
-      }
-      exact += wf_lm_final(lm, state, NULL);
-      double free_choice = best(&m, words, 1, words + 1, size) * ln10;
-      check_near("back-off as epsilon", round, best_path(epsilon, labels, size, 0), free_choice);
-      check_near("back-off with a label", round, best_path(plain, labels, size, backoff), free_choice);
-      check_near("failure by hand", round, failure_path(failure, labels, size, backoff), exact);
-      check_near("failure by composition", round, composed_cost(labels, size, failure, backoff), exact);
-    }
-    wf_fst_free(epsilon);
-    wf_fst_free(plain);
-    wf_fst_free(failure);
-    wf_lm_free(lm);
-  }
-  assert_true(useless > 10);
-}
-
-static void test_to_fst_options(void **unused) {
-  (void)unused;
-  wf_error err = {0};
-  wf_lm *lm = lm_of(trigram);
-  wf_lm_fst_options options;
-  wf_lm_fst_options_init(&options);
-  wf_fst *fst;
-  options.backoff = 1;
-  assert_int_equal(wf_lm_to_fst(lm, &options, &fst, &err), WF_ERR_ARGUMENT);
-  options.backoff_label = label(lm, "a");
-  assert_int_equal(wf_lm_to_fst(lm, &options, &fst, &err), WF_ERR_ARGUMENT);
-  assert_non_null(strstr(err.message, "'a'"));
-  /* <unk> has an arc unless it is dropped; <s> and </s> never have one. */
-  for (int drop = 0; drop < 2; drop++) {
-    wf_lm_fst_options_init(&options);
-    options.drop_unk = drop;
-    assert_ok(wf_lm_to_fst(lm, &options, &fst, &err));
-    wf_fst_view view = wf_fst_get_view(fst);
-    int unks = 0;
-    for (uint64_t i = 0; i < view.num_arcs; i++) {
-      unks += view.arcs[i].ilabel == label(lm, "<unk>");
-      assert_true(view.arcs[i].ilabel != label(lm, "<s>") && view.arcs[i].ilabel != label(lm, "</s>"));
-      assert_int_equal(view.arcs[i].ilabel, view.arcs[i].olabel);
-    }
-    assert_int_equal(unks, 1 - drop);
-    assert_int_equal(view.num_states, 7); /* `c a` can only back off */
-    assert_true(wf_fst_isymbols(fst) == wf_lm_words(lm));
-    wf_fst_free(fst);
-  }
-  wf_lm_free(lm);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hand),        cmocka_unit_test(test_no_unk),          cmocka_unit_test(test_refused_and_positive),
-      cmocka_unit_test(test_created),     cmocka_unit_test(test_dropped_context), cmocka_unit_test(test_oov),
-      cmocka_unit_test(test_bad),         cmocka_unit_test(test_symbols_options), cmocka_unit_test(test_gzip_and_progress),
-      cmocka_unit_test(test_random),      cmocka_unit_test(test_to_fst),          cmocka_unit_test(test_to_fst_options),
+      cmocka_unit_test(test_hand),
+      cmocka_unit_test(test_no_unk),
+      cmocka_unit_test(test_refused_and_positive),
+      cmocka_unit_test(test_created),
+      cmocka_unit_test(test_oov),
+      cmocka_unit_test(test_dropped_context),
+      cmocka_unit_test(test_symbols_options),
+      cmocka_unit_test(test_bad),
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_gzip_and_progress),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
 /* cpu_backend.c - many utterances over the threads of a pool, one search object a thread. */
+#include <math.h>
 #include <stdio.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/threads.h"
 #include "cpu/search.h"
+#include "math/score.h"
 
 struct cpu_backend {
   const wf_graph *graph;
@@ -16,7 +18,7 @@ struct cpu_backend {
 struct job {
   struct cpu_backend *self;
   const wf__batch *batch;
-  const uint32_t *order; /* utterances, longest first: the last to start should be short */
+  const uint32_t *order; /* utterances, longest first */
   atomic_uint_fast64_t done;
   atomic_int failed;     /* 0 or the status that ends the batch */
   wf_error *errors;      /* [pool size], scratch of each worker */
@@ -49,15 +51,29 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
+static bool check_values(const wf_scores *scores, wf_result *result) {
+  for (int64_t t = 0; t < scores->num_frames; t++) {
+    for (int32_t c = 0; c < scores->num_columns; c++) {
+      float value = wf__score_at(scores, t, c);
+      if (value <= 1e20f && (value >= -1e20f || value == -INFINITY)) continue; /* false for NaN too */
+      wf__result_bad_score(result, t, c, value);
+      return false;
+    }
+  }
+  return true;
+}
+
 static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
   struct cpu_backend *self = job->self;
   if (self->searches[worker] == NULL) WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
   wf__search *search = self->searches[worker];
   const wf_scores *scores = &job->batch->scores[i];
+  if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  if (!check_values(scores, job->batch->results[i])) return WF_OK;
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
-  WF__TRY(wf__search_finish(search, err));
-  return wf__result_fill(job->batch->results[i], self->graph, &self->options, scores, &search->path, err);
+  WF__TRY(wf__search_finish(search, scores, err));
+  return wf__result_fill(job->batch->results[i], self->graph, &self->options, &search->path, err);
 }
 
 static void run_item(void *user, uint64_t item, int worker) {
@@ -65,7 +81,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = job->batch->skip[i] ? WF_OK : decode_one(job, i, worker, err);
+  wf_status status = decode_one(job, i, worker, err);
   wf_result *result = job->batch->results[i];
   if (status != WF_OK && status != WF_ERR_MEMORY) { /* its own fault: the others go on */
     result->status = status;
@@ -79,38 +95,16 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (status != WF_OK && atomic_compare_exchange_strong(&job->failed, &none, (int)status)) job->first = *err;
 }
 
-struct by_length {
-  int64_t num_frames;
-  uint32_t i;
-};
-
-static int compare_lengths(const void *a, const void *b) {
-  const struct by_length *x = a, *y = b;
-  if (x->num_frames != y->num_frames) return x->num_frames < y->num_frames ? 1 : -1;
-  return x->i < y->i ? -1 : x->i > y->i;
-}
-
-static wf_status longest_first(const wf__batch *batch, uint32_t *order, wf_error *err) {
-  struct by_length *lengths = wf__alloc(batch->count, sizeof *lengths);
-  if (lengths == NULL) return wf__fail_memory(err, batch->count * sizeof *lengths, "a batch");
-  for (size_t i = 0; i < batch->count; i++) lengths[i] = (struct by_length){batch->scores[i].num_frames, (uint32_t)i};
-  qsort(lengths, batch->count, sizeof *lengths, compare_lengths);
-  for (size_t i = 0; i < batch->count; i++) order[i] = lengths[i].i;
-  free(lengths);
-  return WF_OK;
-}
-
 static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err) {
   struct cpu_backend *self = opaque;
-  if (batch->count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a batch of 2^32 utterances or more");
-  uint32_t *order = wf__alloc(batch->count, sizeof *order);
+  uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
-  wf_status status = order != NULL && errors != NULL ? longest_first(batch, order, err) : wf__fail_memory(err, batch->count * 4, "a batch");
+  wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
   if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);
     atomic_init(&job.failed, 0);
-    wf__pool_run(self->pool, batch->count, run_item, &job);
+    wf__pool_run(self->pool, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
   }

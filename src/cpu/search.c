@@ -6,6 +6,7 @@
 
 #include "cpu/select.h"
 #include "math/cost.h"
+#include "math/score.h"
 
 #define NONE UINT32_MAX
 enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
@@ -109,11 +110,11 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
 
 /* --- emitting arcs -------------------------------------------------------------------------------------------------- */
 
-static void set_label_costs(wf__search *search, const float *row) {
+static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t frame) {
   const int32_t *columns = search->graph->columns;
   float scale = search->options.acoustic_scale;
   for (int32_t label = 1; label < search->graph->num_labels; label++) {
-    float loglike = row[columns[label]];
+    float loglike = wf__score_at(scores, frame, columns[label]);
     search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
 }
@@ -341,8 +342,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   search->graph = graph;
   search->options = *options;
-  if (search->options.max_tokens < options->max_active) search->options.max_tokens = options->max_active;
-  if (search->options.min_active > options->max_active) search->options.min_active = options->max_active;
+  wf__decoder_limits(&search->options);
   search->epsilon_slack = wf__epsilon_slack(graph, options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
@@ -366,7 +366,7 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->agenda[1]);
   wf__vec_free(&search->agenda_costs);
   wf__trace_free(&search->trace);
-  wf__vec_free(&search->path.arcs);
+  wf__path_free(&search->path);
   free(search);
 }
 
@@ -396,7 +396,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
   for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
     uint64_t last;
-    set_label_costs(search, scores->data + t * scores->stride);
+    set_label_costs(search, scores, t);
     WF__TRY(select_sources(search, err));
     WF__TRY(emit(search, &last, err));
     if (search->tokens.size == 0) {
@@ -429,7 +429,20 @@ static const wf__token *best_token(const wf__search *search, bool with_final) {
   return best;
 }
 
-wf_status wf__search_finish(wf__search *search, wf_error *err) {
+/* The scores along the path, in its order. */
+static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  search->path.loglikes.size = 0;
+  WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
+  for (uint64_t i = 0; i < search->path.arcs.size; i++) {
+    int32_t label = graph->view.arcs[search->path.arcs.data[i]].ilabel;
+    int64_t frame = (int64_t)search->path.loglikes.size;
+    if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__score_at(scores, frame, graph->columns[label]);
+  }
+  return WF_OK;
+}
+
+wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
   const wf__token *best = search->died ? NULL : best_token(search, true);
   search->path.final_cost = best != NULL ? search->graph->view.final_cost[best->state] : 0;
   if (best == NULL) {
@@ -449,5 +462,5 @@ wf_status wf__search_finish(wf__search *search, wf_error *err) {
     arcs[i] = arcs[--j];
     arcs[j] = swap;
   }
-  return WF_OK;
+  return read_loglikes(search, scores, err);
 }

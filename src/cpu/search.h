@@ -57,7 +57,7 @@ void wf__search_free(wf__search *search);
 wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* Consumes frames until the end of `scores` or until no token is left (then path.flags gets WF_RESULT_DIED). */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
-/* Best path into search->path, which stays valid until the next begin. */
-wf_status wf__search_finish(wf__search *search, wf_error *err);
+/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on. */
+wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 
 #endif

@@ -35,6 +35,7 @@ struct searcher {
   const void *scores;
   const void *row; /* the frame's scores in global memory */
   int dtype;
+  int64_t stride;
   bool row_in_shared;
   u32 num_frames;
   u32 frame;       /* trace frames written */
@@ -42,6 +43,7 @@ struct searcher {
   u32 flags;
   frame_state f;
   u64 num_arcs;    /* this thread's share */
+  u64 num_emitted; /* tokens of the frame before epsilons */
   u64 num_tokens, num_expanded, num_narrowed; /* the lane's, same in all threads */
 
   __device__ searcher(const wf__lane_params *params, lane_shared *sh);
@@ -52,6 +54,8 @@ struct searcher {
   __device__ float label_cost(u32 column) const;
   __device__ void load_row(u32 t);
   __device__ void clear_table();
+  __device__ u32 pick_bin(u64 want, u32 *bin);
+  __device__ bool select_by_cost(u64 want);
   __device__ void select_sources();
   template <int MODE>
   __device__ void expand(const candidate_rule &rule, u64 *count, u64 *least);
@@ -59,6 +63,8 @@ struct searcher {
   __device__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ int emit(u64 *last, u64 *num_tokens);
+  __device__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
+  __device__ u32 get_agenda(u32 which, u32 place);
   __device__ void seal(u32 at, u64 value, u32 state, uint4 info);
   __device__ int close(float cutoff, bool *overflow);
   __device__ int close_within_room(u64 last);
@@ -102,6 +108,7 @@ __device__ void searcher<RANKS>::clear_table() {
     l.sh->full = 0;
     l.sh->best = ALL;
     l.sh->agenda_size[0] = l.sh->agenda_size[1] = 0;
+    l.sh->next_batch = 0;
   }
 }
 
@@ -126,8 +133,7 @@ __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
 
 template <int RANKS>
 __device__ void searcher<RANKS>::load_row(u32 t) {
-  const wf__lane_utterance &u = p->utterances[l.sh->utterance];
-  row = (const char *)scores + (int64_t)t * u.stride * (dtype == 0 ? 4 : 2);
+  row = (const char *)scores + (int64_t)t * stride * (dtype == 0 ? 4 : 2);
   if (!row_in_shared) return;
   for (u32 c = l.tid; c < (u32)p->num_columns; c += THREADS) {
     float value = loglike(row, c);
@@ -135,9 +141,82 @@ __device__ void searcher<RANKS>::load_row(u32 t) {
   }
 }
 
+/* --- ranks ------------------------------------------------------------------------------------------------------------- */
+
+/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below it. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
+  l.sync();
+  if (l.tid < 256) {
+    u32 all = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) all += l.of(r)->hist[l.tid];
+    l.sh->hist_all[l.tid] = all;
+  }
+  l.sync(); /* the histograms may be cleared again */
+  u32 mine[8], sum = 0, found = 0, below = 0;
+#pragma unroll
+  for (int b = 0; b < 8; b++) sum += mine[b] = l.sh->hist_all[l.in_warp * 8 + b];
+  u32 upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    u32 x = __shfl_up_sync(ALL, upto, d);
+    if (l.in_warp >= d) upto += x;
+  }
+  bool here = upto - sum < want && want <= upto;
+  if (here) {
+    below = upto - sum;
+#pragma unroll
+    for (int b = 0; b < 7; b++) {
+      if (found == b && below + mine[b] < want) {
+        below += mine[b];
+        found++;
+      }
+    }
+  }
+  u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
+  *bin = __shfl_sync(ALL, found + l.in_warp * 8, owner);
+  return __shfl_sync(ALL, below, owner);
+}
+
 /* --- selection of sources --------------------------------------------------------------------------------------------- */
 
-/* Exact key of the max_active-th source by (cost, state): radix selection, eight bits at a time. */
+/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
+ * if those are not few. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::select_by_cost(u64 want) {
+  const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
+  u64 *near = (u64 *)l.sh->boxes;
+  constexpr u32 MOST = sizeof(l.sh->boxes) / sizeof *near;
+  if (l.tid < 256) l.sh->hist[l.tid] = 0;
+  if (l.tid == 0) l.sh->num_near = 0;
+  __syncthreads();
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) atomicAdd(&l.sh->hist[(u32)fminf(__uint_as_float(sources[i].z) * scale, 255)], 1u);
+  u32 bin;
+  want -= pick_bin(want, &bin);
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
+    uint4 s = sources[i];
+    float cost = __uint_as_float(s.z);
+    if ((u32)fminf(cost * scale, 255) != bin) continue;
+    for (int r = 0; r < RANKS; r++) {
+      u32 place = atomicAdd(&l.of(r)->num_near, 1u);
+      if (place < MOST) ((u64 *)l.of(r)->boxes)[place] = (u64)ordered(cost) << 32 | s.w;
+    }
+  }
+  l.sync();
+  u32 size = l.sh->num_near;
+  if (size > MOST) return false;
+  for (u32 i = l.tid; i < size; i += THREADS) {
+    u64 mine = near[i], below = 0;
+    for (u32 k = 0; k < size; k++) below += near[k] < mine;
+    if (below == want - 1) l.sh->select_key = mine;
+  }
+  __syncthreads();
+  f.select_key = l.sh->select_key;
+  return true;
+}
+
+/* Exact key of the max_active-th source by (cost, state), by radix selection, eight bits at a time, where select_by_cost gives up. */
 template <int RANKS>
 __device__ void searcher<RANKS>::select_sources() {
   f.select_key = NO_TOKEN;
@@ -148,7 +227,9 @@ __device__ void searcher<RANKS>::select_sources() {
   flags |= 2; /* WF_RESULT_NARROWED */
   num_narrowed++;
   num_expanded += p->max_active;
-  u64 prefix = 0, want = p->max_active; /* the want-th of those with this prefix */
+  const u64 want = p->max_active;
+  if (select_by_cost(want)) return;
+  u64 prefix = 0, left = want; /* the left-th of those with this prefix */
   for (int shift = 56; shift >= 0; shift -= 8) {
     if (l.tid < 256) l.sh->hist[l.tid] = 0;
     __syncthreads();
@@ -157,34 +238,9 @@ __device__ void searcher<RANKS>::select_sources() {
       u64 key = (u64)ordered(__uint_as_float(s.z)) << 32 | s.w;
       if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&l.sh->hist[(u32)(key >> shift) & 255], 1u);
     }
-    l.sync();
-    u32 sum = 0, bin = 0, before = 0;
-    u32 mine[8];
-#pragma unroll
-    for (int b = 0; b < 8; b++) {
-      mine[b] = 0;
-      for (int r = 0; r < RANKS; r++) mine[b] += l.of(r)->hist[l.in_warp * 8 + b];
-      sum += mine[b];
-    }
-    u32 upto = sum;
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-      u32 x = __shfl_up_sync(ALL, upto, d);
-      if (l.in_warp >= d) upto += x;
-    }
-    u32 below = upto - sum;
-    bool here = below < want && want <= upto;
-    if (here) {
-      before = below;
-      for (bin = 0; before + mine[bin] < want; bin++) before += mine[bin];
-      bin += l.in_warp * 8;
-    }
-    u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
-    bin = __shfl_sync(ALL, bin, owner);
-    before = __shfl_sync(ALL, before, owner);
+    u32 bin;
+    left -= pick_bin(left, &bin);
     prefix = prefix << 8 | bin;
-    want -= before;
-    l.sync();
   }
   f.select_key = prefix;
 }
@@ -199,34 +255,27 @@ __device__ void searcher<RANKS>::expand(const candidate_rule &rule, u64 *count, 
   const float beam = p->beam, word_score = p->word_score;
   u64 my_count = 0;
   u32 my_best = ALL;
-  for (u32 base = l.warp * 32; base < f.num_sources; base += THREADS) {
+  for (u32 base = l.warp * 32;; base += THREADS) {
+    if (MODE == EXPAND_RUNNING) { /* whoever is free takes the next 32 */
+      if (l.in_warp == 0) base = atomicAdd(&l.sh->next_batch, 32u);
+      base = __shfl_sync(ALL, base, 0);
+    }
+    if (base >= f.num_sources) break;
     u32 i = base + l.in_warp, first = 0, degree = 0;
-    float cost = 0;
+    float source_cost = 0;
     if (i < f.num_sources) {
       uint4 s = sources[i];
-      cost = __uint_as_float(s.z);
+      source_cost = __uint_as_float(s.z);
       first = s.x;
-      degree = ((u64)ordered(cost) << 32 | s.w) <= f.select_key ? s.y : 0;
+      degree = ((u64)ordered(source_cost) << 32 | s.w) <= f.select_key ? s.y : 0;
     }
-    u32 upto = degree;
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-      u32 x = __shfl_up_sync(ALL, upto, d);
-      if (l.in_warp >= d) upto += x;
-    }
-    const u32 total = __shfl_sync(ALL, upto, 31), before = upto - degree;
-    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += total;
-    for (u32 k0 = 0; k0 < total; k0 += 32) {
-      u32 k = k0 + l.in_warp;
-      int owner = 0; /* the last lane whose arcs begin at or before k */
-#pragma unroll
-      for (int d = 16; d > 0; d >>= 1) {
-        u32 x = __shfl_sync(ALL, before, owner + d);
-        if (x <= k) owner += d;
-      }
-      u32 a = __shfl_sync(ALL, first, owner) + (k - __shfl_sync(ALL, before, owner));
-      float candidate = __shfl_sync(ALL, cost, owner);
-      bool live = k < total;
+    arc_share share(l.sh->boxes[l.warp], l.in_warp, first, degree, source_cost);
+    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += share.total;
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      u32 a;
+      float candidate;
+      share.at(k0, l.in_warp, &a, &candidate);
+      bool live = k0 + l.in_warp < share.total;
       uint4 arc = make_uint4(0, 0, 0, 0);
       if (live) {
         arc = __ldg(arcs + a);
@@ -270,21 +319,12 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) 
   candidate_rule rule = {last, 0, 0};
   for (int shift = 56; shift >= (cost_only ? 32 : 0); shift -= 8) {
     if (l.tid < 256) l.sh->hist[l.tid] = 0;
-    l.sync();
+    __syncthreads();
     rule.shift = shift;
     expand<EXPAND_HIST>(rule, NULL, NULL);
-    l.sync();
-    u64 upto = 0;
-    u32 bin = 0;
-    for (; bin < 256; bin++) { /* rare enough to count it out */
-      u32 here = 0;
-      for (int r = 0; r < RANKS; r++) here += l.of(r)->hist[bin];
-      if (upto + here >= k) break;
-      upto += here;
-    }
+    u32 bin;
+    k -= pick_bin(k, &bin);
     rule.prefix = rule.prefix << 8 | bin;
-    k -= upto;
-    l.sync();
   }
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
@@ -313,10 +353,10 @@ __device__ u64 searcher<RANKS>::settle_emission(float cutoff) {
     if (vote != 0) {
       if (l.in_warp == 0) at_list = atomicAdd(&l.sh->agenda_size[agenda_now], (u32)__popc(vote));
       at_list = __shfl_sync(ALL, at_list, 0);
-      if (epsilons) agenda[agenda_now * SLOTS + at_list + __popc(vote & ((1u << l.in_warp) - 1))] = at;
+      if (epsilons) put_agenda(l.rank, agenda_now, at_list + __popc(vote & ((1u << l.in_warp) - 1)), at);
     }
   }
-  return l.sum(kept);
+  return num_emitted = l.sum(kept);
 }
 
 /* Tokens of the candidates whose key is at most `last`; *num is how many. False if a rank's table was full. */
@@ -328,9 +368,10 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
   candidate_rule rule = {last, 0, 0};
   expand<EXPAND_FIXED>(rule, NULL, NULL);
   l.sync();
-  u64 full = l.sum(l.tid == 0 && l.sh->full), inserted = l.sum(l.tid == 0 ? l.sh->inserted : 0);
-  if (full != 0) {
-    *num = inserted;
+  if (l.sum(l.tid == 0 && l.sh->full) != 0) {
+    u32 mine = 0;
+    for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->keys[at] != NO_STATE;
+    *num = l.sum(mine);
     return false;
   }
   *num = settle_emission(FLT_MAX);
@@ -376,6 +417,17 @@ __device__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
 
 /* --- epsilon arcs ------------------------------------------------------------------------------------------------------ */
 
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
+  if (place < THREADS) l.of(rank)->agenda[which][place] = (uint16_t)slot;
+  else (agenda + ((int64_t)rank - l.rank) * 2 * SLOTS + which * SLOTS)[place] = slot;
+}
+
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
+  return place < THREADS ? l.sh->agenda[which][place] : agenda[which * SLOTS + place];
+}
+
 /* Makes the slot's value of this round the token: its arc goes beside the table, the value then wins every tie. */
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::seal(u32 at, u64 value, u32 state, uint4 info) {
@@ -393,49 +445,47 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
   for (;;) {
     l.sync(); /* the agenda of this round stands */
     const u32 now = agenda_now, next = now ^ 1, size = l.sh->agenda_size[now];
-    u64 any = l.combine(size, [](u64 a, u64 b) { return a + b; });
+    u32 any = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) any += l.of(r)->agenda_size[now];
     if (any == 0) break;
     if (rounds++ > p->num_states) return WF__LANE_CYCLE;
-    /* Seal what the last round improved, so that everybody reads the costs it left. Round 1 finds them sealed. */
-    if (!first_round) {
-      for (u32 i = l.tid; i < size; i += THREADS) {
-        u32 at = agenda[now * SLOTS + i], state = l.sh->keys[at];
-        seal(at, l.sh->values[at], state, __ldg(states + state));
-      }
+    /* Seal what the last round improved (round 1 finds it sealed), so that everybody reads the costs it left. A thread's first entry stays at hand. */
+    u32 my_first = 0, my_degree = 0;
+    float my_cost = 0;
+    for (u32 i = l.tid; i < size; i += THREADS) {
+      u32 at = get_agenda(now, i), state = l.sh->keys[at];
+      if (first_round && i >= THREADS) break;
+      uint4 info = __ldg(states + state);
+      u64 value = l.sh->values[at];
+      if (!first_round) seal(at, value, state, info);
+      if (i >= THREADS) continue;
+      my_first = info.y;
+      my_degree = info.z - info.y;
+      my_cost = cost_of((u32)(value >> 32));
     }
     if (l.tid == 0) l.sh->agenda_size[next] = 0;
     l.sync();
     first_round = false;
     for (u32 base = l.warp * 32; base < size; base += THREADS) {
-      u32 i = base + l.in_warp, first = 0, degree = 0;
-      float cost = 0;
-      if (i < size) {
-        u32 at = agenda[now * SLOTS + i];
-        uint4 info = __ldg(states + l.sh->keys[at]);
-        /* The slot may have been improved in this round already; the cost that counts is the sealed one, kept beside the table. */
-        cost = __uint_as_float(slots[at].w);
-        first = info.y;
-        degree = info.z - info.y;
-      }
-      u32 upto = degree;
-#pragma unroll
-      for (int d = 1; d < 32; d <<= 1) {
-        u32 x = __shfl_up_sync(ALL, upto, d);
-        if (l.in_warp >= d) upto += x;
-      }
-      const u32 total = __shfl_sync(ALL, upto, 31), before = upto - degree;
-      if (l.in_warp == 0) num_arcs += total;
-      for (u32 k0 = 0; k0 < total; k0 += 32) {
-        u32 k = k0 + l.in_warp;
-        int owner = 0;
-#pragma unroll
-        for (int d = 16; d > 0; d >>= 1) {
-          u32 x = __shfl_sync(ALL, before, owner + d);
-          if (x <= k) owner += d;
+      u32 i = base + l.in_warp;
+      if (base >= THREADS) {
+        my_degree = 0;
+        if (i < size) { /* slots improved in this round already have another value; the sealed cost is kept beside the table */
+          u32 at = get_agenda(now, i);
+          uint4 info = __ldg(states + l.sh->keys[at]);
+          my_cost = __uint_as_float(slots[at].w);
+          my_first = info.y;
+          my_degree = info.z - info.y;
         }
-        u32 a = __shfl_sync(ALL, first, owner) + (k - __shfl_sync(ALL, before, owner));
-        float candidate = __shfl_sync(ALL, cost, owner);
-        if (k >= total) continue;
+      }
+      arc_share share(l.sh->boxes[l.warp], l.in_warp, my_first, my_degree, my_cost);
+      if (l.in_warp == 0) num_arcs += share.total;
+      for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+        u32 a;
+        float candidate;
+        share.at(k0, l.in_warp, &a, &candidate);
+        if (k0 + l.in_warp >= share.total) continue;
         uint4 arc = __ldg(arcs + a);
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
@@ -451,16 +501,22 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
           if (value != NO_TOKEN && (u32)value == 0 && !(candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack))) continue;
         }
         if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | (a + 1), &rank, &slot, &old)) continue;
+        if (old == NO_TOKEN) atomicAdd(&l.of(rank)->inserted, 1u);
         if (old == NO_TOKEN || (u32)old == 0) { /* the first improvement of this slot in this round */
           u32 place = atomicAdd(&l.of(rank)->agenda_size[next], 1u);
-          u32 *list = agenda + ((int64_t)rank - l.rank) * 2 * SLOTS + next * SLOTS;
-          list[place] = slot;
+          put_agenda(rank, next, place, slot);
         }
       }
     }
     agenda_now = next;
   }
-  u64 full = l.sum(l.tid == 0 && l.sh->full);
+  u32 full = 0, inserted = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) {
+    full |= l.of(r)->full;
+    inserted += l.of(r)->inserted;
+  }
+  if (full == 0 && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
   for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->values[at] != NO_TOKEN;
   u64 tokens = l.sum(mine);
@@ -561,6 +617,7 @@ __device__ int searcher<RANKS>::begin() {
   frame = trace_used = flags = 0;
   f.select_key = NO_TOKEN;
   num_arcs = num_tokens = num_expanded = num_narrowed = 0;
+  num_emitted = 1;
   l.sync();
   u32 rank, slot;
   u64 old;
@@ -571,7 +628,7 @@ __device__ int searcher<RANKS>::begin() {
     seal(slot, (u64)ordered(0.0f) << 32, p->start, info);
     if (info.y < info.z) {
       l.sh->agenda_size[0] = 1;
-      agenda[0] = slot;
+      put_agenda(l.rank, 0, 0, slot);
     }
   }
   bool overflow;
@@ -621,7 +678,7 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
   u64 best = with_final != NO_TOKEN ? with_final : any;
   if (with_final == NO_TOKEN) flags |= 1; /* WF_RESULT_NOT_FINAL */
   if (l.rank == 0 && l.warp == 0) {
-    u32 *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
+    wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
     u32 state = (u32)best, number = frame - 1, size = 0;
     int status = WF__LANE_OK;
     for (;;) {
@@ -632,9 +689,13 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
         status = WF__LANE_NO_ROOM;
         break;
       }
-      if (l.in_warp == 0) path[size] = a;
+      int column = (int)__ldg(arcs + a).z;
+      if (column >= 0) number--; /* it consumed a frame */
+      if (l.in_warp == 0) {
+        const char *from = (const char *)scores + (int64_t)number * stride * (dtype == 0 ? 4 : 2);
+        path[size] = wf__lane_step{a, column >= 0 ? loglike(from, (u32)column) : 0};
+      }
       size++;
-      if ((int)__ldg(arcs + a).z >= 0) number--; /* it consumed a frame */
       /* The arc's source state: the last state whose first arc is at or before it. 32 probes a step. */
       u32 low = 0, high = p->num_states; /* first_arc[low] <= a; first_arc[high] > a */
       while (high - low > 1) {
@@ -649,11 +710,11 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
       state = low;
     }
     u64 off = 0;
-    if (l.in_warp == 0) off = atomicAdd((u64 *)p->paths_used, (u64)size);
+    if (l.in_warp == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
     off = __shfl_sync(ALL, off, 0);
-    if (off + size > p->paths_cap) status = WF__LANE_NO_ROOM;
+    if (off + size > p->steps_cap) status = WF__LANE_NO_ROOM;
     __syncwarp();
-    for (u32 i = l.in_warp; i < size && status == WF__LANE_OK; i += 32) p->paths[off + i] = path[size - 1 - i];
+    for (u32 i = l.in_warp; i < size && status == WF__LANE_OK; i += 32) p->steps[off + i] = path[size - 1 - i];
     if (l.in_warp == 0) {
       outcome->status = status;
       outcome->flags = flags;
@@ -673,6 +734,7 @@ template <int RANKS>
 __device__ void searcher<RANKS>::decode(const wf__lane_utterance &utterance, wf__lane_outcome *outcome) {
   scores = utterance.scores;
   dtype = utterance.dtype;
+  stride = utterance.stride;
   num_frames = (u32)utterance.num_frames;
   int status = begin();
   bool died = false;
@@ -719,6 +781,35 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
   searcher<RANKS> s(&p, (lane_shared *)memory);
   s.run();
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
+}
+
+/* --- checking scores ---------------------------------------------------------------------------------------------------- */
+
+__global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
+  const wf__lane_utterance u = utterances[blockIdx.x];
+  u64 first = ~0ull;
+  for (int32_t t = blockIdx.y; t < u.num_frames; t += gridDim.y) {
+    for (int32_t c = threadIdx.x; c < u.num_columns; c += blockDim.x) {
+      int64_t i = t * u.stride + c;
+      float value;
+      if (u.dtype == 0) {
+        value = __ldg((const float *)u.scores + i);
+      } else {
+        u32 bits = __ldg((const unsigned short *)u.scores + i);
+        value = __uint_as_float(bits << 16);
+        if (u.dtype == 1) asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
+      }
+      bool fine = value <= 1e20f && (value >= -1e20f || value == -INFINITY);
+      if (!fine) first = min(first, (u64)t << 32 | (u32)c);
+    }
+  }
+  if (first != ~0ull) atomicMin(&bad[blockIdx.x], first);
+}
+
+extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
+  if (count == 0) return cudaSuccess;
+  check_scores<<<dim3(count, 32), 256, 0, (cudaStream_t)stream>>>(utterances, (u64 *)bad);
+  return cudaGetLastError();
 }
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the label costs of the frame
  *     sources   [2^14] {first arc, emitting arcs, cost, state}   tokens to expand next, in table order
  *     slots     [2^14] {arc, first arc, emitting arcs, cost}   the token of each table slot as it was when last sealed
- *     agenda    [2][2^14] table slots improved in this epsilon round and the next
+ *     agenda    [2][2^14] table slots improved in this epsilon round and the next (the first 1,024 in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  */
@@ -27,7 +27,7 @@ enum {
   WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
   WF__LANE_GROUP_BITS = 7,                  /* slots per group of the trace's index */
   WF__LANE_GROUPS = WF__LANE_SLOTS >> WF__LANE_GROUP_BITS,
-  WF__LANE_MAX_ROW = 7680,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
 };
 
 /* Outcome of one utterance. */
@@ -41,9 +41,15 @@ enum {
 typedef struct wf__lane_utterance {
   const void *scores;
   int64_t stride; /* elements from frame to frame */
-  int32_t num_frames;
-  int32_t dtype;  /* wf_dtype */
+  int32_t num_frames, num_columns;
+  int32_t dtype; /* wf_dtype */
 } wf__lane_utterance;
+
+/* One step of a path. */
+typedef struct wf__lane_step {
+  uint32_t arc;
+  float loglike; /* that it read; 0 for epsilon arcs */
+} wf__lane_step;
 
 typedef struct wf__lane_outcome {
   int32_t status;
@@ -51,7 +57,7 @@ typedef struct wf__lane_outcome {
   int64_t num_decoded;
   float final_cost;
   uint32_t path_size;
-  uint64_t path_off; /* into paths */
+  uint64_t path_off; /* into steps */
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
 } wf__lane_outcome;
 
@@ -71,15 +77,15 @@ typedef struct wf__lane_params {
   uint32_t num_utterances;
   uint32_t *queue;         /* next place in order */
   wf__lane_outcome *outcomes;
-  uint32_t *paths;
-  uint64_t *paths_used;
-  uint64_t paths_cap;
+  wf__lane_step *steps;    /* paths of the utterances, one after the other, in no order */
+  uint64_t *steps_used;
+  uint64_t steps_cap;
   /* memory of the lanes; rank r of lane l owns part l * ranks + r of each */
   uint32_t num_lanes, ranks;
   void *sources, *slots;
   uint32_t *agenda;
   void *trace;             /* [parts][trace_cap] {state, arc} */
-  uint32_t *path_scratch;  /* [lanes][path_cap], reversed */
+  wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
   uint32_t *frame_off;     /* [parts][frames_cap + 2] */
   uint16_t *group_off;     /* [parts][frames_cap + 1][WF__LANE_GROUPS] */
   uint32_t trace_cap, frames_cap, path_cap;
@@ -87,6 +93,8 @@ typedef struct wf__lane_params {
 
 /* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. */
 int wf__lane_search_launch(const wf__lane_params *params, void *stream);
+/* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
+int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
 int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 

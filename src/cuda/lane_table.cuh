@@ -23,7 +23,7 @@ typedef uint32_t u32;
 constexpr u32 SLOTS = WF__LANE_SLOTS, SLOT_MASK = SLOTS - 1, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 FULL_AT = SLOTS - 1024; /* tokens of a rank beyond which its table counts as full */
+constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this: the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -37,13 +37,19 @@ struct lane_shared {
   u64 values[SLOTS];
   u32 keys[SLOTS];
   u32 hist[256];
+  u32 hist_all[256];       /* summed over the ranks */
+  uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
+  uint16_t agenda[2][THREADS];
   u64 exchange[2][8];      /* one cell per rank: results of its block, in turns */
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
   u32 best;                /* running best candidate, ordered */
-  u32 inserted;            /* table slots in use */
+  u32 inserted;            /* tokens that epsilons made in this frame */
+  u32 num_near;            /* keys in `boxes` while sources are selected */
+  u64 select_key;
   u32 full;
   u32 agenda_size[2];
+  u32 next_batch;          /* sources handed out so far */
   u32 utterance;
   float row[1];            /* label costs, if they fit */
 };
@@ -98,6 +104,36 @@ struct lane {
   }
 };
 
+/* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
+struct arc_share {
+  uint2 *box; /* {first arc - arcs before it, cost} of the tokens that have arcs */
+  u32 before, degree, total, started;
+
+  __device__ __forceinline__ arc_share(uint2 *boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
+    u32 upto = arcs;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      u32 x = __shfl_up_sync(ALL, upto, d);
+      if (lane >= d) upto += x;
+    }
+    total = __shfl_sync(ALL, upto, 31);
+    before = upto - arcs;
+    u32 some = __ballot_sync(ALL, arcs > 0);
+    __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
+    if (arcs > 0) box[__popc(some & ((1u << lane) - 1))] = make_uint2(first - before, __float_as_uint(cost));
+    __syncwarp();
+  }
+  /* Arc and source cost of arc k0 + lane. */
+  __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost) {
+    u32 from = before - k0;
+    u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
+    uint2 own = box[started + __popc(starts & ((2u << lane) - 1)) - 1];
+    started += __popc(starts);
+    *arc = own.x + k0 + lane;
+    *cost = __uint_as_float(own.y);
+  }
+};
+
 template <int RANKS>
 __device__ __forceinline__ void place_of(u32 state, u32 *rank, u32 *slot) {
   constexpr int RANK_BITS = RANKS == 1 ? 0 : RANKS == 2 ? 1 : RANKS == 4 ? 2 : 3;
@@ -117,23 +153,32 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 state, u64 value, u32 
   for (u32 probes = 0;; probes++) {
     u32 key = *(volatile u32 *)&sh->keys[at];
     if (key == NO_STATE) {
-      if (*(volatile u32 *)&sh->inserted >= FULL_AT || probes > SLOTS) {
-        l.sh->full = 1;
-        return false;
-      }
       key = atomicCAS(&sh->keys[at], NO_STATE, state);
-      if (key == NO_STATE) {
-        atomicAdd(&sh->inserted, 1u);
-        key = state;
-      }
+      if (key == NO_STATE) break;
     }
     if (key == state) break;
+    if (probes == MAX_PROBES) {
+      l.sh->full = 1;
+      return false;
+    }
     at = (at + 1) & SLOT_MASK;
   }
   *slot = at;
   if (value >= *(volatile u64 *)&sh->values[at]) return false;
-  *old = atomicMin(&sh->values[at], value);
-  return value < *old;
+  if (RANKS == 1) { /* on the block's own shared memory the 64-bit minimum is atomic; on another block's it loses updates (docs/gpu.md) */
+    *old = atomicMin(&sh->values[at], value);
+    return value < *old;
+  }
+  u64 seen = *(volatile u64 *)&sh->values[at];
+  while (value < seen) {
+    u64 was = atomicCAS(&sh->values[at], seen, value);
+    if (was == seen) {
+      *old = seen;
+      return true;
+    }
+    seen = was;
+  }
+  return false;
 }
 
 #endif

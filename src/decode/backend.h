@@ -10,7 +10,8 @@
 
 /* The outcome of the search over one utterance. */
 typedef struct wf__path {
-  WF__VEC(uint32_t) arcs; /* arcs of the graph from the start on */
+  WF__VEC(uint32_t) arcs;  /* arcs of the graph from the start on */
+  WF__VEC(float) loglikes; /* [num_decoded] score that each consuming arc read */
   float final_cost;       /* of the last state, 0 if not final or died */
   uint32_t flags;         /* WF_RESULT_* */
   int64_t num_decoded;
@@ -33,10 +34,23 @@ typedef struct wf__backend {
   void (*close)(void *self);
 } wf__backend;
 
-extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */
+extern const wf__backend wf__cuda_backend; /* src/cuda/cuda_backend.c, or cuda_stub.c in builds without CUDA */
+
+/* Utterances of the batch that are not skipped, longest first: the last to start should be short. `which` has room for all. */
+wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err);
+
+/* max_tokens is at least max_active, min_active at most. */
+void wf__decoder_limits(wf_decoder_options *options);
 
 /* Turns a path into words, times and costs. */
-wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores,
-                          const wf__path *path, wf_error *err);
+wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
+void wf__path_free(wf__path *path);
+
+/* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
+void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
+
+/* The device number of "cuda:N" (0 for "cuda"), -1 for the CPU (NULL or "cpu"), or an error. */
+wf_status wf__device_parse(const char *device, int *out, wf_error *err);
 
 #endif

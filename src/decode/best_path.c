@@ -25,8 +25,7 @@ static wf_status allocate(wf_result *result, const wf_graph *graph, const wf__pa
   return WF_OK;
 }
 
-wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores,
-                          const wf__path *path, wf_error *err) {
+wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
   WF__TRY(allocate(result, graph, path, err));
   result->flags = path->flags;
   result->num_decoded = path->num_decoded;
@@ -45,7 +44,7 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_dec
       result->words[result->num_words++] = (wf_word){.label = arc->olabel, .start_frame = (int32_t)frame, .end_frame = (int32_t)frame};
     }
     if (arc->ilabel == 0) continue;
-    loglike += (double)scores->data[frame * scores->stride + graph->columns[arc->ilabel]];
+    loglike += (double)path->loglikes.data[frame];
     result->alignment[frame++] = arc->ilabel;
   }
   close_word(result, graph, options->blank, frame);
@@ -54,6 +53,11 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_dec
   if (options->acoustic_scale == 0) result->acoustic_cost = 0;
   result->cost = result->graph_cost + result->acoustic_cost;
   return WF_OK;
+}
+
+void wf__path_free(wf__path *path) {
+  wf__vec_free(&path->arcs);
+  wf__vec_free(&path->loglikes);
 }
 
 void wf_result_free(wf_result *result) {

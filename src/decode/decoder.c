@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/option_tables.h"
 #include "decode/backend.h"
 
@@ -18,8 +19,10 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
   decoder->graph = wf_graph_ref(graph);
-  decoder->backend = &wf__cpu_backend;
+  int device = -1;
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
+  if (status == WF_OK) status = wf__device_parse(decoder->options.device, &device, err);
+  decoder->backend = device < 0 ? &wf__cpu_backend : &wf__cuda_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
     wf_decoder_free(decoder);
@@ -36,11 +39,57 @@ void wf_decoder_free(wf_decoder *decoder) {
   free(decoder);
 }
 
-/* What makes an utterance undecodable, said in its own result. Returns false then. */
+void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {
+  result->status = WF_ERR_ARGUMENT;
+  if (isnan(value)) snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN", (long long)frame, column);
+  else snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
+}
+
+wf_status wf__device_parse(const char *device, int *out, wf_error *err) {
+  *out = -1;
+  if (device == NULL || device[0] == '\0' || strcmp(device, "cpu") == 0) return WF_OK;
+  int64_t number = 0;
+  bool numbered = strncmp(device, "cuda:", 5) == 0;
+  if (strcmp(device, "cuda") != 0 && !(numbered && wf__parse_i64((wf__span){device + 5, strlen(device + 5)}, &number) && number >= 0 && number < 1024))
+    return wf__fail(err, WF_ERR_ARGUMENT, "device '%.80s' is none of cpu, cuda, cuda:N", device);
+  *out = (int)number;
+  return WF_OK;
+}
+
+struct by_length {
+  int64_t num_frames;
+  uint32_t i;
+};
+
+static int compare_lengths(const void *a, const void *b) {
+  const struct by_length *x = a, *y = b;
+  if (x->num_frames != y->num_frames) return x->num_frames < y->num_frames ? 1 : -1;
+  return x->i < y->i ? -1 : x->i > y->i;
+}
+
+wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err) {
+  *count = 0;
+  if (batch->count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a batch of 2^32 utterances or more");
+  struct by_length *lengths = wf__alloc(batch->count, sizeof *lengths);
+  if (lengths == NULL) return wf__fail_memory(err, batch->count * sizeof *lengths, "a batch");
+  for (size_t i = 0; i < batch->count; i++)
+    if (!batch->skip[i]) lengths[(*count)++] = (struct by_length){batch->scores[i].num_frames, (uint32_t)i};
+  qsort(lengths, *count, sizeof *lengths, compare_lengths);
+  for (uint32_t i = 0; i < *count; i++) which[i] = lengths[i].i;
+  free(lengths);
+  return WF_OK;
+}
+
+void wf__decoder_limits(wf_decoder_options *options) {
+  if (options->max_tokens < options->max_active) options->max_tokens = options->max_active;
+  if (options->min_active > options->max_active) options->min_active = options->max_active;
+}
+
+/* A matrix that is none, said in the utterance's own result. Returns false then. Values are the backend's to check. */
 static bool check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
   result->num_frames = scores->num_frames;
   int32_t needed = graph->min_columns;
-  if (scores->num_frames < 0 || scores->num_frames > INT32_MAX || scores->num_columns < 0 || scores->stride < scores->num_columns ||
+  if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 || scores->num_frames > INT32_MAX || scores->num_columns < 0 || scores->stride < scores->num_columns ||
       (scores->data == NULL && scores->num_frames > 0)) {
     result->status = WF_ERR_ARGUMENT;
     snprintf(result->message, sizeof result->message, "scores of %lld frames, %d columns, stride %lld make no matrix", (long long)scores->num_frames,
@@ -52,15 +101,6 @@ static bool check_scores(const wf_graph *graph, const wf_scores *scores, wf_resu
     snprintf(result->message, sizeof result->message, "scores have %d columns, the graph reads column %d (input labels up to %d)", scores->num_columns,
              needed - 1, graph->num_labels - 1);
     return false;
-  }
-  for (int64_t t = 0; t < scores->num_frames; t++) {
-    const float *row = scores->data + t * scores->stride;
-    for (int32_t c = 0; c < scores->num_columns; c++) {
-      if (row[c] <= 1e20f && (row[c] >= -1e20f || row[c] == -INFINITY)) continue; /* false for NaN too */
-      result->status = WF_ERR_ARGUMENT;
-      snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)t, c, (double)row[c]);
-      return false;
-    }
   }
   return true;
 }

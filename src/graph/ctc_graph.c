@@ -1,6 +1,6 @@
 /* ctc_graph.c - the pipeline from lexicon, grammar and topology to a decoding graph for CTC.
  *
- *   L, G --compose--> L o G --determinize--> det --(push in the log semiring)--> --minimize--> LG      T, LG --compose--> T o LG --> graph
+ *   L, G --compose--> L o G --determinize--> det --(push)--> --minimize--> LG      T, LG --compose--> T o LG --> graph
  *
  * Each step is a row of `steps`: it makes one fst, which is counted, timed and shown to the caller. L and G are dropped once
  * composed, and so on: at most the inputs and the result of one step are in memory. */
@@ -12,6 +12,7 @@
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "graph/lexicon_fst.h"
+#include "graph/push_even.h"
 
 enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
 enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
@@ -19,7 +20,7 @@ enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
 struct build {
   const wf_ctc_graph_parts *parts;
   wf_ctc_graph_options options;
-  const wf_lexicon *lexicon;
+  wf_lexicon *lexicon; /* the entries whose words the grammar uses */
   wf_symbols *words;
   int32_t backoff_word; /* label of #0 among the words */
   int32_t unk; /* label of the LM's unknown word; -1: the model has none */
@@ -97,35 +98,44 @@ static bool is_used(const struct build *build, const wf__map64 *used, int64_t la
   return label == build->unk || wf_lm_knows(build->parts->lm, (int32_t)label);
 }
 
-static wf_status count_words(struct build *build, wf__map64 *used, wf__map64 *spoken, wf_error *err) {
-  uint64_t num_common = 0;
+/* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
+static wf_status match_words(struct build *build, wf__map64 *used, wf__map64 *spoken, bool *keep, wf_error *err) {
+  const wf_lexicon *lexicon = build->parts->lexicon;
+  uint64_t num_kept = 0;
+  int64_t label;
   if (build->parts->lm == NULL) WF__TRY(collect_grammar_words(build->parts->grammar, used, err));
-  for (size_t i = 0; i < wf_lexicon_count(build->lexicon); i++) {
-    int64_t label = wf_symbols_find(build->words, wf_lexicon_at(build->lexicon, i).word);
+  for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
+    const char *word = wf_lexicon_at(lexicon, i).word;
     bool fresh = true;
     uint32_t stands;
+    label = wf_symbols_find(build->words, word);
     if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
-    if (!is_used(build, used, label)) build->lexicon_words_missing += fresh;
-    else num_common++;
+    keep[i] = is_used(build, used, label);
+    if (keep[i]) num_kept++;
+    else build->lexicon_words_missing += fresh;
   }
-  int64_t label;
   for (size_t i = 0; wf_symbols_at(build->words, i, &label) != NULL; i++)
-    build->lm_words_missing += is_used(build, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE;
-  if (num_common == 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", build->lexicon->name,
+    if (label != build->unk && is_used(build, used, label)) build->lm_words_missing += wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE;
+  if (num_kept == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon->name,
                     build->parts->lm != NULL ? "language model" : "grammar");
+  return WF_OK;
+}
+
+static wf_status take_lexicon(struct build *build, wf_error *err) {
+  wf__map64 used = {0}, spoken = {0};
+  size_t count = wf_lexicon_count(build->parts->lexicon);
+  bool *keep = wf__alloc(count, sizeof *keep);
+  wf_status status = keep != NULL ? match_words(build, &used, &spoken, keep, err) : wf__fail_memory(err, count, "words of a lexicon");
+  if (status == WF_OK) status = wf__lexicon_select(build->parts->lexicon, keep, &build->lexicon, err);
+  if (status == WF_OK) build->num_disambig = wf_lexicon_num_disambig(build->lexicon);
+  free(keep);
+  wf__map64_free(&used);
+  wf__map64_free(&spoken);
   if (build->lm_words_missing != 0)
     wf__log(WF_LOG_INFO, "%llu words of the language model are not in the lexicon", (unsigned long long)build->lm_words_missing);
   if (build->lexicon_words_missing != 0)
     wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model", (unsigned long long)build->lexicon_words_missing);
-  return WF_OK;
-}
-
-static wf_status check_words(struct build *build, wf_error *err) {
-  wf__map64 used = {0}, spoken = {0};
-  wf_status status = count_words(build, &used, &spoken, err);
-  wf__map64_free(&used);
-  wf__map64_free(&spoken);
   return status;
 }
 
@@ -201,14 +211,10 @@ static wf_status make_det(struct build *build, wf_error *err) {
 }
 
 static wf_status make_push(struct build *build, wf_error *err) {
-  wf_fst *in_log = NULL, *pushed = NULL, *back = NULL;
-  WF__TRY(wf_fst_with_semiring(build->lg, WF_LOG, &in_log, err));
-  wf_status status = wf_push(in_log, NULL, &pushed, err);
-  if (status == WF_OK) status = wf_fst_with_semiring(pushed, WF_TROPICAL, &back, err);
-  wf_fst_free(in_log);
-  wf_fst_free(pushed);
-  if (status == WF_OK) replace(build, &build->lg, back);
-  return status;
+  wf_fst *pushed;
+  WF__TRY(wf__push_even(build->lg, &pushed, err));
+  replace(build, &build->lg, pushed);
+  return WF_OK;
 }
 
 static wf_status make_min(struct build *build, wf_error *err) {
@@ -296,7 +302,7 @@ static wf_status run_step(struct build *build, size_t i, wf_error *err) {
 
 static wf_status run(struct build *build, wf_error *err) {
   WF__TRY(take_words(build, err));
-  WF__TRY(check_words(build, err));
+  WF__TRY(take_lexicon(build, err));
   for (size_t i = 0; i < NUM_STEPS; i++)
     if (steps[i].run != make_push || build->options.push == PUSH_LOG) WF__TRY(run_step(build, i, err));
   return wf__progress(&build->parts->progress, "graph built", 1, err);
@@ -315,13 +321,12 @@ wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph
   struct build build = {.parts = parts};
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
-  build.lexicon = parts->lexicon;
-  build.num_disambig = wf_lexicon_num_disambig(parts->lexicon);
   wf_status status = run(&build, err);
   drop(&build.l);
   drop(&build.g);
   drop(&build.lg);
   drop(&build.t);
+  wf_lexicon_free(build.lexicon);
   if (status != WF_OK) {
     drop(&build.graph);
     wf_symbols_free(build.words);

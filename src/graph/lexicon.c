@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/input.h"
 #include "base/option_tables.h"
 #include "base/output.h"
 
@@ -141,6 +140,30 @@ wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
   return WF_OK;
 }
 
+static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *entry, wf_lexicon *to, wf_error *err) {
+  uint64_t label_off = to->labels.size;
+  WF__TRY(wf__vec_grow(&to->labels, entry->num_labels, "lexicon tokens", err));
+  memcpy(to->labels.data + label_off, from->labels.data + entry->label_off, entry->num_labels * sizeof *to->labels.data);
+  to->labels.size += entry->num_labels;
+  return wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err);
+}
+
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon *part;
+  WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift), &part, err));
+  wf_status status = WF_OK;
+  for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
+    if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);
+  if (status == WF_OK) status = wf__lexicon_close(part, err);
+  if (status != WF_OK) {
+    wf_lexicon_free(part);
+    return status;
+  }
+  *out = part;
+  return WF_OK;
+}
+
 /* --- reading -------------------------------------------------------------------------------------------------------- */
 
 /* Probabilities if every second column is a number and not every one of them is a token ("1" may be one). */
@@ -209,22 +232,28 @@ static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *
   return wf__lexicon_close(lexicon, err);
 }
 
-wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
-  *out = NULL;
-  wf_lexicon_options o;
-  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
+wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *o, wf_lexicon **out, wf_error *err) {
   wf_lexicon *lexicon;
-  wf_status status = wf__lexicon_create(path, tokens, o.blank, &lexicon, err);
-  if (status == WF_OK) status = read_lexicon(&input, &o, lexicon, err);
-  wf__input_close(&input);
+  *out = NULL;
+  WF__TRY(wf__lexicon_create(input->path, tokens, o->blank, &lexicon, err));
+  wf_status status = read_lexicon(input, o, lexicon, err);
   if (status != WF_OK) {
     wf_lexicon_free(lexicon);
     return status;
   }
   *out = lexicon;
   return WF_OK;
+}
+
+wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
+  wf__input input;
+  WF__TRY(wf__input_open(path, &input, err));
+  wf_status status = wf__lexicon_read_input(&input, tokens, &o, out, err);
+  wf__input_close(&input);
+  return status;
 }
 
 /* --- looking at it, writing ----------------------------------------------------------------------------------------- */

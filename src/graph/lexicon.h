@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/input.h"
 #include "base/memory.h"
 #include "graph/tokens.h"
 
@@ -40,5 +41,14 @@ wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const c
 wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err);
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
+
+/* The entries with keep[i] as a lexicon of their own: fewer words need fewer disambiguation symbols. */
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err);
+
+/* wf_lexicon_read of bytes at hand. */
+wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
+/* wf_lexicon_spell with the list of merges at hand; NULL: none. */
+wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, const wf__input *merges,
+                                  wf_lexicon **out, wf_error *err);
 
 #endif

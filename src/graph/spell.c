@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/input.h"
 #include "base/option_tables.h"
 #include "graph/lexicon.h"
 
@@ -44,14 +43,11 @@ static wf_status read_merge(wf_symbols *merges, const wf__lines *lines, wf__span
   return wf_symbols_add(merges, key, -1, NULL, err); /* a merge given again keeps its better rank */
 }
 
-static wf_status read_merges(const char *path, wf_symbols **out, wf_error *err) {
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
-  wf_status status = wf_symbols_create(path, out, err);
-  wf__lines lines = wf__lines_of(&input);
-  for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);) status = read_merge(*out, &lines, line, err);
-  wf__input_close(&input);
-  return status;
+static wf_status read_merges(const wf__input *input, wf_symbols **out, wf_error *err) {
+  WF__TRY(wf_symbols_create(input->path, out, err));
+  wf__lines lines = wf__lines_of(input);
+  for (wf__span line; wf__next_line(&lines, &line);) WF__TRY(read_merge(*out, &lines, line, err));
+  return WF_OK;
 }
 
 /* --- cutting a word into pieces ------------------------------------------------------------------------------------- */
@@ -144,7 +140,7 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
 
 /* --- the whole table ------------------------------------------------------------------------------------------------ */
 
-static wf_status prepare(struct speller *speller, const wf_lexicon_options *options, wf_error *err) {
+static wf_status prepare(struct speller *speller, const wf_lexicon_options *options, const wf__input *merges, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
   const char *text;
   bool marked = false;
@@ -156,22 +152,22 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
   speller->word_start = options->word_start != NULL ? options->word_start : marked ? g_marker : "";
   speller->skip_unknown = options->unknown != 0;
   speller->method = options->spelling;
-  if (speller->method == SPELL_AUTO) speller->method = options->merges != NULL ? SPELL_BPE : SPELL_LONGEST;
-  if (speller->method == SPELL_BPE && options->merges == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
-  return speller->method == SPELL_BPE ? read_merges(options->merges, &speller->merges, err) : WF_OK;
+  if (speller->method == SPELL_AUTO) speller->method = merges != NULL ? SPELL_BPE : SPELL_LONGEST;
+  if (speller->method != SPELL_BPE) return WF_OK;
+  if (merges == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
+  return read_merges(merges, &speller->merges, err);
 }
 
-wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *o, const wf__input *merges, wf_lexicon **out,
+                                  wf_error *err) {
   *out = NULL;
-  wf_lexicon_options o;
-  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
   if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no words to spell");
   struct speller speller = {0};
   const char *word;
   char name[256];
   snprintf(name, sizeof name, "spelling of %s", wf_symbols_name(words));
-  WF__TRY(wf__lexicon_create(name, tokens, o.blank, &speller.lexicon, err));
-  wf_status status = prepare(&speller, &o, err);
+  WF__TRY(wf__lexicon_create(name, tokens, o->blank, &speller.lexicon, err));
+  wf_status status = prepare(&speller, o, merges, err);
   for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++) status = spell_word(&speller, word, err);
   wf_symbols_free(speller.merges);
   if (status == WF_OK) status = wf__lexicon_close(speller.lexicon, err);
@@ -181,4 +177,16 @@ wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, co
   }
   *out = speller.lexicon;
   return WF_OK;
+}
+
+wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf_lexicon_options o;
+  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
+  if (o.merges == NULL) return wf__lexicon_spell_input(words, tokens, &o, NULL, out, err);
+  wf__input merges;
+  WF__TRY(wf__input_open(o.merges, &merges, err));
+  wf_status status = wf__lexicon_spell_input(words, tokens, &o, &merges, out, err);
+  wf__input_close(&merges);
+  return status;
 }

@@ -27,9 +27,9 @@ static const double largest_positive = 1e-3;
 typedef struct reader {
   wf__lines lines;
   const char *begin;
-  wf__span line;      /* the current one: of the header, or the head of a section */
+  wf__span line;           /* the current one: of the header, or the head of a section */
   const wf_symbols *words; /* the caller's, or NULL */
-  wf_symbols *vocab;  /* words of the LM; with words == NULL the table handed out, keys = labels */
+  wf_symbols *vocab;       /* words of the LM; with words == NULL the table handed out, keys = labels */
   WF__VEC(int32_t) label_of;
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
@@ -49,9 +49,7 @@ typedef struct reader {
 } reader;
 
 static bool is_text(wf__span span, const char *text) { return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0; }
-static bool is_unk(const reader *r, wf__span span) {
-  return r->unk != NULL ? is_text(span, r->unk) : is_text(span, "<unk>") || is_text(span, "<UNK>");
-}
+static bool is_unk(const reader *r, wf__span span) { return r->unk != NULL ? is_text(span, r->unk) : is_text(span, "<unk>") || is_text(span, "<UNK>"); }
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
@@ -61,8 +59,9 @@ static wf_status take_words(reader *r, wf_error *err) {
   levels->bos = levels->eos = levels->unk = WF__LM_NONE;
   if (r->words == NULL) return WF_OK;
   int64_t next = wf_symbols_next_key(r->words);
-  if (next > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "word table %s: labels of language models end at %lld, found %lld", wf_symbols_name(r->words),
-                                        (long long)MAX_LABEL, (long long)next - 1);
+  if (next > MAX_LABEL)
+    return wf__fail(err, WF_ERR_LIMIT, "word table %s: labels of language models end at %lld, found %lld", wf_symbols_name(r->words), (long long)MAX_LABEL,
+                    (long long)next - 1);
   int64_t bos = wf_symbols_find(r->words, r->bos), eos = wf_symbols_find(r->words, r->eos);
   int64_t unk = wf_symbols_find(r->words, r->unk != NULL ? r->unk : "<unk>");
   if (unk < 0 && r->unk == NULL) unk = wf_symbols_find(r->words, "<UNK>");
@@ -130,8 +129,8 @@ static wf_status parse_cost(const reader *r, wf__span text, const char *what, fl
   if (!wf__parse_f64(text, &log10p)) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a %s (log10), found '%.*s'", what, WF__SPAN_ARG(text));
   if (isnan(log10p) || log10p == INFINITY)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf", what, WF__SPAN_ARG(text));
-  *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0: never -0 */
-  if (*out == -INFINITY) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is beyond float32", what, WF__SPAN_ARG(text));
+  *out = (float)(-2.302585092994045684 * log10p) + 0.0f;                                                                          /* + 0: never -0 */
+  if (*out < -1e30f) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what, WF__SPAN_ARG(text)); /* sums stay finite */
   return WF_OK;
 }
 
@@ -203,8 +202,8 @@ static wf_status add_ngram(reader *r, int k, wf__span line, wf_error *err) {
   wf__span fields[MAX_FIELDS];
   int num_fields = split(line, fields);
   if (num_fields != k + 1 && num_fields != k + 2)
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a probability, %d word%s and perhaps a back-off weight, found %s%d field%s", k, k > 1 ? "s" : "",
-                          num_fields == MAX_FIELDS ? "at least " : "", num_fields, num_fields > 1 ? "s" : "");
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a probability, %d word%s and perhaps a back-off weight, found %s%d field%s", k,
+                          k > 1 ? "s" : "", num_fields == MAX_FIELDS ? "at least " : "", num_fields, num_fields > 1 ? "s" : "");
   wf__ngram ngram = {0};
   WF__TRY(parse_cost(r, fields[0], "probability", &ngram.cost, err));
   if (num_fields == k + 2) WF__TRY(parse_cost(r, fields[k + 1], "back-off weight", &ngram.backoff, err));
@@ -247,6 +246,20 @@ static wf__span trim(wf__span line) {
   return line;
 }
 
+/* The n-gram `i` of level k, which is not yet indexed, is there twice. */
+static wf_status fail_twice(const reader *r, int k, uint64_t i, wf_error *err) {
+  char text[256] = "";
+  for (int level = k; level > 0; level--) { /* from the last word to the first */
+    const wf__ngram *ngram = &r->levels.level[level].ngrams.data[i];
+    const char *word = wf_symbols_text(r->words != NULL ? r->words : r->vocab, ngram->word);
+    char longer[sizeof text];
+    snprintf(longer, sizeof longer, "%.40s%s%s", word != NULL ? word : "?", level < k ? " " : "", text);
+    memcpy(text, longer, sizeof text);
+    i = ngram->context;
+  }
+  return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the %d-grams above give '%s' twice", k, text);
+}
+
 /* Adds the contexts noted the first time and sorts. */
 static wf_status finish_section(reader *r, int k, wf_error *err) {
   wf__ngram_level *level = &r->levels.level[k];
@@ -259,10 +272,7 @@ static wf_status finish_section(reader *r, int k, wf_error *err) {
   }
   uint64_t twice = 0;
   wf_status status = wf__ngram_level_sort(&r->levels, k, &twice, err);
-  if (status == WF_ERR_FORMAT) {
-    const char *word = r->words != NULL ? wf_symbols_text(r->words, level->ngrams.data[twice].word) : wf_symbols_text(r->vocab, level->ngrams.data[twice].word);
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "in the %d-grams above, one that ends in '%.80s' is given twice", k, word != NULL ? word : "a special word");
-  }
+  if (status == WF_ERR_FORMAT) return fail_twice(r, k, twice, err);
   WF__TRY(status);
   for (uint64_t i = 0; i < level->ngrams.size; i++) r->stats.num_created += isnan(level->ngrams.data[i].cost);
   return WF_OK;
@@ -299,11 +309,11 @@ static wf_status read_section(reader *r, int k, wf_error *err) {
     if (num++ == r->counts[k])
       return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "more %d-grams than the %llu of the header", k, (unsigned long long)r->counts[k]);
     WF__TRY(add_ngram(r, k, r->line, err));
-    if (num % 65536 == 0)
-      WF__TRY(wf__progress(r->progress, "reading n-grams", (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin), err));
+    if (num % 65536 == 0) WF__TRY(wf__progress(r->progress, "reading n-grams", (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin), err));
   }
   if (num != r->counts[k])
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the %d-grams end after %llu, the header says %llu", k, (unsigned long long)num, (unsigned long long)r->counts[k]);
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the %d-grams end after %llu, the header says %llu", k, (unsigned long long)num,
+                          (unsigned long long)r->counts[k]);
   return WF_OK;
 }
 
@@ -320,7 +330,8 @@ static wf_status read_count(reader *r, wf_error *err) {
     }
   }
   if (k < 0 || count < 0) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected 'ngram ORDER=COUNT', found '%.*s'", WF__SPAN_ARG(r->line));
-  if (k != r->levels.order + 1) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected the count of %d-grams, found that of %lld-grams", r->levels.order + 1, (long long)k);
+  if (k != r->levels.order + 1)
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected the count of %d-grams, found that of %lld-grams", r->levels.order + 1, (long long)k);
   if (k > WF_LM_MAX_ORDER) return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "orders above %d are not supported", WF_LM_MAX_ORDER);
   r->counts[k] = (uint64_t)count;
   r->levels.order = (int)k;
@@ -347,8 +358,10 @@ static wf_status read_text(reader *r, wf_error *err) {
   for (int k = 1; k <= r->levels.order; k++) {
     char head[32];
     snprintf(head, sizeof head, "\\%d-grams:", k);
-    if (is_text(trim(r->line), head)) WF__TRY(read_section(r, k, err));
-    else if (r->counts[k] > 0) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '%s', found '%.*s'", head, WF__SPAN_ARG(r->line));
+    if (is_text(trim(r->line), head))
+      WF__TRY(read_section(r, k, err));
+    else if (r->counts[k] > 0)
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '%s', found '%.*s'", head, WF__SPAN_ARG(r->line));
     if (k == 1) WF__TRY(check_unigrams(r, err));
     WF__TRY(finish_section(r, k, err));
     if (k == 1) WF__TRY(check_specials(r, err));
@@ -375,9 +388,11 @@ static wf_status start(reader *r, const wf__input *input, wf_error *err) {
 static void warn(const reader *r) {
   const wf_arpa_stats *stats = &r->stats;
   const char *path = r->lines.path;
-  if (stats->num_refused > 0) wf__log(WF_LOG_WARNING, "%s: %llu n-grams with %s inside or %s before the end left out", path, (unsigned long long)stats->num_refused, r->bos, r->eos);
+  if (stats->num_refused > 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu n-grams with %s inside or %s before the end left out", path, (unsigned long long)stats->num_refused, r->bos, r->eos);
   if (stats->num_positive > 0) wf__log(WF_LOG_WARNING, "%s: %llu probabilities slightly above 1 taken as 1", path, (unsigned long long)stats->num_positive);
-  if (stats->num_created > 0) wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", path, (unsigned long long)stats->num_created);
+  if (stats->num_created > 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", path, (unsigned long long)stats->num_created);
   if (stats->num_oov_words > 0)
     wf__log(WF_LOG_WARNING, "%s: %llu words are not in the word table: %llu n-grams left out, %llu counted as the unknown word", path,
             (unsigned long long)stats->num_oov_words, (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
@@ -410,8 +425,12 @@ wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words
   wf_arpa_options o;
   if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
   WF__TRY(wf__options_take(wf__arpa_table(), options, &o, err));
-  reader r = {.words = words, .bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>", .eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>",
-              .unk = o.unk_symbol, .oov = o.oov, .progress = progress};
+  reader r = {.words = words,
+              .bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>",
+              .eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>",
+              .unk = o.unk_symbol,
+              .oov = o.oov,
+              .progress = progress};
   wf_status status = read_and_build(&r, input, out, err);
   if (status == WF_OK && stats != NULL) {
     r.stats.struct_size = stats->struct_size;

@@ -129,7 +129,8 @@ wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst
   uint32_t backoff_label = (uint32_t)g.options.backoff_label;
   if (backoff_label == 0 && g.options.backoff == FAILURE) return wf__fail(err, WF_ERR_ARGUMENT, "backoff=failure needs a backoff_label other than 0 (epsilon)");
   if (backoff_label < lm->num_public && wf__lm_knows(lm, backoff_label))
-    return wf__fail(err, WF_ERR_ARGUMENT, "backoff_label %u is the word '%s' of the language model", backoff_label, wf_symbols_text(lm->words, (int64_t)backoff_label));
+    return wf__fail(err, WF_ERR_ARGUMENT, "backoff_label %u is the word '%s' of the language model", backoff_label,
+                    wf_symbols_text(lm->words, (int64_t)backoff_label));
   wf_status status = make(&g, out, err);
   free(g.id_of);
   wf__csr_free(&g.csr);

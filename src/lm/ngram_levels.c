@@ -24,8 +24,10 @@ uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context,
   uint64_t first = level->first[context], last = level->first[context + 1];
   while (first < last) {
     uint64_t middle = first + (last - first) / 2;
-    if (ngrams[middle].word < word) first = middle + 1;
-    else last = middle;
+    if (ngrams[middle].word < word)
+      first = middle + 1;
+    else
+      last = middle;
   }
   return first < level->first[context + 1] && ngrams[first].word == word ? (uint32_t)first : WF__LM_NONE;
 }

@@ -1,0 +1,47 @@
+# The script of `warpfst completion bash` completes commands, parts of commands, flags and their values. 'complete' is asked as the shell asks it.
+fail() { echo "$1" >&2; exit 1; }
+"$WARPFST" completion bash > script.bash
+bash -n script.bash
+set +eu # it runs in the user's shell, which may be anything
+source script.bash
+complete -p warpfst | grep -q _warpfst || fail "not registered"
+ask() { # WORDS...: the last is the one under the cursor
+  COMP_WORDS=("$WARPFST" "$@") COMP_CWORD=$#
+  _warpfst
+}
+expect() { # REPLY WORDS...
+  local want=$1
+  shift
+  ask "$@"
+  [ "${COMPREPLY[*]}" = "$want" ] || fail "'$*' completes to '${COMPREPLY[*]}' instead of '$want'"
+}
+expect 'shortestdistance shortestpath' short
+expect 'prune' prun
+expect '--nshortest=' shortestpath --nsh
+expect '--unique' shortestpath --u
+expect 'sequence' compose --filter = seq
+expect 'sequence' compose --filter seq
+expect 'auto sequence alt_sequence match no_match trivial null' compose --filter =
+expect '--no-connect' compose --no-c
+expect '' compose --output ''
+expect '' compose fi
+expect '' no-such-command --
+ask ''
+[ "${#COMPREPLY[@]}" -gt 20 ] || fail "commands: ${COMPREPLY[*]}"
+commands=("${COMPREPLY[@]}")
+flags=0
+for command in "${commands[@]}"; do # every command answers, and every flag of its help is offered
+  case $command in help | version) continue ;; esac
+  "$WARPFST" "$command" --help > help.txt || fail "$command --help"
+  parts=$(sed -nE "s/^  $command ([a-z]+) .*/\1/p" help.txt)
+  for part in ${parts:-''}; do
+    "$WARPFST" "$command" $part --help > help.txt || fail "$command $part --help"
+    ask "$command" $part --
+    for flag in $(grep -oE '^  (-., )?--[a-z0-9_-]+' help.txt | grep -oE -- '--.*'); do
+      case " ${COMPREPLY[*]} " in *" $flag "* | *" $flag= "*) flags=$((flags + 1)) ;; *) fail "$command $part: $flag is not offered" ;; esac
+    done
+  done
+done
+[ "$flags" -gt 60 ] || fail "only $flags flags seen"
+"$WARPFST" completion fish > out.txt 2>&1 && fail "an unknown shell passes"
+exit 0

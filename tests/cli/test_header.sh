@@ -1,0 +1,39 @@
+# warpfst.h compiles alone, twice, as strict C11 and as C++17, without a warning; a program that knows only the header and the library works.
+cat > alone.c <<'END'
+#include "warpfst.h"
+#include "warpfst.h"
+int main(void) { return 0; }
+END
+cp alone.c alone.cpp
+cc=${CC:-cc} cxx=${CXX:-c++}
+"$cc" -std=c11 -pedantic -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -I "$SOURCE_DIR/include" -c alone.c -o alone.o
+"$cxx" -std=c++17 -pedantic -Wall -Wextra -Werror -I "$SOURCE_DIR/include" -c alone.cpp -o alone_cpp.o
+
+cat > program.cpp <<'END'
+#include <cmath>
+#include <cstdio>
+
+#include "warpfst.h"
+
+int main() {
+  wf_error err;
+  wf_builder *builder;
+  wf_fst *fst, *best;
+  if (wf_builder_create(WF_TROPICAL, &builder, &err) != WF_OK || wf_builder_add_states(builder, 2, nullptr, &err) != WF_OK) return 1;
+  if (wf_builder_set_start(builder, 0, &err) != WF_OK || wf_builder_set_final(builder, 1, 0.5f, &err) != WF_OK) return 1;
+  for (int label = 1; label < 4; label++)
+    if (wf_builder_add_arc(builder, 0, wf_arc{1, 4.0f - (float)label, label, label}, &err) != WF_OK) return 1;
+  if (wf_builder_finish(builder, nullptr, nullptr, &fst, &err) != WF_OK || wf_shortest_path(fst, nullptr, &best, &err) != WF_OK) return 1;
+  wf_fst_view view = wf_fst_get_view(best);
+  std::printf("%s %d %g\n", wf_version(), view.arcs[0].ilabel, (double)(view.arcs[0].weight + view.final_cost[1]));
+  wf_fst_free(fst);
+  wf_fst_free(best);
+  wf_builder_free(builder);
+}
+END
+sanitizer=()
+if grep -q '^WARPFST_SANITIZE:[A-Z]*=.' "$BUILD_DIR/CMakeCache.txt"; then
+  sanitizer=("-fsanitize=$(sed -n 's/^WARPFST_SANITIZE:[A-Z]*=//p' "$BUILD_DIR/CMakeCache.txt")")
+fi
+"$cxx" -std=c++17 "${sanitizer[@]}" -I "$SOURCE_DIR/include" program.cpp "$WARPFST_LIB" -Wl,-rpath,"$(dirname "$WARPFST_LIB")" -o program
+[ "$(./program)" = "$("$WARPFST" version | cut -d' ' -f2) 3 1.5" ] || { ./program; exit 1; }

@@ -1,0 +1,33 @@
+# The rules of the house hold (tools/check_includes.py), and the checker sees it when they do not.
+fail() { echo "$1" >&2; exit 1; }
+python3 "$SOURCE_DIR/tools/check_includes.py"
+
+mkdir -p tree/tools tree/include tree/cli tree/src/base tree/src/fst tree/src/io tree/src/mystery
+cp "$SOURCE_DIR/tools/check_includes.py" tree/tools
+echo '/* x */' | tee tree/include/warpfst.h tree/src/base/base.h tree/src/fst/fst.h tree/src/io/io.h tree/cli/cli.h > /dev/null
+printf '/* fine */\n#include "base/base.h"\n#include "warpfst.h"\n#include <math.h>\n' > tree/src/fst/good.c
+printf '/* fine */\n#include "cli.h"\n' > tree/cli/cmd.c
+python3 tree/tools/check_includes.py > out.txt || fail "a good tree is refused: $(cat out.txt)"
+
+expect() { # FILE TEXT MESSAGE
+  mkdir -p "$(dirname "tree/$1")"
+  printf '%b' "$2" > "tree/$1"
+  ! python3 tree/tools/check_includes.py > out.txt || fail "$1 passes"
+  grep -q "^error: $1:.*$3" out.txt || fail "$1: '$3' is not in $(cat out.txt)"
+  rm "tree/$1"
+}
+expect src/base/up.c '/* x */\n#include "fst/fst.h"\n' 'fst is above it'
+expect src/fst/io.c '/* x */\n\n#include "io/io.h"\n' 'io is above it'
+expect src/fst/lost.c '/* x */\n#include "fst.h"\n' 'no such file'
+expect src/fst/angle.c '/* x */\n#include <fst/fst.h>\n' 'is ours'
+expect src/mystery/new.c '/* x */\n' 'no place'
+expect cli/inside.c '/* x */\n#include "fst/fst.h"\n' 'cli may include only'
+expect src/io/good.c '/* x */\n' 'same file name'
+expect src/io/bare.c '\nint x;\n' 'comment'
+expect src/io/path.c '/* x */\nconst char *p = "/ho""me/me/x";\n// /home''/me/x\n' 'absolute path'
+expect src/io/long.c "/* x */\n$(printf 'int a;\\n%.0s' {1..600})" '601 lines'
+printf '/* x */\nint f(int a,\n      int b) {\n%sreturn 0;\n}\n' "$(printf 'a++;\n%.0s' {1..70})" > tree/src/io/function.c
+python3 tree/tools/check_includes.py > out.txt
+grep -q 'function of 7[0-9] lines: .*int b' out.txt || fail "a long function is not reported"
+! python3 tree/tools/check_includes.py --strict > out.txt || fail "--strict"
+rm tree/src/io/function.c

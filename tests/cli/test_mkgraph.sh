@@ -1,0 +1,86 @@
+# warpfst mkgraph ctc, lexicon, topology on the example models: sizes, steps against OpenFst's tools, recognition, errors.
+ctc=$SOURCE_DIR/examples/ctc
+fail() { echo "$*" >&2; exit 1; }
+# expect CODE PATTERN COMMAND...: the exit code, and what standard error says
+expect() {
+  local want=$1 pattern=$2 code=0
+  shift 2
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
+  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
+}
+states() { "$WARPFST" info "$1" | awk '$1 == "states" {print $2}'; }
+mkgraph() { "$WARPFST" mkgraph ctc "$@"; }
+
+# 1. The main job: phones, compact. A peer's tools made 61,636 states and 147,970 arcs of the same.
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact \
+  -o graph.wfst --keep-steps=steps --words-out=words.txt --json >report.json 2>table.txt
+for step in L G 'L o G' det min T 'T o LG' graph; do grep -q "^$step  *[0-9]" table.txt || fail "no row for $step"; done
+grep -q 'words of the lexicon that the LM lacks: 719' table.txt || fail "missing words are not told"
+python3 - <<'PY'
+import json
+report = json.load(open('report.json'))
+last = report['steps'][-1]
+assert last['name'] == 'graph' and 58000 < last['states'] <= 61636 and 140000 < last['arcs'] <= 147970, last
+assert report['topology'] == 'compact' and report['lexicon']['words_not_in_lm'] == 719 and report['lm']['words_not_in_lexicon'] == 0
+assert all(s['seconds'] >= 0 and s['peak_bytes'] > 0 for s in report['steps'])
+PY
+cmp words.txt steps/words.txt
+diff <(tr '\t' ' ' <words.txt | sed -n 1,2p) <(printf '<eps> 0\nA 1\n')
+"$WARPFST" info graph.wfst >info.txt # to a file: grep -q would close a pipe early
+grep -q 'output symbol table.*2608 symbols' info.txt || fail "the graph lacks its words"
+
+# 2. OpenFst's composition of the same steps gives the same transducers.
+fstcompose steps/L.fst steps/G.fst lg.fst # L comes sorted by output label
+fstequal lg.fst steps/LG.fst || fail "L o G differs from OpenFst's"
+fstarcsort --sort_type=ilabel steps/LG.min.fst lgmin.fst
+fstarcsort --sort_type=olabel steps/T.fst | fstcompose - lgmin.fst tlg.fst
+[ "$(fstinfo tlg.fst | awk '/# of states/ {print $4}')" = "$(states steps/TLG.fst)" ] || fail "T o LG differs in size from OpenFst's"
+# Random sentences cost the same before and after determinization and minimization.
+fstproject --project_type=output steps/LG.fst >/dev/null 2>&1 && project=--project_type=output || project=--project_output
+fstproject $project steps/G.fst g.fst
+for seed in 1 2 3 4 5; do
+  fstrandgen --seed=$seed --select=log_prob g.fst | fstrmepsilon | fstarcsort >sentence.fst
+  for graph in LG LG.min; do fstarcsort --sort_type=olabel steps/$graph.fst | fstcompose - sentence.fst | fstshortestdistance --reverse | awk '$1 == 0 {print $2}' >$graph.cost; done
+  awk 'NR == FNR {a = $1; next} {exit !(a != "" && $1 - a < 0.02 && a - $1 < 0.02)}' LG.cost LG.min.cost || fail "seed $seed: $(cat LG.cost LG.min.cost)"
+done
+
+# 3. It recognises: 200 utterances, 1,040 words. A wrong graph is far off.
+"$WARPFST" decode graph.wfst "$ctc/logp_phone" --acoustic-scale=0.7 --beam=12 --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>summary.txt
+wer=$(grep -o 'WER [0-9.]*' summary.txt | cut -d' ' -f2)
+awk -v wer="$wer" 'BEGIN {exit !(wer > 30 && wer < 38.2)}' || fail "WER $wer"
+
+# 4. Spelling without a lexicon; the other topologies; a grammar as an fst.
+mkgraph --tokens="$ctc/tokens_bpe.txt" --merges="$ctc/bpe_merges.txt" --lm="$ctc/lm3.arpa.gz" --topology=minimal -o bpe.wfst -q
+mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --lm="$ctc/lm3.arpa.gz" --topology=minimal -o bpe2.wfst -q
+[ "$(states bpe.wfst)" = "$(states bpe2.wfst)" ] || fail "spelled and read lexicons give different graphs"
+for topology in correct minimal eesen; do mkgraph --tokens="$ctc/tokens_char.txt" --lm="$ctc/lm3.arpa.gz" --topology=$topology -o char.fst -q && fstinfo char.fst >/dev/null; done
+printf '0 1 ZERO ZERO 1\n1 2 ONE ONE 2\n2 0 ONE ONE\n2\n' >grammar.txt
+"$WARPFST" compile grammar.txt --isymbols=words.txt --osymbols=words.txt -o grammar.fst
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --grammar=grammar.fst --words=words.txt --push=log --silence=SH -o digits.wfst 2>table.txt
+grep -q '^push ' table.txt || fail "no row for push"
+
+# 5. T and L alone.
+"$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --type=correct -o T.fst
+fstinfo T.fst >info.txt
+grep -q '# of arcs  *1600' info.txt || fail "T has other than 40 x 40 arcs"
+"$WARPFST" lexicon "$ctc/lexicon_phone.txt" --tokens="$ctc/tokens_phone.txt" --words-out=words2.txt --lexicon-out=again.txt -o L.fst
+cmp words.txt words2.txt
+diff again.txt <(tr '\t' ' ' <"$ctc/lexicon_phone.txt")
+"$WARPFST" lexicon --spell=words.txt --tokens="$ctc/tokens_char.txt" --spelling=chars --lexicon-out=char.txt -o L2.fst
+diff char.txt "$ctc/lexicon_char.txt"
+
+# 6. What goes wrong says where.
+printf 'A AH\nB XX\n' >bad.txt
+expect 3 "bad.txt:2: word 'B': 'XX' is not in the token table" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --lm="$ctc/lm3.arpa.gz" -o x.wfst
+expect 0 'words left out for unknown tokens: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --unknown=skip --lm="$ctc/lm3.arpa.gz" -o x.wfst
+printf 'QQQQ AH\n' >foreign.txt
+expect 2 'no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=foreign.txt --lm="$ctc/lm3.arpa.gz" -o y.wfst
+[ ! -e y.wfst ] || fail "a failed run left a file"
+expect 4 'compose L o G' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --max-states=1000 -o y.wfst
+expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
+expect 2 '--tokens is needed' mkgraph --lm=x -o y.wfst
+expect 2 'either --lm or --grammar' mkgraph --tokens=x -o y.wfst
+expect 2 'unknown kind of graph' "$WARPFST" mkgraph hclg
+expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst
+expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pad -o T.fst

@@ -1,0 +1,288 @@
+/* decode_oracle.c - docs/semantics.md in dense arrays and full sorts: one entry per state of the graph and frame, all of them looked at in
+ * every step. */
+#include "decode_oracle.h"
+
+#include <float.h>
+
+/* --- the oracle ----------------------------------------------------------------------------------------------------- */
+
+struct cell {
+  float cost;        /* INFINITY: no token */
+  uint64_t arc;      /* UINT64_MAX: start */
+  int64_t prev;      /* state */
+  bool same_frame;   /* prev is a token of this frame, else of the one before */
+};
+
+static int by_cost_then_state(const void *a, const void *b, void *context) {
+  const struct cell *cells = context;
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  if (cells[x].cost != cells[y].cost) return cells[x].cost < cells[y].cost ? -1 : 1;
+  return x < y ? -1 : x > y;
+}
+
+/* States with tokens, best first. */
+static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
+  uint32_t count = 0;
+  for (uint32_t s = 0; s < n; s++)
+    if (cells[s].cost != INFINITY) order[count++] = s;
+  qsort_r(order, count, sizeof *order, by_cost_then_state, cells);
+  return count;
+}
+
+/* 1/1024 if epsilon arcs form a cycle and one of them is negative (or could be made so by word_score). By transitive closure. */
+static float epsilon_slack(const wf_fst_view *view, float word_score) {
+  uint64_t n = view->num_states;
+  bool *reach = calloc(n * n, 1), negative = false, cycle = false;
+  for (uint64_t s = 0; s < n; s++)
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+      const wf_arc *arc = &view->arcs[a];
+      if (arc->ilabel != 0) continue;
+      reach[s * n + arc->nextstate] = true;
+      negative = negative || arc->weight < 0 || (word_score > 0 && arc->olabel != 0);
+    }
+  for (uint64_t k = 0; k < n; k++)
+    for (uint64_t i = 0; i < n; i++)
+      for (uint64_t j = 0; j < n && reach[i * n + k]; j++) reach[i * n + j] = reach[i * n + j] || reach[k * n + j];
+  for (uint64_t s = 0; s < n; s++) cycle = cycle || reach[s * n + s];
+  free(reach);
+  return cycle && negative ? 1.0f / 1024 : 0;
+}
+
+/* False when more than `most` states have tokens in the end. */
+static bool close_over_epsilons(const wf_fst_view *view, struct cell *cells, float cutoff, float word_score, float slack, uint32_t most) {
+  uint64_t n = view->num_states;
+  struct cell *before = malloc(n * sizeof *before);
+  bool *improved = malloc(n), *next = malloc(n);
+  for (uint64_t s = 0; s < n; s++) improved[s] = cells[s].cost != INFINITY;
+  for (bool any = true; any;) {
+    any = false;
+    memcpy(before, cells, n * sizeof *before);
+    memset(next, 0, n);
+    for (uint64_t s = 0; s < n; s++) {
+      if (!improved[s]) continue;
+      for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+        const wf_arc *arc = &view->arcs[a];
+        if (arc->ilabel != 0) continue;
+        float cost = before[s].cost + arc->weight;
+        if (arc->olabel != 0) cost -= word_score;
+        uint32_t to = arc->nextstate;
+        if (cost > cutoff || cost >= before[to].cost - slack) continue;
+        if (next[to] && (cost > cells[to].cost || (cost == cells[to].cost && a > cells[to].arc))) continue;
+        cells[to] = (struct cell){cost, a, (int64_t)s, true};
+        next[to] = any = true;
+      }
+    }
+    memcpy(improved, next, n);
+  }
+  free(before);
+  free(improved);
+  free(next);
+  uint32_t count = 0;
+  for (uint64_t s = 0; s < n; s++) count += cells[s].cost != INFINITY;
+  return count <= most;
+}
+
+static void normalise(struct cell *cells, uint64_t n) {
+  float best = INFINITY;
+  for (uint64_t s = 0; s < n; s++)
+    if (cells[s].cost < best) best = cells[s].cost;
+  for (uint64_t s = 0; s < n; s++)
+    if (cells[s].cost != INFINITY) cells[s].cost -= best;
+}
+
+struct candidate {
+  float cost;
+  uint64_t arc;
+  int64_t from;
+};
+
+static int by_cost_then_arc(const void *a, const void *b) {
+  const struct candidate *x = a, *y = b;
+  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+  return x->arc < y->arc ? -1 : x->arc > y->arc;
+}
+
+/* The first `admitted` candidates, the best of each state. Returns how many states. */
+static uint32_t recombine(const wf_fst_view *view, const struct candidate *candidates, size_t admitted, struct cell *to) {
+  uint32_t count = 0;
+  for (uint64_t s = 0; s < view->num_states; s++) to[s] = (struct cell){.cost = INFINITY};
+  for (size_t i = 0; i < admitted; i++) {
+    struct cell *cell = &to[view->arcs[candidates[i].arc].nextstate];
+    if (cell->cost != INFINITY) continue; /* they come best first */
+    *cell = (struct cell){candidates[i].cost, candidates[i].arc, candidates[i].from, false};
+    count++;
+  }
+  return count;
+}
+
+/* One frame from the first `sources` states of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. */
+static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
+                        const float *row, float slack, struct cell *to, bool *fits) {
+  struct candidate *candidates = malloc((view->num_arcs + 1) * sizeof *candidates);
+  size_t count = 0, admitted = 0;
+  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active), flags = 0;
+  size_t least = (size_t)(o->min_active < o->max_active ? o->min_active : o->max_active);
+  for (uint32_t i = 0; i < sources; i++)
+    for (uint64_t a = view->arc_off[order[i]]; a < view->arc_off[order[i] + 1]; a++) {
+      const wf_arc *arc = &view->arcs[a];
+      if (arc->ilabel == 0) continue;
+      float loglike = row[arc->ilabel - 1];
+      float acoustic = loglike == -INFINITY ? INFINITY : -(o->acoustic_scale * loglike);
+      float cost = from[order[i]].cost + arc->weight;
+      if (arc->olabel != 0) cost -= o->word_score;
+      cost += acoustic;
+      if (cost != INFINITY) candidates[count++] = (struct candidate){cost, a, order[i]};
+    }
+  qsort(candidates, count, sizeof *candidates, by_cost_then_arc);
+  float cutoff = FLT_MAX;
+  if (count > 0) {
+    cutoff = candidates[0].cost + o->beam;
+    if (cutoff > FLT_MAX) cutoff = FLT_MAX;
+    while (admitted < count && candidates[admitted].cost <= cutoff) admitted++;
+    if (admitted < least) {
+      cutoff = count <= least ? FLT_MAX : candidates[least - 1].cost;
+      while (admitted < count && candidates[admitted].cost <= cutoff) admitted++;
+    }
+  }
+  if (recombine(view, candidates, admitted, to) > most) {
+    flags |= WF_RESULT_OVERFLOW;
+    admitted = most;
+    cutoff = candidates[admitted - 1].cost;
+    recombine(view, candidates, admitted, to);
+  }
+  *fits = true;
+  while (!close_over_epsilons(view, to, cutoff, o->word_score, slack, most)) {
+    flags |= WF_RESULT_OVERFLOW;
+    admitted /= 2;
+    if (admitted == 0) {
+      *fits = false;
+      break;
+    }
+    cutoff = candidates[admitted - 1].cost;
+    recombine(view, candidates, admitted, to);
+  }
+  free(candidates);
+  return flags;
+}
+
+static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
+                       int64_t state, oracle_result *out) {
+  uint64_t reversed[2048];
+  int count = 0;
+  while (frames[frame][state].arc != UINT64_MAX) {
+    struct cell cell = frames[frame][state];
+    assert_true(count < 2048);
+    reversed[count++] = cell.arc;
+    if (!cell.same_frame) frame--;
+    state = cell.prev;
+  }
+  double loglike = 0;
+  int64_t t = 0;
+  int last[4096];
+  out->num_arcs = count;
+  for (int i = 0; i < count; i++) {
+    uint64_t a = reversed[count - 1 - i];
+    const wf_arc *arc = &view->arcs[a];
+    out->arcs[i] = a;
+    out->graph_cost += (double)arc->weight;
+    if (arc->olabel != 0) {
+      out->graph_cost -= (double)o->word_score;
+      if (out->num_words > 0) out->words[out->num_words - 1].end_frame = (int32_t)t;
+      out->words[out->num_words++] = (wf_word){arc->olabel, (int32_t)t, (int32_t)t};
+    }
+    if (arc->ilabel == 0) continue;
+    loglike += (double)((const float *)scores->data)[t * scores->stride + arc->ilabel - 1];
+    last[t++] = arc->ilabel - 1;
+  }
+  if (out->num_words > 0) out->words[out->num_words - 1].end_frame = (int32_t)t;
+  for (int w = 0; w < out->num_words && o->blank >= 0; w++)
+    while (out->words[w].end_frame > out->words[w].start_frame + 1 && last[out->words[w].end_frame - 1] == o->blank) out->words[w].end_frame--;
+  out->acoustic_cost = o->acoustic_scale == 0 ? 0 : 0 - (double)o->acoustic_scale * loglike;
+}
+
+void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint64_t n = view.num_states;
+  struct cell **frames = calloc((size_t)scores->num_frames + 1, sizeof *frames);
+  uint32_t *order = malloc(n * sizeof *order);
+  memset(out, 0, sizeof *out);
+  frames[0] = malloc(n * sizeof **frames);
+  for (uint64_t s = 0; s < n; s++) frames[0][s] = (struct cell){.cost = INFINITY};
+  frames[0][view.start] = (struct cell){.cost = 0, .arc = UINT64_MAX};
+  float slack = epsilon_slack(&view, o->word_score);
+  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active);
+  out->fits = close_over_epsilons(&view, frames[0], o->beam, o->word_score, slack, most);
+  normalise(frames[0], n);
+  int64_t t = 0;
+  uint32_t sources = 0;
+  for (; t < scores->num_frames && out->fits; t++) {
+    sources = ranked(frames[t], n, order);
+    if (sources > (uint32_t)o->max_active) {
+      sources = (uint32_t)o->max_active;
+      out->flags |= WF_RESULT_NARROWED;
+    }
+    frames[t + 1] = malloc(n * sizeof **frames);
+    out->flags |= advance(&view, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits);
+    bool any = false;
+    for (uint64_t s = 0; s < n; s++) any = any || frames[t + 1][s].cost != INFINITY;
+    if (!any) {
+      out->flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
+      break;
+    }
+    normalise(frames[t + 1], n);
+  }
+  out->num_decoded = t;
+  int64_t best = -1;
+  float best_cost = INFINITY;
+  for (int pass = 0; pass < 2 && best < 0; pass++) { /* final states first, then any; after dying only the sources count */
+    if (pass == 0 && (out->flags & WF_RESULT_DIED)) continue;
+    if (pass == 1) out->flags |= WF_RESULT_NOT_FINAL;
+    for (uint64_t s = 0; s < n; s++) {
+      float cost = frames[t][s].cost + (pass == 0 ? view.final_cost[s] : 0);
+      if (cost < best_cost) best_cost = cost, best = (int64_t)s;
+    }
+  }
+  if (out->fits) trace_back(&view, o, scores, frames, t, best, out);
+  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view.final_cost[best];
+  for (int64_t i = 0; i <= scores->num_frames; i++) free(frames[i]);
+  free(frames);
+  free(order);
+}
+
+double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint64_t n = view.num_states;
+  double *now = malloc(n * sizeof *now), *next = malloc(n * sizeof *next), best = INFINITY;
+  for (uint64_t s = 0; s < n; s++) now[s] = INFINITY;
+  now[view.start] = 0;
+  for (int64_t t = 0;; t++) {
+    for (bool any = true; any;) { /* Bellman-Ford over epsilons */
+      any = false;
+      for (uint64_t s = 0; s < n; s++)
+        for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
+          const wf_arc *arc = &view.arcs[a];
+          double cost = now[s] + (double)arc->weight - (arc->olabel != 0 ? (double)o->word_score : 0);
+          if (arc->ilabel == 0 && cost < now[arc->nextstate] - 1e-9) now[arc->nextstate] = cost, any = true;
+        }
+    }
+    if (t == scores->num_frames) break;
+    for (uint64_t s = 0; s < n; s++) next[s] = INFINITY;
+    for (uint64_t s = 0; s < n; s++)
+      for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
+        const wf_arc *arc = &view.arcs[a];
+        if (arc->ilabel == 0) continue;
+        double loglike = (double)((const float *)scores->data)[t * scores->stride + arc->ilabel - 1];
+        double cost = now[s] + (double)arc->weight - (arc->olabel != 0 ? (double)o->word_score : 0) +
+                      (loglike == -INFINITY ? INFINITY : -(double)o->acoustic_scale * loglike);
+        if (cost < next[arc->nextstate]) next[arc->nextstate] = cost;
+      }
+    double *swap = now;
+    now = next;
+    next = swap;
+  }
+  for (uint64_t s = 0; s < n; s++)
+    if (now[s] + (double)view.final_cost[s] < best) best = now[s] + (double)view.final_cost[s];
+  free(now);
+  free(next);
+  return best;
+}

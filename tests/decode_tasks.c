@@ -1,0 +1,103 @@
+/* decode_tasks.c - random decoding tasks. */
+#include "decode_tasks.h"
+
+/* --- random tasks --------------------------------------------------------------------------------------------------- */
+
+/* Adds potentials to the weights, so that arcs (epsilons too) may be negative while every cycle keeps its cost. */
+static wf_fst *with_potentials(test_rng *rng, const wf_fst *fst) {
+  wf_error err = {0};
+  wf_fst_view view = wf_fst_get_view(fst);
+  float *potential = malloc(view.num_states * sizeof *potential);
+  for (uint64_t s = 0; s < view.num_states; s++) potential[s] = (float)test_below(rng, 17) / 8 - 1;
+  wf_builder *builder;
+  wf_fst *out;
+  assert_ok(wf_builder_create(view.semiring, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
+  for (uint32_t s = 0; s < view.num_states; s++) {
+    assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
+      wf_arc arc = view.arcs[a];
+      arc.weight += potential[arc.nextstate] - potential[s];
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  free(potential);
+  return out;
+}
+
+struct decode_task test_random_task(uint64_t seed) {
+  wf_error err = {0};
+  test_rng rng = {seed};
+  struct decode_task task = {0};
+  static const float epsilon_shares[] = {0, 0.2f, 0.6f};
+  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 30), .num_olabels = 4, .final_share = test_unit(&rng), .max_weight = seed % 3 == 0 ? 0 : 2,
+                          .epsilon_share = epsilon_shares[test_below(&rng, 3)]};
+  int32_t num_columns = 1 + (int32_t)test_below(&rng, 5);
+  shape.num_ilabels = num_columns;
+  shape.num_arcs = shape.num_states * (1 + test_below(&rng, 4));
+  wf_fst *plain = test_random_fst(&rng, &shape), *fst = seed % 2 == 0 ? with_potentials(&rng, plain) : wf_fst_ref(plain);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(plain);
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task.options);
+  static const float beams[] = {0, 0.5f, 2, 100};
+  static const int32_t actives[] = {1, 2, 5, 10000}, minima[] = {0, 1, 3, 200};
+  task.options.beam = beams[test_below(&rng, 4)];
+  task.options.max_active = actives[test_below(&rng, 4)];
+  task.options.min_active = minima[test_below(&rng, 4)];
+  static const int32_t rooms[] = {1, 3, 8, 28000};
+  task.options.max_tokens = rooms[test_below(&rng, 4)];
+  task.options.acoustic_scale = test_below(&rng, 4) == 0 ? 0.1f : 1;
+  task.options.word_score = test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty makes no cycle negative */
+  task.options.blank = test_below(&rng, 2) == 0 ? 0 : -1;
+  task.options.num_threads = 1;
+  int64_t num_frames = test_below(&rng, 12);
+  task.scores = (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
+  task.data = malloc((size_t)(num_frames * task.scores.stride + 1) * sizeof *task.data);
+  for (int64_t i = 0; i < num_frames * task.scores.stride; i++) {
+    uint32_t kind = test_below(&rng, 20); /* coarse values make ties common; some are impossible */
+    task.data[i] = kind == 0 ? -INFINITY : kind < 12 ? -(float)test_below(&rng, 9) / 4 : -test_unit(&rng) * 5;
+  }
+  task.scores.data = task.data;
+  return task;
+}
+
+void test_free_task(struct decode_task *task) {
+  wf_graph_free(task->graph);
+  free(task->data);
+}
+
+wf_result *test_decode_alone(struct decode_task *task) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_result *result;
+  assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
+  assert_ok(wf_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  wf_decoder_free(decoder);
+  return result;
+}
+
+void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames) {
+  test_rng rng = {seed};
+  for (size_t i = 0; i < count; i++) {
+    int64_t num_frames = test_below(&rng, (uint32_t)max_frames);
+    batch[i] = (wf_scores){.num_frames = num_frames, .num_columns = task->scores.num_columns, .stride = task->scores.num_columns};
+    data[i] = malloc((size_t)(num_frames * batch[i].stride + 1) * sizeof **data);
+    for (int64_t k = 0; k < num_frames * batch[i].stride; k++) data[i][k] = -test_unit(&rng) * 4;
+    batch[i].data = data[i];
+  }
+}
+
+void test_assert_same_result(const wf_result *a, const wf_result *b) {
+  assert_int_equal(a->status, b->status);
+  assert_int_equal(a->flags, b->flags);
+  assert_int_equal(a->num_words, b->num_words);
+  assert_memory_equal(a->words, b->words, a->num_words * sizeof *a->words);
+  assert_memory_equal(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment);
+  assert_true(a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost);
+  assert_int_equal(a->num_tokens, b->num_tokens);
+  assert_int_equal(a->num_arcs, b->num_arcs);
+}

@@ -1,0 +1,23 @@
+/* decode_tasks.h - small random decoding tasks with everything that is awkward: ties, epsilon cycles, negative weights, impossible scores, tight
+ * limits. */
+#ifndef TESTS_DECODE_TASKS_H
+#define TESTS_DECODE_TASKS_H
+
+#include "testing.h"
+
+struct decode_task {
+  wf_graph *graph;
+  wf_decoder_options options;
+  float *data;
+  wf_scores scores; /* over data */
+};
+
+struct decode_task test_random_task(uint64_t seed);
+void test_free_task(struct decode_task *task);
+wf_result *test_decode_alone(struct decode_task *task);
+/* `count` matrices for the task's graph, of fewer than max_frames frames each; data[i] is to be freed. */
+void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
+/* Every bit of two results, statistics included. */
+void test_assert_same_result(const wf_result *a, const wf_result *b);
+
+#endif

@@ -1,0 +1,192 @@
+/* test_gpu_decode.c - the GPU search against the CPU search, every bit of every result. Ends with 77 where there is no GPU. */
+#include "decode_tasks.h"
+
+enum { BATCH = 24 };
+
+/* Decodes on both; the caller frees. */
+static void decode_both(const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **cpu, wf_result **gpu) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  options.device = "cpu";
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode(decoder, batch, count, NULL, cpu, &err));
+  wf_decoder_free(decoder);
+  options.device = "cuda";
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode(decoder, batch, count, NULL, gpu, &err));
+  wf_decoder_free(decoder);
+}
+
+static bool same(const wf_result *a, const wf_result *b) {
+  return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_decoded == b->num_decoded &&
+         a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->num_tokens == b->num_tokens && a->num_arcs == b->num_arcs &&
+         a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
+         (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
+         (a->num_decoded == 0 || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
+}
+
+static void report(uint64_t seed, size_t i, const wf_result *a, const wf_result *b) {
+  fail_msg("seed %llu utterance %zu: status %d/%d (%s/%s) flags %u/%u decoded %lld/%lld cost %.9g+%.9g / %.9g+%.9g words %zu/%zu tokens %llu/%llu arcs "
+           "%llu/%llu expanded %llu/%llu narrowed %llu/%llu",
+           (unsigned long long)seed, i, a->status, b->status, a->message, b->message, a->flags, b->flags, (long long)a->num_decoded,
+           (long long)b->num_decoded, a->graph_cost, a->acoustic_cost, b->graph_cost, b->acoustic_cost, a->num_words, b->num_words,
+           (unsigned long long)a->num_tokens, (unsigned long long)b->num_tokens, (unsigned long long)a->num_arcs, (unsigned long long)b->num_arcs,
+           (unsigned long long)a->num_expanded, (unsigned long long)b->num_expanded, (unsigned long long)a->num_narrowed,
+           (unsigned long long)b->num_narrowed);
+}
+
+static uint64_t seeds_to_run(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+static void test_random_tasks(void **state) {
+  (void)state;
+  uint32_t flags_seen = 0, errors_seen = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run(400); seed++) {
+    struct decode_task task = test_random_task(seed);
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    test_random_batch(&task, batch, data, BATCH, seed, 20);
+    batch[0] = task.scores;
+    decode_both(task.graph, task.options, batch, BATCH, cpu, gpu);
+    for (size_t i = 0; i < BATCH; i++) {
+      if (!same(cpu[i], gpu[i])) report(seed, i, cpu[i], gpu[i]);
+      flags_seen |= cpu[i]->flags;
+      errors_seen += cpu[i]->status != WF_OK;
+      wf_result_free(cpu[i]);
+      wf_result_free(gpu[i]);
+      free(data[i]);
+    }
+    test_free_task(&task);
+  }
+  if (seeds_to_run(400) >= 400) {
+    assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+    assert_true(errors_seen > 0);
+  }
+}
+
+/* A graph and beams large enough to fill tables, with every number of ranks that max_tokens and the batch call for. */
+static void test_large_tasks(void **state) {
+  (void)state;
+  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
+  test_rng rng = {9};
+  wf_error err = {0};
+  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  struct decode_task task = {0};
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  task.scores.num_columns = 50;
+  for (size_t k = 0; k < 15; k++) {
+    size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 5 : 20;
+    wf_scores batch[20];
+    float *data[20];
+    wf_result *cpu[20], *gpu[20];
+    wf_decoder_options_init(&task.options);
+    task.options.beam = k % 2 == 0 ? 6 : 9;
+    task.options.max_active = actives[k % 3];
+    task.options.max_tokens = tokens[k % 5];
+    test_random_batch(&task, batch, data, count, k, seeds_to_run(400) < 400 ? 8 : 40);
+    decode_both(task.graph, task.options, batch, count, cpu, gpu);
+    for (size_t i = 0; i < count; i++) {
+      if (!same(cpu[i], gpu[i])) report(k, i, cpu[i], gpu[i]);
+      wf_result_free(cpu[i]);
+      wf_result_free(gpu[i]);
+      free(data[i]);
+    }
+  }
+  wf_graph_free(task.graph);
+}
+
+/* max_tokens of one less than, exactly, and one more than the widest frame needs. */
+static void test_capacity_edges(void **state) {
+  (void)state;
+  wf_error err = {0};
+  enum { WIDTH = 300 };
+  wf_builder *builder;
+  wf_fst *fst;
+  wf_graph *graph;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, WIDTH + 1, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 1; s <= WIDTH; s++) { /* the start fans out; each state goes on by itself */
+    assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = s, .weight = (float)s / 64, .ilabel = 1, .olabel = (int32_t)s}, &err));
+    assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s, .ilabel = 1}, &err));
+    assert_ok(wf_builder_set_final(builder, s, (float)(WIDTH - s) / 16, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  float scores[4] = {0};
+  for (int room = WIDTH - 1; room <= WIDTH + 1; room++) {
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.max_active = 10;
+    options.min_active = 0;
+    options.max_tokens = room;
+    wf_result *cpu, *gpu;
+    wf_scores one = {.data = scores, .num_frames = 1, .num_columns = 1, .stride = 1};
+    decode_both(graph, options, &one, 1, &cpu, &gpu);
+    if (!same(cpu, gpu)) report((uint64_t)room, 0, cpu, gpu);
+    assert_int_equal((cpu->flags & WF_RESULT_OVERFLOW) != 0, room < WIDTH);
+    assert_int_equal(cpu->words[0].label, room < WIDTH ? WIDTH - 1 : WIDTH); /* the state that fell out was the best in the end */
+    wf_result_free(cpu);
+    wf_result_free(gpu);
+  }
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+}
+
+static void test_bad_scores(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1 0;1 1 2 0 0;1 0");
+  wf_graph *graph;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  float good[4] = {-1, -2, -3, -1}, nan[4] = {-1, -2, NAN, -1}, inf[4] = {INFINITY, 0, 0, 0}, none[4] = {-INFINITY, -INFINITY, -1, -1};
+  wf_scores batch[] = {{good, 2, 2, 2}, {nan, 2, 2, 2}, {inf, 2, 2, 2}, {none, 2, 2, 2}, {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}};
+  wf_result *cpu[7], *gpu[7];
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  decode_both(graph, options, batch, 7, cpu, gpu);
+  for (size_t i = 0; i < 7; i++) {
+    if (!same(cpu[i], gpu[i]) || strcmp(cpu[i]->message, gpu[i]->message) != 0) report(0, i, cpu[i], gpu[i]);
+    wf_result_free(cpu[i]);
+    wf_result_free(gpu[i]);
+  }
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+}
+
+/* A little of everything, for compute-sanitizer. */
+static void test_small(void **state) {
+  test_capacity_edges(state);
+  test_bad_scores(state);
+  test_random_tasks(state);
+}
+
+int main(int argc, char **argv) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0");
+  wf_graph *graph;
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.device = "cuda";
+  if (wf_graph_create(fst, NULL, 0, &graph, &err) != WF_OK) return 1;
+  wf_status status = wf_decoder_create(graph, &options, &decoder, &err);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  if (status != WF_OK && strstr(err.message, "no GPU") != NULL) {
+    printf("skipped: %s\n", err.message);
+    return 77;
+  }
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_random_tasks),
+                                     cmocka_unit_test(test_large_tasks)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

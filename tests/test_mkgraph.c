@@ -1,0 +1,495 @@
+/* test_mkgraph.c - the graph pipeline against a direct computation that builds no transducer.
+ *
+ * For random lexicons, language models and frame strings x: the cost of the best path of the graph for x is the minimum, over word sequences
+ * W and pronunciations that make the tokens y, of
+ *     cost of x as y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in the LM  (+ silences).
+ * The LM is held by the test as a table and asked with or without free back-off; the graph goes through every step of the library. */
+#include "testing.h"
+
+#include "graph/push_even.h"
+
+#define CTC_DIR WARPFST_SOURCE_DIR "/examples/ctc/"
+
+enum { CORRECT, COMPACT, MINIMAL, EESEN };
+enum { MAX_FRAMES = 6, NUM_WORDS = 3, MAX_PRONS = 5, NUM_LABELS = 4 /* blank, a, b, SIL */ };
+
+/* --- the little world: lexicon and LM ----------------------------------------------------------------------------------- */
+
+struct pron {
+  int word, labels[3], size;
+  double cost;
+};
+
+/* A bigram with back-off. Index NUM_WORDS is <s> as history and </s> as next word. INFINITY: no such n-gram. */
+struct world {
+  struct pron prons[MAX_PRONS];
+  int num_prons;
+  double unigram[NUM_WORDS + 1], bigram[NUM_WORDS + 1][NUM_WORDS + 1], backoff[NUM_WORDS + 1];
+  bool silence, failure;
+  double p_silence;
+  int topology;
+};
+
+static double random_log10(test_rng *rng) { return -(double)(1 + test_below(rng, 16)) / 8; }
+
+static void random_world(test_rng *rng, struct world *world) {
+  world->num_prons = 2 + (int)test_below(rng, MAX_PRONS - 1);
+  for (int i = 0; i < world->num_prons; i++) {
+    struct pron *pron = &world->prons[i];
+    pron->word = i < NUM_WORDS ? i : (int)test_below(rng, NUM_WORDS);
+    pron->size = 1 + (int)test_below(rng, 3);
+    for (int k = 0; k < pron->size; k++) pron->labels[k] = 2 + (int)test_below(rng, 2);
+    pron->cost = -log((1 + test_below(rng, 4)) / 4.0);
+  }
+  for (int h = 0; h <= NUM_WORDS; h++) {
+    world->unigram[h] = random_log10(rng);
+    world->backoff[h] = test_unit(rng) < 0.3f ? 0 : random_log10(rng) / 2 + 0.25; /* weights above 1 are common in real models */
+    for (int w = 0; w <= NUM_WORDS; w++) world->bigram[h][w] = test_unit(rng) < 0.4f ? random_log10(rng) : INFINITY;
+  }
+}
+
+static const char *word_name(int word, bool history) {
+  static const char *const names[] = {"X", "Y", "Z"};
+  return word < NUM_WORDS ? names[word] : history ? "<s>" : "</s>";
+}
+
+static const char *write_arpa(const struct world *world) {
+  char text[8192];
+  size_t used = 0;
+  int num_bigrams = 0;
+  for (int h = 0; h <= NUM_WORDS; h++)
+    for (int w = 0; w <= NUM_WORDS; w++) num_bigrams += world->bigram[h][w] != INFINITY;
+#define ADD(...) used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__)
+  ADD("\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99\t<s>\t%.6f\n%.6f\t</s>\n", NUM_WORDS + 2, num_bigrams, world->backoff[NUM_WORDS], world->unigram[NUM_WORDS]);
+  for (int w = 0; w < NUM_WORDS; w++) ADD("%.6f\t%s\t%.6f\n", world->unigram[w], word_name(w, true), world->backoff[w]);
+  ADD("\n\\2-grams:\n");
+  for (int h = 0; h <= NUM_WORDS; h++)
+    for (int w = 0; w <= NUM_WORDS; w++)
+      if (world->bigram[h][w] != INFINITY) ADD("%.6f\t%s %s\n", world->bigram[h][w], word_name(h, true), word_name(w, false));
+  ADD("\n\\end\\\n");
+#undef ADD
+  assert_true(used < sizeof text);
+  return test_write_file("lm.arpa", text, used);
+}
+
+static const char *write_lexicon(const struct world *world) {
+  char text[1024];
+  size_t used = 0;
+  for (int i = 0; i < world->num_prons; i++) {
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s %.9g", word_name(world->prons[i].word, false), exp(-world->prons[i].cost));
+    for (int k = 0; k < world->prons[i].size; k++) used += (size_t)snprintf(text + used, sizeof text - used, " %c", world->prons[i].labels[k] == 2 ? 'a' : 'b');
+    used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+  }
+  return test_write_file("lexicon.txt", text, used);
+}
+
+/* Cost of word `w` (NUM_WORDS: the end) after `h`. */
+static double lm_cost(const struct world *world, int h, int w) {
+  double backed_off = -log(10) * (world->backoff[h] + world->unigram[w]), explicit_cost = -log(10) * world->bigram[h][w];
+  if (world->bigram[h][w] == INFINITY) return backed_off;
+  return world->failure || explicit_cost < backed_off ? explicit_cost : backed_off;
+}
+
+/* --- the direct computation ---------------------------------------------------------------------------------------------- */
+
+/* Can the topology read x as the tokens y? Straight from the definitions in docs/topologies.md. */
+static bool reads_as(int topology, const int *x, int frames, const int *y, int size) {
+  int collapsed[MAX_FRAMES], num = 0;
+  if (topology == CORRECT || topology == MINIMAL) {
+    for (int i = 0; i < frames; i++)
+      if (x[i] != 1 && (topology == MINIMAL || i == 0 || x[i] != x[i - 1])) collapsed[num++] = x[i];
+    return num == size && memcmp(collapsed, y, (size_t)size * sizeof *y) == 0;
+  }
+  /* A block of one token per y; blanks between them. Blocks may touch. */
+  if (size == 0) {
+    for (int i = 0; i < frames; i++)
+      if (x[i] != 1) return false;
+    return topology == COMPACT || frames == 0;
+  }
+  if (frames == 0) return false;
+  if (x[0] == 1) return reads_as(topology, x + 1, frames - 1, y, size);
+  if (x[0] != y[0]) return false;
+  for (int take = 1; take <= frames && x[take - 1] == y[0]; take++) {
+    int rest = take;
+    if (size == 1) {
+      while (rest < frames && x[rest] == 1) rest++;
+      if (rest == frames) return true;
+    } else if (reads_as(topology, x + take, frames - take, y + 1, size - 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+struct hypothesis {
+  const struct world *world;
+  const int *x;
+  int frames, y[MAX_FRAMES], size;
+  double best;
+};
+
+static void extend(struct hypothesis *hyp, int history, double cost);
+
+static void extend_gap(struct hypothesis *hyp, int history, double cost) {
+  const struct world *world = hyp->world;
+  if (!world->silence) {
+    extend(hyp, history, cost);
+    return;
+  }
+  extend(hyp, history, cost - log(1 - world->p_silence));
+  if (hyp->size == MAX_FRAMES) return;
+  hyp->y[hyp->size++] = 4;
+  extend(hyp, history, cost - log(world->p_silence));
+  hyp->size--;
+}
+
+static void extend(struct hypothesis *hyp, int history, double cost) {
+  const struct world *world = hyp->world;
+  if (reads_as(world->topology, hyp->x, hyp->frames, hyp->y, hyp->size)) hyp->best = fmin(hyp->best, cost + lm_cost(world, history, NUM_WORDS));
+  for (int i = 0; i < world->num_prons; i++) {
+    const struct pron *pron = &world->prons[i];
+    if (hyp->size + pron->size > hyp->frames) continue;
+    memcpy(hyp->y + hyp->size, pron->labels, (size_t)pron->size * sizeof *hyp->y);
+    hyp->size += pron->size;
+    extend_gap(hyp, pron->word, cost + pron->cost + lm_cost(world, history, pron->word));
+    hyp->size -= pron->size;
+  }
+}
+
+/* --- best path of the graph, by relaxing until nothing changes ------------------------------------------------------------ */
+
+static void close_epsilons(const wf_fst_view *view, double *cost) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint64_t s = 0; s < view->num_states; s++)
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+        const wf_arc *arc = &view->arcs[i];
+        if (arc->ilabel != 0 || cost[s] + (double)arc->weight >= cost[arc->nextstate] - 1e-9) continue;
+        cost[arc->nextstate] = cost[s] + (double)arc->weight;
+        changed = true;
+      }
+  }
+}
+
+static double best_cost(const wf_fst *fst, const int *x, int frames) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  double *cost = malloc(view.num_states * sizeof *cost), *next = malloc(view.num_states * sizeof *next), best = INFINITY;
+  for (uint64_t s = 0; s < view.num_states; s++) cost[s] = (int64_t)s == view.start ? 0 : INFINITY;
+  close_epsilons(&view, cost);
+  for (int t = 0; t < frames; t++) {
+    for (uint64_t s = 0; s < view.num_states; s++) next[s] = INFINITY;
+    for (uint64_t s = 0; s < view.num_states; s++)
+      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+        if (view.arcs[i].ilabel == x[t]) next[view.arcs[i].nextstate] = fmin(next[view.arcs[i].nextstate], cost[s] + (double)view.arcs[i].weight);
+    close_epsilons(&view, next);
+    double *swap = cost;
+    cost = next;
+    next = swap;
+  }
+  for (uint64_t s = 0; s < view.num_states; s++) best = fmin(best, cost[s] + (double)view.final_cost[s]);
+  free(cost);
+  free(next);
+  return best;
+}
+
+/* --- the library's graph -------------------------------------------------------------------------------------------------- */
+
+static wf_symbols *g_tokens;
+
+static wf_symbols *tokens(void) {
+  static const char text[] = "<blk> 0\na 1\nb 2\nSIL 3\n";
+  wf_error err = {0};
+  if (g_tokens == NULL) assert_ok(wf_symbols_read(test_write_file("tokens.txt", text, sizeof text - 1), &g_tokens, &err));
+  return g_tokens;
+}
+
+struct steps {
+  int count;
+  uint64_t states, arcs;
+  char names[256];
+};
+static bool count_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
+  struct steps *steps = user;
+  wf_fst_view view = wf_fst_get_view(fst);
+  assert_true(step->num_states == view.num_states && step->num_arcs == view.num_arcs && step->seconds >= 0 && step->peak_bytes > 0);
+  steps->count++;
+  steps->states = step->num_states;
+  steps->arcs = step->num_arcs;
+  snprintf(steps->names + strlen(steps->names), sizeof steps->names - strlen(steps->names), "%s;", step->name);
+  return true;
+}
+
+static wf_fst *build(const struct world *world, int32_t push) {
+  wf_error err = {0};
+  wf_lexicon *lexicon;
+  wf_lm *lm;
+  wf_symbols *words;
+  wf_ctc_graph_options options;
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_result result;
+  struct steps steps = {.count = 0};
+  assert_ok(wf_lexicon_read(write_lexicon(world), tokens(), NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_words(lexicon, &words, &err));
+  assert_ok(wf_lm_read_arpa(write_arpa(world), words, NULL, &lm, NULL, NULL, &err));
+  wf_ctc_graph_options_init(&options);
+  options.topology = world->topology;
+  options.backoff = world->failure;
+  options.push = push;
+  if (world->silence) options.silence = "SIL";
+  options.silence_prob = (float)world->p_silence;
+  wf_ctc_graph_parts_init(&parts);
+  parts.lexicon = lexicon;
+  parts.lm = lm;
+  parts.step_fn = count_step;
+  parts.step_user = &steps;
+  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_string_equal(steps.names, push == 2 ? "L;G;L o G;det;push;min;T;T o LG;graph;" : "L;G;L o G;det;min;T;T o LG;graph;");
+  wf_fst_view view = wf_fst_get_view(result.graph);
+  assert_true(steps.states == view.num_states && steps.arcs == view.num_arcs);
+  assert_true(wf_fst_properties(result.graph) & WF_PROP_EPSILONS_LAST);
+  for (uint64_t i = 0; i < view.num_arcs; i++) {
+    assert_true(view.arcs[i].ilabel >= 0 && view.arcs[i].ilabel <= NUM_LABELS);
+    if (view.arcs[i].olabel != 0) assert_true(wf_symbols_text(result.words, view.arcs[i].olabel)[0] != '#');
+  }
+  wf_fst *graph = wf_fst_ref(result.graph);
+  wf_ctc_graph_result_free(&result);
+  wf_lm_free(lm);
+  wf_symbols_free(words);
+  wf_lexicon_free(lexicon);
+  return graph;
+}
+
+static void check_world(test_rng *rng, struct world *world, int32_t push, int *num_finite) {
+  wf_fst *graph = build(world, push);
+  for (int round = 0; round < 40; round++) {
+    int x[MAX_FRAMES], frames = (int)test_below(rng, MAX_FRAMES + 1);
+    for (int t = 0; t < frames; t++) x[t] = t > 0 && test_unit(rng) < 0.3f ? x[t - 1] : 1 + (int)test_below(rng, world->silence ? 4 : 3);
+    struct hypothesis hyp = {.world = world, .x = x, .frames = frames, .best = INFINITY};
+    extend_gap(&hyp, NUM_WORDS, 0);
+    double found = best_cost(graph, x, frames);
+    if (hyp.best == INFINITY ? found != INFINITY : !(fabs(found - hyp.best) < 0.01)) {
+      char text[MAX_FRAMES + 1] = "";
+      for (int t = 0; t < frames; t++) text[t] = (char)('0' + x[t]);
+      fail_msg("topology %d, silence %d, failure %d, frames '%s': %.6f, wanted %.6f", world->topology, world->silence, world->failure, text, found, hyp.best);
+    }
+    *num_finite += hyp.best != INFINITY;
+  }
+  wf_fst_free(graph);
+}
+
+static void test_against_direct_computation(void **state) {
+  test_rng rng = {2024};
+  int num_finite = 0;
+  for (int round = 0; round < 96; round++) {
+    struct world world = {.topology = round % 4, .silence = round / 4 % 2 == 1, .failure = round / 8 % 2 == 1, .p_silence = 0.25};
+    random_world(&rng, &world);
+    check_world(&rng, &world, round / 16 % 3, &num_finite);
+  }
+  assert_true(num_finite > 96 * 40 / 3);
+}
+
+/* --- even pushing ------------------------------------------------------------------------------------------------------- */
+
+/* Probability that leaves a state; the final one counts as an arc to the start, whose potential the final costs hold already. */
+static double leaving(const wf_fst_view *view, uint64_t s) {
+  double sum = view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]);
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) sum += exp(-(double)view->arcs[i].weight);
+  return sum;
+}
+
+static void test_push_even(void **state) {
+  wf_error err = {0};
+  test_rng rng = {77};
+  for (int round = 0; round < 40; round++) {
+    test_fst_shape shape = {.num_states = 6, .num_arcs = 14, .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.1f, .final_share = 0.4f, .max_weight = 3};
+    wf_fst *random = test_random_fst(&rng, &shape), *fst, *pushed;
+    assert_ok(wf_connect(random, &fst, &err));
+    assert_ok(wf__push_even(fst, &pushed, &err));
+    wf_fst_view view = wf_fst_get_view(pushed);
+    for (uint64_t s = 1; s < view.num_states; s++)
+      if (fabs(log(leaving(&view, s) / leaving(&view, 0))) > 0.01) fail_msg("round %d: state %llu has %g, state 0 %g", round, (unsigned long long)s, leaving(&view, s), leaving(&view, 0));
+    test_relation before = test_enumerate(fst, 6, 2000000), after = test_enumerate(pushed, 6, 2000000);
+    test_assert_same_relation(&before, &after, 1e-4);
+    test_relation_free(&before);
+    test_relation_free(&after);
+    wf_fst_free(random);
+    wf_fst_free(fst);
+    wf_fst_free(pushed);
+  }
+}
+
+/* --- parts and errors ----------------------------------------------------------------------------------------------------- */
+
+static wf_symbols *table_of(const char *text) {
+  wf_error err = {0};
+  wf_symbols *table;
+  assert_ok(wf_symbols_read(test_write_file("table.txt", text, strlen(text)), &table, &err));
+  return table;
+}
+
+static wf_lexicon *lexicon_of(const char *text) {
+  wf_error err = {0};
+  wf_lexicon *lexicon;
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens(), NULL, &lexicon, &err));
+  return lexicon;
+}
+
+/* A grammar fst: X Y or nothing. Its table lacks #0; Z has no pronunciation, W is not in the grammar. */
+static void test_grammar(void **state) {
+  wf_error err = {0};
+  wf_symbols *words = table_of("<eps> 0\nX 1\nY 2\nZ 3\nW 4\n");
+  wf_lexicon *lexicon = lexicon_of("X a\nY b\nW a b\nV b\n");
+  wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 1 1 1 0.5; 1 2 2 2 0.25; 0 2 3 3; 0 1; 2 0");
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_options options;
+  wf_ctc_graph_result result;
+  wf_ctc_graph_parts_init(&parts);
+  wf_ctc_graph_options_init(&options);
+  parts.lexicon = lexicon;
+  parts.grammar = grammar;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT); /* no word table anywhere */
+  parts.words = words;
+  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_int_equal(result.lm_words_missing, 1);
+  assert_int_equal(result.lexicon_words_missing, 2);
+  assert_int_equal(wf_symbols_find(result.words, "#0"), 5);
+  assert_ptr_equal(wf_fst_osymbols(result.graph), result.words);
+  assert_string_equal(wf_symbols_text(wf_fst_isymbols(result.graph), 2), "a");
+  assert_true(fabs(best_cost(result.graph, (int[]){1, 2, 1, 3, 1}, 5) - 0.75) < 1e-6);
+  assert_true(fabs(best_cost(result.graph, (int[]){1, 1}, 2) - 1) < 1e-6);
+  assert_true(best_cost(result.graph, (int[]){2, 2}, 2) == INFINITY);
+  wf_ctc_graph_result_free(&result);
+  wf_fst *empty = test_fst_of(WF_TROPICAL, "0 1 3 3; 1 2 1 1; 2 0"); /* Z X: Z cannot be said */
+  parts.grammar = empty;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "compose L o G"));
+  wf_fst *foreign = test_fst_of(WF_TROPICAL, "0 1 3 3; 1 0");
+  parts.grammar = foreign;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "no word in common"));
+  assert_null(result.graph);
+  wf_fst_free(empty);
+  wf_fst_free(foreign);
+  wf_fst_free(grammar);
+  wf_lexicon_free(lexicon);
+  wf_symbols_free(words);
+}
+
+static bool stop_at_det(void *user, const wf_graph_step *step, const wf_fst *fst) { return strcmp(step->name, "det") != 0; }
+static bool stop_progress(void *user, const char *stage, double fraction) { return fraction < 0.5; }
+
+static void test_limits_and_cancelling(void **state) {
+  wf_error err = {0};
+  test_rng rng = {3};
+  struct world world = {.topology = COMPACT};
+  random_world(&rng, &world);
+  wf_lexicon *lexicon;
+  wf_lm *lm;
+  assert_ok(wf_lexicon_read(write_lexicon(&world), tokens(), NULL, &lexicon, &err));
+  assert_ok(wf_lm_read_arpa(write_arpa(&world), NULL, NULL, &lm, NULL, NULL, &err));
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_options options;
+  wf_ctc_graph_result result;
+  wf_ctc_graph_parts_init(&parts);
+  wf_ctc_graph_options_init(&options);
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  parts.lexicon = lexicon;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  parts.lm = lm;
+  assert_ok(wf_ctc_graph_build(&parts, NULL, &result, &err));
+  wf_ctc_graph_result_free(&result);
+  options.max_states = 3;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_LIMIT);
+  assert_non_null(strstr(err.message, "compose L o G"));
+  options.max_states = 0;
+  options.silence = "nope";
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  options.silence = NULL;
+  parts.step_fn = stop_at_det;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
+  parts.step_fn = NULL;
+  parts.progress.fn = stop_progress;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
+  assert_null(result.graph);
+  wf_lm_free(lm);
+  wf_lexicon_free(lexicon);
+}
+
+/* --- the real thing ------------------------------------------------------------------------------------------------------- */
+
+static void build_real(const char *kind, int32_t topology, bool spell, const char *merges, wf_ctc_graph_result *result) {
+  wf_error err = {0};
+  char path[512];
+  wf_symbols *table, *words = NULL;
+  wf_lexicon *lexicon;
+  wf_lm *lm;
+  snprintf(path, sizeof path, CTC_DIR "tokens_%s.txt", kind);
+  assert_ok(wf_symbols_read(path, &table, &err));
+  snprintf(path, sizeof path, CTC_DIR "lexicon_%s.txt", kind);
+  if (!spell) {
+    assert_ok(wf_lexicon_read(path, table, NULL, &lexicon, &err));
+    assert_ok(wf_lexicon_words(lexicon, &words, &err));
+  }
+  assert_ok(wf_lm_read_arpa(CTC_DIR "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, &err));
+  if (spell) {
+    wf_lexicon_options options;
+    wf_lexicon_options_init(&options);
+    options.merges = merges;
+    assert_ok(wf_lexicon_spell(wf_lm_words(lm), table, &options, &lexicon, &err));
+  }
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_options options;
+  wf_ctc_graph_parts_init(&parts);
+  wf_ctc_graph_options_init(&options);
+  options.topology = topology;
+  parts.lexicon = lexicon;
+  parts.lm = lm;
+  assert_ok(wf_ctc_graph_build(&parts, &options, result, &err));
+  wf_lm_free(lm);
+  wf_lexicon_free(lexicon);
+  wf_symbols_free(words);
+  wf_symbols_free(table);
+}
+
+/* A peer's tools made 61,636 states and 147,970 arcs of the same lexicon, LM and topology. */
+static void test_real_size(void **state) {
+  wf_ctc_graph_result result;
+  build_real("phone", COMPACT, false, NULL, &result);
+  wf_fst_view view = wf_fst_get_view(result.graph);
+  assert_in_range(view.num_states, 61636 * 95 / 100, 61636 * 1005 / 1000);
+  assert_in_range(view.num_arcs, 147970 * 95 / 100, 147970 * 1005 / 1000);
+  assert_int_equal(result.lm_words_missing, 0);
+  wf_ctc_graph_result_free(&result);
+}
+
+/* With spelling the words of the LM are the lexicon: the same graph as from the lexicon file, but for the names of words. */
+static void test_real_spelled(void **state) {
+  static const struct {
+    const char *kind, *merges;
+  } kinds[] = {{"char", NULL}, {"bpe", CTC_DIR "bpe_merges.txt"}};
+  for (size_t i = 0; i < 2; i++) {
+    wf_ctc_graph_result read, spelled;
+    build_real(kinds[i].kind, MINIMAL, false, NULL, &read);
+    build_real(kinds[i].kind, MINIMAL, true, kinds[i].merges, &spelled);
+    wf_fst_view a = wf_fst_get_view(read.graph), b = wf_fst_get_view(spelled.graph);
+    assert_int_equal(a.num_states, b.num_states);
+    assert_int_equal(a.num_arcs, b.num_arcs);
+    assert_int_equal(spelled.lexicon_words_missing, 0);
+    assert_int_equal(read.lexicon_words_missing, 719);
+    wf_ctc_graph_result_free(&read);
+    wf_ctc_graph_result_free(&spelled);
+  }
+}
+
+static int free_tokens(void **state) {
+  wf_symbols_free(g_tokens);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_push_even), cmocka_unit_test(test_grammar), cmocka_unit_test(test_limits_and_cancelling),
+      cmocka_unit_test(test_real_size), cmocka_unit_test(test_real_spelled),
+  };
+  return cmocka_run_group_tests(tests, NULL, free_tokens);
+}

@@ -1,0 +1,12 @@
+# abi.sh - what the library exports and what its header declares, one name a line, sorted. Sourced by update_exports.sh and the test.
+
+# Defined dynamic symbols of a shared library; what sanitizers add is left out.
+exported_symbols() { # LIBRARY
+  nm -D --defined-only "$1" | awk '{print $NF}' | sed 's/@.*//' | { grep -vE '^(__asan_|__odr_asan|__ubsan_|__sanitizer_|__sancov_|__lsan_|__gcov_|__llvm_)' || true; } | LC_ALL=C sort -u
+}
+
+# Functions with WF_API after preprocessing, so that what macros declare counts too.
+declared_functions() { # HEADER
+  "${CC:-cc}" -std=c11 -E -P "$1" | tr '\n' ' ' | sed 's/__attribute__((visibility("default")))/\n@/g' |
+    sed -nE 's/^@[^(;]*[ *](wf_[a-z0-9_]+) *\(.*/\1/p' | LC_ALL=C sort -u
+}
