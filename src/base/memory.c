@@ -2,16 +2,31 @@
 #include "base/memory.h"
 
 #include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_MIN_BYTES = 1 << 22, PAGE_BYTES = 1 << 12 };
+
+/* Asks for huge pages under a large block: fewer page faults while it is filled, and fewer misses of the address cache when it is read at random. Whole
+ * pages round the block, so that a block with a mapping of its own stays one mapping, which realloc can move. Advice only: failure does not matter. */
+static void *prefer_huge_pages(void *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (memory != NULL && bytes >= HUGE_MIN_BYTES) {
+    uintptr_t first = (uintptr_t)memory & ~(uintptr_t)(PAGE_BYTES - 1), end = ((uintptr_t)memory + bytes + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+  }
+#endif
+  return memory;
+}
 
 void *wf__alloc(uint64_t num, size_t size) {
   if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
   size_t bytes = (size_t)num * size;
-  return malloc(bytes != 0 ? bytes : 1);
+  return prefer_huge_pages(malloc(bytes != 0 ? bytes : 1), bytes);
 }
 
 void *wf__calloc(uint64_t num, size_t size) {
   if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
-  return calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1);
+  return prefer_huge_pages(calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1), (size_t)num * size);
 }
 
 char *wf__strndup(const char *text, size_t size) {
@@ -30,7 +45,7 @@ wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t
   if (grown > limit) grown = limit;
   void *moved = realloc(*data, (size_t)grown * element);
   if (moved == NULL) return wf__fail_memory(err, grown * element, what);
-  *data = moved;
+  *data = prefer_huge_pages(moved, (size_t)grown * element);
   *cap = grown;
   return WF_OK;
 }

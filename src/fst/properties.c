@@ -1,4 +1,4 @@
-/* properties.c - facts about an fst: labels per state in one pass, reachability and cycles by iterative depth-first search. */
+/* properties.c - facts about an fst: labels per state in one pass; reachability and cycles by breadth-first searches. */
 #include "fst/properties.h"
 
 #include <stdlib.h>
@@ -73,80 +73,104 @@ uint32_t wf__determinism_properties(const wf_fst_view *view) {
   return properties;
 }
 
-/* One frame of the explicit depth-first stack. */
-struct visit {
-  uint32_t state;
-  uint64_t next_arc;
-};
-
-/* Depth-first from `root`; colours 0 new, 1 on the stack, 2 done. Returns false when a cycle was met (the search goes on). */
-static bool search(const wf_fst_view *view, uint32_t root, uint8_t *colour, struct visit *stack) {
-  bool acyclic = true;
-  uint64_t depth = 0;
-  colour[root] = 1;
-  stack[depth++] = (struct visit){root, view->arc_off[root]};
-  while (depth > 0) {
-    struct visit *top = &stack[depth - 1];
-    if (top->next_arc == view->arc_off[top->state + 1]) {
-      colour[top->state] = 2;
-      depth--;
-      continue;
+/* Breadth first, which is how most fsts are numbered: memory is then read nearly in order. `queue` has room for all states. */
+static bool accessible(const wf_fst_view *view, uint8_t *seen, uint32_t *queue) {
+  uint64_t head = 0, tail = 0;
+  if (view->start < 0) return view->num_states == 0;
+  seen[view->start] = 1;
+  queue[tail++] = (uint32_t)view->start;
+  while (head < tail) {
+    uint32_t s = queue[head++];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      uint32_t next = view->arcs[i].nextstate;
+      if (seen[next]) continue;
+      seen[next] = 1;
+      queue[tail++] = next;
     }
-    uint32_t next = view->arcs[top->next_arc++].nextstate;
-    if (colour[next] == 1) acyclic = false;
-    if (colour[next] != 0) continue;
-    colour[next] = 1;
-    stack[depth++] = (struct visit){next, view->arc_off[next]};
   }
-  return acyclic;
+  return tail == view->num_states;
 }
 
-/* Can every state reach a final one? Breadth-first over reversed arcs. */
+/* Takes away states that no arc enters any more; without cycles, all go. */
+static bool acyclic(const wf_fst_view *view, uint64_t *num_in, uint32_t *queue) {
+  uint64_t head = 0, tail = 0;
+  for (uint64_t i = 0; i < view->num_arcs; i++) num_in[view->arcs[i].nextstate]++;
+  for (uint64_t s = 0; s < view->num_states; s++)
+    if (num_in[s] == 0) queue[tail++] = (uint32_t)s;
+  while (head < tail) {
+    uint32_t s = queue[head++];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      if (--num_in[view->arcs[i].nextstate] == 0) queue[tail++] = view->arcs[i].nextstate;
+  }
+  return tail == view->num_states;
+}
+
+static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint8_t *good) {
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+    if (good[view->arcs[i].nextstate]) return true;
+  return false;
+}
+
+/* Sweeps over the states, downwards then upwards, that settle the matter for most fsts. */
+static bool all_good_by_sweeps(const wf_fst_view *view, uint8_t *good) {
+  uint64_t open = 0;
+  for (uint64_t s = view->num_states; s-- > 0;) {
+    good[s] = wf__is_final(view, s) || leads_to_good(view, s, good);
+    open += !good[s];
+  }
+  for (uint64_t s = 0; s < view->num_states && open != 0; s++) {
+    if (good[s] || !leads_to_good(view, s, good)) continue;
+    good[s] = 1;
+    open--;
+  }
+  return open == 0;
+}
+
+/* Can every state reach a final one? Breadth-first over reversed arcs, from the states known to. */
 static bool coaccessible(const wf_fst_view *view) {
   uint64_t n = view->num_states, m = view->num_arcs;
+  uint8_t *good = wf__calloc(n, 1);
+  if (good == NULL || all_good_by_sweeps(view, good)) {
+    bool fine = good != NULL;
+    free(good);
+    return fine;
+  }
   uint64_t *off = wf__calloc(n + 2, sizeof *off);
   uint32_t *from = wf__alloc(m, sizeof *from), *queue = wf__alloc(n, sizeof *queue);
-  uint8_t *seen = wf__calloc(n, 1);
   uint64_t head = 0, tail = 0;
-  bool fine = off != NULL && from != NULL && queue != NULL && seen != NULL;
+  bool fine = off != NULL && from != NULL && queue != NULL;
   if (fine) {
     for (uint64_t i = 0; i < m; i++) off[view->arcs[i].nextstate + 2]++;
     for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
     for (uint64_t s = 0; s < n; s++)
       for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
     for (uint64_t s = 0; s < n; s++)
-      if (wf__is_final(view, s)) seen[s] = 1, queue[tail++] = (uint32_t)s;
+      if (good[s]) queue[tail++] = (uint32_t)s;
     while (head < tail) {
       uint32_t s = queue[head++];
       for (uint64_t i = off[s]; i < off[s + 1]; i++)
-        if (!seen[from[i]]) seen[from[i]] = 1, queue[tail++] = from[i];
+        if (!good[from[i]]) good[from[i]] = 1, queue[tail++] = from[i];
     }
   }
   free(off);
   free(from);
   free(queue);
-  free(seen);
+  free(good);
   return fine && tail == n;
 }
 
 uint32_t wf__path_properties(const wf_fst_view *view) {
   uint32_t properties = 0;
-  uint64_t n = view->num_states;
-  uint8_t *colour = wf__calloc(n, 1);
-  struct visit *stack = wf__alloc(n, sizeof *stack);
-  if (colour != NULL && stack != NULL) {
-    bool acyclic = true, accessible = true;
-    if (view->start >= 0) acyclic = search(view, (uint32_t)view->start, colour, stack);
-    for (uint64_t s = 0; s < n; s++) {
-      if (colour[s] != 0) continue;
-      accessible = false;
-      acyclic = search(view, (uint32_t)s, colour, stack) && acyclic;
-    }
-    if (acyclic) properties |= WF_PROP_ACYCLIC;
-    if (accessible) properties |= WF_PROP_ACCESSIBLE;
+  uint64_t n = view->num_states, *num_in = wf__calloc(n, sizeof *num_in);
+  uint8_t *seen = wf__calloc(n, 1);
+  uint32_t *queue = wf__alloc(n, sizeof *queue);
+  if (num_in != NULL && seen != NULL && queue != NULL) {
+    if (acyclic(view, num_in, queue)) properties |= WF_PROP_ACYCLIC;
+    if (accessible(view, seen, queue)) properties |= WF_PROP_ACCESSIBLE;
   }
-  free(colour);
-  free(stack);
+  free(num_in);
+  free(seen);
+  free(queue);
   if (coaccessible(view)) properties |= WF_PROP_COACCESSIBLE;
   return properties;
 }

@@ -1,6 +1,6 @@
 /* connect.c - keeps the states that lie on a path from the start to a final state.
  *
- * Forward: depth-first over an explicit stack. Backward: first a sweep from the last state to the first, each state asking whether a
+ * Forward: breadth-first. Backward: first a sweep from the last state to the first, each state asking whether a
  * successor is known to be good, then one upwards; where states are numbered as a search found them this settles nearly all. Only what is
  * still open after that goes through a search over reversed arcs. */
 #include "fstops/connect.h"
@@ -13,22 +13,23 @@
 static inline bool has(const uint64_t *set, uint64_t s) { return set[s / 64] >> (s % 64) & 1; }
 static inline void put(uint64_t *set, uint64_t s) { set[s / 64] |= (uint64_t)1 << (s % 64); }
 
+/* Breadth-first, which is how most fsts are numbered: memory is then read nearly in order. */
 static wf_status mark_accessible(const wf_fst_view *view, uint64_t *seen, wf_error *err) {
-  uint32_t *stack = wf__alloc(view->num_states, sizeof *stack);
-  if (stack == NULL) return wf__fail_memory(err, view->num_states * sizeof *stack, "a search");
-  uint64_t depth = 0;
-  stack[depth++] = (uint32_t)view->start;
+  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue);
+  if (queue == NULL) return wf__fail_memory(err, view->num_states * sizeof *queue, "a search");
+  uint64_t head = 0, tail = 0;
+  queue[tail++] = (uint32_t)view->start;
   put(seen, (uint64_t)view->start);
-  while (depth > 0) {
-    uint32_t s = stack[--depth];
+  while (head < tail) {
+    uint32_t s = queue[head++];
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       uint32_t next = view->arcs[i].nextstate;
       if (has(seen, next)) continue;
       put(seen, next);
-      stack[depth++] = next;
+      queue[tail++] = next;
     }
   }
-  free(stack);
+  free(queue);
   return WF_OK;
 }
 

@@ -216,21 +216,49 @@ static wf_status mark_states(struct remover *remover, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status emit(const struct remover *remover, wf__csr *csr, wf_error *err) {
+/* Numbers of the result's states: the kept ones in order, or all of them, unchanged. */
+static uint32_t *number_states(const struct remover *remover, bool drop) {
+  const wf_fst_view *view = remover->view;
+  uint32_t *number = wf__alloc(view->num_states, sizeof *number), next = 0;
+  for (uint64_t s = 0; number != NULL && s < view->num_states; s++) {
+    number[s] = next;
+    next += !drop || (remover->marks[s] & KEPT);
+  }
+  return number;
+}
+
+/* With `drop`, states that are not kept are left out; without, they lose their arcs. Arcs lead to kept states only. */
+static wf_status emit(const struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr, wf_error *err) {
   const wf_fst_view *view = remover->view;
   for (uint64_t s = 0; s < view->num_states; s++) {
     const struct result *result = &remover->results[s];
     bool kept = remover->marks[s] & KEPT;
+    if (!kept && drop) continue;
     WF__TRY(wf__csr_add_state(csr, kept ? wf__cost_to_float(result->final_cost) : INFINITY, err));
     if (!kept || result->count == 0) continue;
     WF__TRY(wf__vec_grow(&csr->arcs, result->count, "arcs", err));
-    memcpy(csr->arcs.data + csr->arcs.size, result->in_place != NULL ? result->in_place : remover->pool.data + result->off, result->count * sizeof(wf_arc));
+    const wf_arc *from = result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
+    wf_arc *to = csr->arcs.data + csr->arcs.size;
+    for (uint64_t i = 0; i < result->count; i++) {
+      to[i] = from[i];
+      to[i].nextstate = number[from[i].nextstate];
+    }
     csr->arcs.size += result->count;
   }
   return WF_OK;
 }
 
-static wf_status remove_epsilons(struct remover *remover, double delta, wf__csr *csr, wf_error *err) {
+/* Do all arcs count, and can no sum of costs become infinite? */
+static bool costs_are_moderate(const wf_fst_view *view) {
+  const float limit = 1e28f;
+  for (uint64_t i = 0; i < view->num_arcs; i++)
+    if (!(fabsf(view->arcs[i].weight) < limit)) return false;
+  for (uint64_t s = 0; s < view->num_states; s++)
+    if (wf__is_final(view, s) && !(fabsf(view->final_cost[s]) < limit)) return false;
+  return true;
+}
+
+static wf_status remove_epsilons(struct remover *remover, double delta, bool drop, wf__csr *csr, wf_error *err) {
   const wf_fst_view *view = remover->view;
   WF__TRY(mark_states(remover, err));
   WF__TRY(wf__scc_find(view, WF__ARCS_EPSILON, &remover->scc, err));
@@ -242,19 +270,26 @@ static wf_status remove_epsilons(struct remover *remover, double delta, wf__csr 
     if (!(remover->marks[state] & REACHED)) continue;
     WF__TRY(cyclic(remover, k) ? finish_cycle(remover, k, err) : finish_state(remover, state, err));
   }
-  return emit(remover, csr, err);
+  uint32_t *number = number_states(remover, drop);
+  if (number == NULL) return wf__fail_memory(err, view->num_states * sizeof *number, "state numbers");
+  wf_status status = emit(remover, drop, number, csr, err);
+  free(number);
+  return status;
 }
 
-wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err) {
-  *out = NULL;
-  wf_rmepsilon_options o;
-  WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
+/* The result of a trimmed fst is trimmed once the states that only epsilons enter are gone, if all costs behave. `trim` otherwise. */
+static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop, bool trim, wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   struct remover remover = {.view = &view, .merger = {.semiring = view.semiring}};
   wf__csr csr = {0};
-  int64_t start = view.start;
-  wf_status status = view.start < 0 ? WF_OK : remove_epsilons(&remover, (double)o.delta, &csr, err);
-  if (status == WF_OK && o.connect && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
+  int64_t start = -1;
+  wf_status status = WF_OK;
+  if (view.start >= 0) {
+    status = remove_epsilons(&remover, delta, drop, &csr, err);
+    start = view.start;
+    for (int64_t s = 0; drop && status == WF_OK && s < view.start; s++) start -= !(remover.marks[s] & KEPT);
+  }
+  if (status == WF_OK && trim && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
   wf__settler_free(&remover.settler);
   wf__scc_free(&remover.scc);
   free(remover.marks);
@@ -265,5 +300,18 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   free(remover.merger.slots);
   if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);
+  return status;
+}
+
+wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf_rmepsilon_options o;
+  WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
+  wf_fst_view view = wf_fst_get_view(fst);
+  bool drop = o.connect && costs_are_moderate(&view);
+  wf_fst *trimmed = NULL; /* the input is smaller than the result */
+  if (drop) WF__TRY(wf_connect(fst, &trimmed, err));
+  wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, drop, o.connect && !drop, out, err);
+  wf_fst_free(trimmed);
   return status;
 }
