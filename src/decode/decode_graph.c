@@ -4,6 +4,8 @@
 #include "fst/fst.h"
 #include "fst/properties.h"
 
+enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
+
 /* Copy with each state's epsilon-input arcs moved behind the others, both in their old order. */
 static wf_status epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
@@ -50,7 +52,7 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
   int32_t largest = 0;
   for (uint64_t i = 0; i < graph->view.num_arcs; i++)
     if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
-  if (largest == INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph", largest);
+  if (largest > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph, at most %d", largest, MAX_LABEL);
   if (columns != NULL && (size_t)largest >= num_entries)
     return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
   graph->num_labels = largest + 1;
