@@ -101,8 +101,8 @@ static wf_status read_columns(const char *path, struct columns *out, wf_error *e
       continue;
     }
     err->code = status = WF_ERR_FORMAT;
-    snprintf(err->message, sizeof err->message, "%s:%d: '%.*s', expected `label column`, each label (1 to %d) once", path, number, (int)strcspn(line, "\r\n") & 255, line,
-             MAX_LABEL);
+    line[strcspn(line, "\r\n")] = '\0';
+    snprintf(err->message, sizeof err->message, "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number, line, MAX_LABEL);
   }
   free(line);
   if (file != NULL) fclose(file);

@@ -1,4 +1,5 @@
 /* test_minimize.c - minimization: same relation, as few states as a naive quadratic minimization finds, and as OpenFst's fstminimize. */
+#include "fstops/minimize_partition.h"
 #include "testing.h"
 
 static wf_error err;
@@ -260,6 +261,63 @@ static void test_openfst(void **unused) {
 }
 
 /* Long chains are the worst case of refinement by rounds: a ring of n states whose marks repeat every `period` folds to that. */
+/* Rounds against refinement by halves: the same classes, whether rounds reach the end or stop early. `chain` states in a row make rounds stop. */
+static bool same_classes_both_ways(test_rng *rng, uint32_t num_random, uint32_t chain, int32_t num_symbols) {
+  wf_builder *builder;
+  wf_fst *fst;
+  uint32_t n = num_random + chain, *symbol = calloc(8 * (size_t)n, sizeof *symbol), *initial = calloc(n, sizeof *initial), num_arcs = 0;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, n, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < n; s++) {
+    uint32_t degree = s < num_random ? test_below(rng, 7) : 1;
+    initial[s] = s < num_random ? test_below(rng, 2) : s == num_random;
+    for (uint32_t k = 0; k < degree; k++) {
+      symbol[num_arcs++] = test_below(rng, s < num_random ? (uint32_t)num_symbols : 1);
+      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s < num_random ? test_below(rng, n) : s + 1 == n ? num_random : s + 1, .ilabel = 1}, &err));
+    }
+  }
+  initial[0] = 0;
+  initial[n - 1] = 1; /* classes are dense */
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf__labelled_graph graph = {&view, symbol, (uint32_t)num_symbols, initial, 2};
+  uint32_t *by_rounds = calloc(n, sizeof *by_rounds), *by_halves = calloc(n, sizeof *by_halves), num_rounds, num_halves;
+  bool stable, complete;
+  assert_ok(wf__partition_refine(&graph, by_halves, &num_halves, &err));
+  assert_ok(wf__partition_rounds(&graph, by_rounds, &num_rounds, &stable, &err));
+  complete = stable;
+  if (!stable) {
+    assert_true(num_rounds <= num_halves);
+    graph.initial = by_rounds;
+    graph.num_initial = num_rounds;
+    assert_ok(wf__partition_refine(&graph, by_rounds, &num_rounds, &err));
+  }
+  assert_int_equal(num_rounds, num_halves);
+  uint32_t *partner = calloc(num_halves, sizeof *partner); /* as many classes, and each inside one of the other: the same ones */
+  for (uint32_t s = 0; s < n; s++) {
+    assert_true(partner[by_halves[s]] == 0 || partner[by_halves[s]] == by_rounds[s] + 1);
+    partner[by_halves[s]] = by_rounds[s] + 1;
+  }
+  free(symbol), free(initial), free(by_rounds), free(by_halves), free(partner);
+  wf_fst_free(fst);
+  return complete;
+}
+
+static void test_partitions(void **unused) {
+  test_rng rng = {77};
+  int complete = 0, early = 0;
+  for (int trial = 0; trial < 400; trial++) {
+    bool long_chain = trial % 4 == 0;
+    uint32_t num_random = 2 + test_below(&rng, 60), chain = long_chain ? 300 + test_below(&rng, 300) : test_below(&rng, 3);
+    bool done = same_classes_both_ways(&rng, num_random, chain, 1 + (int32_t)test_below(&rng, 3));
+    complete += done;
+    early += !done;
+  }
+  assert_true(complete > 200 && early > 80);
+}
+
 static void test_long_ring(void **unused) {
   wf_builder *builder;
   wf_fst *fst, *result;
@@ -282,7 +340,7 @@ static void test_long_ring(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small),         cmocka_unit_test(test_nondeterministic), cmocka_unit_test(test_nondeterministic_multiplicity),
-      cmocka_unit_test(test_output_labels), cmocka_unit_test(test_openfst),          cmocka_unit_test(test_long_ring),
+      cmocka_unit_test(test_output_labels), cmocka_unit_test(test_openfst),          cmocka_unit_test(test_long_ring), cmocka_unit_test(test_partitions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

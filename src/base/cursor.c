@@ -14,7 +14,7 @@ wf__cursor wf__cursor_of(const wf__input *input) {
 size_t wf__cursor_left(const wf__cursor *cursor) { return (size_t)(cursor->end - cursor->at); }
 uint64_t wf__cursor_offset(const wf__cursor *cursor) { return (uint64_t)(cursor->at - cursor->begin); }
 
-wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) {
+wf_status (wf__cursor_fail)(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) {
   char text[512];
   va_list args;
   va_start(args, format);
@@ -78,7 +78,7 @@ bool wf__next_field(wf__span *rest, wf__span *field) {
   return true;
 }
 
-wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format, ...) {
+wf_status (wf__lines_fail)(const wf__lines *lines, wf_error *err, wf_status code, const char *format, ...) {
   char text[512];
   va_list args;
   va_start(args, format);

@@ -31,7 +31,7 @@ void wf__error_clear(wf_error *err) {
   err->message[0] = '\0';
 }
 
-wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) {
+wf_status (wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     va_list args;
     va_start(args, format);
@@ -42,7 +42,7 @@ wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) {
   return code;
 }
 
-wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) {
+wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     char text[sizeof err->message];
     va_list args;
@@ -58,7 +58,7 @@ wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...
   return code;
 }
 
-wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what) {
+wf_status (wf__fail_memory)(wf_error *err, uint64_t bytes, const char *what) {
   return wf__fail(err, WF_ERR_MEMORY, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
 }
 

@@ -70,4 +70,9 @@ bool wf__is_utf8(wf__span text);
 /* %.*s arguments for a span, cut at 80 bytes for messages. */
 #define WF__SPAN_ARG(span) (int)((span).size > 80 ? 80 : (span).size), (span).data
 
+#if defined(__clang_analyzer__) /* as in error.h */
+#define wf__cursor_fail(cursor, err, code, ...) (wf__cursor_fail(cursor, err, code, __VA_ARGS__), (code))
+#define wf__lines_fail(lines, err, code, ...) (wf__lines_fail(lines, err, code, __VA_ARGS__), (code))
+#endif
+
 #endif

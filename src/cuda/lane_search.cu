@@ -53,6 +53,7 @@ struct searcher {
   __device__ float label_cost(u32 column) const;
   __device__ void load_row(u32 t);
   __device__ void clear_table();
+  __device__ u32 pick_bin(u64 want, u32 *bin);
   __device__ void select_sources();
   template <int MODE>
   __device__ void expand(const candidate_rule &rule, u64 *count, u64 *least);
@@ -60,6 +61,8 @@ struct searcher {
   __device__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ int emit(u64 *last, u64 *num_tokens);
+  __device__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
+  __device__ u32 get_agenda(u32 which, u32 place);
   __device__ void seal(u32 at, u64 value, u32 state, uint4 info);
   __device__ int close(float cutoff, bool *overflow);
   __device__ int close_within_room(u64 last);
@@ -103,6 +106,7 @@ __device__ void searcher<RANKS>::clear_table() {
     l.sh->full = 0;
     l.sh->best = ALL;
     l.sh->agenda_size[0] = l.sh->agenda_size[1] = 0;
+    l.sh->next_batch = 0;
   }
 }
 
@@ -135,6 +139,44 @@ __device__ void searcher<RANKS>::load_row(u32 t) {
   }
 }
 
+/* --- ranks ------------------------------------------------------------------------------------------------------------- */
+
+/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below it. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
+  l.sync();
+  if (l.tid < 256) {
+    u32 all = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) all += l.of(r)->hist[l.tid];
+    l.sh->hist_all[l.tid] = all;
+  }
+  l.sync(); /* the histograms may be cleared again */
+  u32 mine[8], sum = 0, found = 0, below = 0;
+#pragma unroll
+  for (int b = 0; b < 8; b++) sum += mine[b] = l.sh->hist_all[l.in_warp * 8 + b];
+  u32 upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    u32 x = __shfl_up_sync(ALL, upto, d);
+    if (l.in_warp >= d) upto += x;
+  }
+  bool here = upto - sum < want && want <= upto;
+  if (here) {
+    below = upto - sum;
+#pragma unroll
+    for (int b = 0; b < 7; b++) {
+      if (found == b && below + mine[b] < want) {
+        below += mine[b];
+        found++;
+      }
+    }
+  }
+  u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
+  *bin = __shfl_sync(ALL, found + l.in_warp * 8, owner);
+  return __shfl_sync(ALL, below, owner);
+}
+
 /* --- selection of sources --------------------------------------------------------------------------------------------- */
 
 /* Exact key of the max_active-th source by (cost, state): radix selection, eight bits at a time. */
@@ -157,34 +199,9 @@ __device__ void searcher<RANKS>::select_sources() {
       u64 key = (u64)ordered(__uint_as_float(s.z)) << 32 | s.w;
       if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&l.sh->hist[(u32)(key >> shift) & 255], 1u);
     }
-    l.sync();
-    u32 sum = 0, bin = 0, before = 0;
-    u32 mine[8];
-#pragma unroll
-    for (int b = 0; b < 8; b++) {
-      mine[b] = 0;
-      for (int r = 0; r < RANKS; r++) mine[b] += l.of(r)->hist[l.in_warp * 8 + b];
-      sum += mine[b];
-    }
-    u32 upto = sum;
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-      u32 x = __shfl_up_sync(ALL, upto, d);
-      if (l.in_warp >= d) upto += x;
-    }
-    u32 below = upto - sum;
-    bool here = below < want && want <= upto;
-    if (here) {
-      before = below;
-      for (bin = 0; before + mine[bin] < want; bin++) before += mine[bin];
-      bin += l.in_warp * 8;
-    }
-    u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
-    bin = __shfl_sync(ALL, bin, owner);
-    before = __shfl_sync(ALL, before, owner);
+    u32 bin;
+    want -= pick_bin(want, &bin);
     prefix = prefix << 8 | bin;
-    want -= before;
-    l.sync();
   }
   f.select_key = prefix;
 }
@@ -199,34 +216,27 @@ __device__ void searcher<RANKS>::expand(const candidate_rule &rule, u64 *count, 
   const float beam = p->beam, word_score = p->word_score;
   u64 my_count = 0;
   u32 my_best = ALL;
-  for (u32 base = l.warp * 32; base < f.num_sources; base += THREADS) {
+  for (u32 base = l.warp * 32;; base += THREADS) {
+    if (MODE == EXPAND_RUNNING) { /* whoever is free takes the next 32 */
+      if (l.in_warp == 0) base = atomicAdd(&l.sh->next_batch, 32u);
+      base = __shfl_sync(ALL, base, 0);
+    }
+    if (base >= f.num_sources) break;
     u32 i = base + l.in_warp, first = 0, degree = 0;
-    float cost = 0;
+    float source_cost = 0;
     if (i < f.num_sources) {
       uint4 s = sources[i];
-      cost = __uint_as_float(s.z);
+      source_cost = __uint_as_float(s.z);
       first = s.x;
-      degree = ((u64)ordered(cost) << 32 | s.w) <= f.select_key ? s.y : 0;
+      degree = ((u64)ordered(source_cost) << 32 | s.w) <= f.select_key ? s.y : 0;
     }
-    u32 upto = degree;
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-      u32 x = __shfl_up_sync(ALL, upto, d);
-      if (l.in_warp >= d) upto += x;
-    }
-    const u32 total = __shfl_sync(ALL, upto, 31), before = upto - degree;
-    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += total;
-    for (u32 k0 = 0; k0 < total; k0 += 32) {
-      u32 k = k0 + l.in_warp;
-      int owner = 0; /* the last lane whose arcs begin at or before k */
-#pragma unroll
-      for (int d = 16; d > 0; d >>= 1) {
-        u32 x = __shfl_sync(ALL, before, owner + d);
-        if (x <= k) owner += d;
-      }
-      u32 a = __shfl_sync(ALL, first, owner) + (k - __shfl_sync(ALL, before, owner));
-      float candidate = __shfl_sync(ALL, cost, owner);
-      bool live = k < total;
+    arc_share share(l.sh->boxes[l.warp], l.in_warp, first, degree, source_cost);
+    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += share.total;
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      u32 a;
+      float candidate;
+      share.at(k0, l.in_warp, &a, &candidate);
+      bool live = k0 + l.in_warp < share.total;
       uint4 arc = make_uint4(0, 0, 0, 0);
       if (live) {
         arc = __ldg(arcs + a);
@@ -270,21 +280,12 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) 
   candidate_rule rule = {last, 0, 0};
   for (int shift = 56; shift >= (cost_only ? 32 : 0); shift -= 8) {
     if (l.tid < 256) l.sh->hist[l.tid] = 0;
-    l.sync();
+    __syncthreads();
     rule.shift = shift;
     expand<EXPAND_HIST>(rule, NULL, NULL);
-    l.sync();
-    u64 upto = 0;
-    u32 bin = 0;
-    for (; bin < 256; bin++) { /* rare enough to count it out */
-      u32 here = 0;
-      for (int r = 0; r < RANKS; r++) here += l.of(r)->hist[bin];
-      if (upto + here >= k) break;
-      upto += here;
-    }
+    u32 bin;
+    k -= pick_bin(k, &bin);
     rule.prefix = rule.prefix << 8 | bin;
-    k -= upto;
-    l.sync();
   }
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
@@ -313,7 +314,7 @@ __device__ u64 searcher<RANKS>::settle_emission(float cutoff) {
     if (vote != 0) {
       if (l.in_warp == 0) at_list = atomicAdd(&l.sh->agenda_size[agenda_now], (u32)__popc(vote));
       at_list = __shfl_sync(ALL, at_list, 0);
-      if (epsilons) agenda[agenda_now * SLOTS + at_list + __popc(vote & ((1u << l.in_warp) - 1))] = at;
+      if (epsilons) put_agenda(l.rank, agenda_now, at_list + __popc(vote & ((1u << l.in_warp) - 1)), at);
     }
   }
   return l.sum(kept);
@@ -376,6 +377,17 @@ __device__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
 
 /* --- epsilon arcs ------------------------------------------------------------------------------------------------------ */
 
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
+  if (place < THREADS) l.of(rank)->agenda[which][place] = (uint16_t)slot;
+  else (agenda + ((int64_t)rank - l.rank) * 2 * SLOTS + which * SLOTS)[place] = slot;
+}
+
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
+  return place < THREADS ? l.sh->agenda[which][place] : agenda[which * SLOTS + place];
+}
+
 /* Makes the slot's value of this round the token: its arc goes beside the table, the value then wins every tie. */
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::seal(u32 at, u64 value, u32 state, uint4 info) {
@@ -393,49 +405,47 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
   for (;;) {
     l.sync(); /* the agenda of this round stands */
     const u32 now = agenda_now, next = now ^ 1, size = l.sh->agenda_size[now];
-    u64 any = l.combine(size, [](u64 a, u64 b) { return a + b; });
+    u32 any = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) any += l.of(r)->agenda_size[now];
     if (any == 0) break;
     if (rounds++ > p->num_states) return WF__LANE_CYCLE;
-    /* Seal what the last round improved, so that everybody reads the costs it left. Round 1 finds them sealed. */
-    if (!first_round) {
-      for (u32 i = l.tid; i < size; i += THREADS) {
-        u32 at = agenda[now * SLOTS + i], state = l.sh->keys[at];
-        seal(at, l.sh->values[at], state, __ldg(states + state));
-      }
+    /* Seal what the last round improved (round 1 finds it sealed), so that everybody reads the costs it left. A thread's first entry stays at hand. */
+    u32 my_first = 0, my_degree = 0;
+    float my_cost = 0;
+    for (u32 i = l.tid; i < size; i += THREADS) {
+      u32 at = get_agenda(now, i), state = l.sh->keys[at];
+      if (first_round && i >= THREADS) break;
+      uint4 info = __ldg(states + state);
+      u64 value = l.sh->values[at];
+      if (!first_round) seal(at, value, state, info);
+      if (i >= THREADS) continue;
+      my_first = info.y;
+      my_degree = info.z - info.y;
+      my_cost = cost_of((u32)(value >> 32));
     }
     if (l.tid == 0) l.sh->agenda_size[next] = 0;
     l.sync();
     first_round = false;
     for (u32 base = l.warp * 32; base < size; base += THREADS) {
-      u32 i = base + l.in_warp, first = 0, degree = 0;
-      float cost = 0;
-      if (i < size) {
-        u32 at = agenda[now * SLOTS + i];
-        uint4 info = __ldg(states + l.sh->keys[at]);
-        /* The slot may have been improved in this round already; the cost that counts is the sealed one, kept beside the table. */
-        cost = __uint_as_float(slots[at].w);
-        first = info.y;
-        degree = info.z - info.y;
-      }
-      u32 upto = degree;
-#pragma unroll
-      for (int d = 1; d < 32; d <<= 1) {
-        u32 x = __shfl_up_sync(ALL, upto, d);
-        if (l.in_warp >= d) upto += x;
-      }
-      const u32 total = __shfl_sync(ALL, upto, 31), before = upto - degree;
-      if (l.in_warp == 0) num_arcs += total;
-      for (u32 k0 = 0; k0 < total; k0 += 32) {
-        u32 k = k0 + l.in_warp;
-        int owner = 0;
-#pragma unroll
-        for (int d = 16; d > 0; d >>= 1) {
-          u32 x = __shfl_sync(ALL, before, owner + d);
-          if (x <= k) owner += d;
+      u32 i = base + l.in_warp;
+      if (base >= THREADS) {
+        my_degree = 0;
+        if (i < size) { /* slots improved in this round already have another value; the sealed cost is kept beside the table */
+          u32 at = get_agenda(now, i);
+          uint4 info = __ldg(states + l.sh->keys[at]);
+          my_cost = __uint_as_float(slots[at].w);
+          my_first = info.y;
+          my_degree = info.z - info.y;
         }
-        u32 a = __shfl_sync(ALL, first, owner) + (k - __shfl_sync(ALL, before, owner));
-        float candidate = __shfl_sync(ALL, cost, owner);
-        if (k >= total) continue;
+      }
+      arc_share share(l.sh->boxes[l.warp], l.in_warp, my_first, my_degree, my_cost);
+      if (l.in_warp == 0) num_arcs += share.total;
+      for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+        u32 a;
+        float candidate;
+        share.at(k0, l.in_warp, &a, &candidate);
+        if (k0 + l.in_warp >= share.total) continue;
         uint4 arc = __ldg(arcs + a);
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
@@ -453,14 +463,19 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
         if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | (a + 1), &rank, &slot, &old)) continue;
         if (old == NO_TOKEN || (u32)old == 0) { /* the first improvement of this slot in this round */
           u32 place = atomicAdd(&l.of(rank)->agenda_size[next], 1u);
-          u32 *list = agenda + ((int64_t)rank - l.rank) * 2 * SLOTS + next * SLOTS;
-          list[place] = slot;
+          put_agenda(rank, next, place, slot);
         }
       }
     }
     agenda_now = next;
   }
-  u64 full = l.sum(l.tid == 0 && l.sh->full);
+  u32 full = 0, inserted = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) {
+    full |= l.of(r)->full;
+    inserted += l.of(r)->inserted;
+  }
+  if (full == 0 && inserted <= p->max_tokens) return WF__LANE_OK; /* some may even have been dropped */
   u32 mine = 0;
   for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->values[at] != NO_TOKEN;
   u64 tokens = l.sum(mine);
@@ -571,7 +586,7 @@ __device__ int searcher<RANKS>::begin() {
     seal(slot, (u64)ordered(0.0f) << 32, p->start, info);
     if (info.y < info.z) {
       l.sh->agenda_size[0] = 1;
-      agenda[0] = slot;
+      put_agenda(l.rank, 0, 0, slot);
     }
   }
   bool overflow;

@@ -7,7 +7,7 @@
  *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the label costs of the frame
  *     sources   [2^14] {first arc, emitting arcs, cost, state}   tokens to expand next, in table order
  *     slots     [2^14] {arc, first arc, emitting arcs, cost}   the token of each table slot as it was when last sealed
- *     agenda    [2][2^14] table slots improved in this epsilon round and the next
+ *     agenda    [2][2^14] table slots improved in this epsilon round and the next (the first 1,024 in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  */
@@ -27,7 +27,7 @@ enum {
   WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
   WF__LANE_GROUP_BITS = 7,                  /* slots per group of the trace's index */
   WF__LANE_GROUPS = WF__LANE_SLOTS >> WF__LANE_GROUP_BITS,
-  WF__LANE_MAX_ROW = 7680,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
 };
 
 /* Outcome of one utterance. */

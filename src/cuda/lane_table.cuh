@@ -37,6 +37,9 @@ struct lane_shared {
   u64 values[SLOTS];
   u32 keys[SLOTS];
   u32 hist[256];
+  u32 hist_all[256];       /* summed over the ranks */
+  uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
+  uint16_t agenda[2][THREADS];
   u64 exchange[2][8];      /* one cell per rank: results of its block, in turns */
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
@@ -44,6 +47,7 @@ struct lane_shared {
   u32 inserted;            /* table slots in use */
   u32 full;
   u32 agenda_size[2];
+  u32 next_batch;          /* sources handed out so far */
   u32 utterance;
   float row[1];            /* label costs, if they fit */
 };
@@ -95,6 +99,36 @@ struct lane {
     for (int d = 16; d > 0; d >>= 1) block = min(block, (u64)__shfl_xor_sync(ALL, block, d));
     __syncthreads();
     return combine(block, [](u64 a, u64 b) { return min(a, b); });
+  }
+};
+
+/* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
+struct arc_share {
+  uint2 *box; /* {first arc - arcs before it, cost} of the tokens that have arcs */
+  u32 before, degree, total, started;
+
+  __device__ __forceinline__ arc_share(uint2 *boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
+    u32 upto = arcs;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      u32 x = __shfl_up_sync(ALL, upto, d);
+      if (lane >= d) upto += x;
+    }
+    total = __shfl_sync(ALL, upto, 31);
+    before = upto - arcs;
+    u32 some = __ballot_sync(ALL, arcs > 0);
+    __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
+    if (arcs > 0) box[__popc(some & ((1u << lane) - 1))] = make_uint2(first - before, __float_as_uint(cost));
+    __syncwarp();
+  }
+  /* Arc and source cost of arc k0 + lane. */
+  __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost) {
+    u32 from = before - k0;
+    u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
+    uint2 own = box[started + __popc(starts & ((2u << lane) - 1)) - 1];
+    started += __popc(starts);
+    *arc = own.x + k0 + lane;
+    *cost = __uint_as_float(own.y);
   }
 };
 

@@ -41,7 +41,8 @@ void wf_decoder_free(wf_decoder *decoder) {
 
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {
   result->status = WF_ERR_ARGUMENT;
-  snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
+  if (isnan(value)) snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN", (long long)frame, column);
+  else snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
 }
 
 wf_status wf__device_parse(const char *device, int *out, wf_error *err) {

@@ -34,7 +34,7 @@ typedef struct joiner {
 
 /* Puts the difference and the string that led to it into err. The call itself succeeds, hence WF_OK. */
 static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
-  int32_t labels[24];
+  int32_t labels[24] = {0};
   uint32_t depth = 0, shown = sizeof labels / sizeof *labels;
   for (const pair *up = at; up->prev != WF__NO_STATE; up = &j->queue.data[up->prev]) depth++;
   uint32_t i = depth;
@@ -139,9 +139,11 @@ static wf_status prepare(joiner *j, wf_error *err) {
   uint64_t total = j->view[0].num_states + j->view[1].num_states;
   for (int side = 0; side < 2; side++) {
     wf__reversed reversed;
+    uint8_t *live;
     WF__TRY(wf__reverse_arcs(&j->view[side], &reversed, err));
-    wf_status status = wf__useful_states(&j->view[side], &reversed, &j->live[side], err);
+    wf_status status = wf__useful_states(&j->view[side], &reversed, &live, err);
     wf__reversed_free(&reversed);
+    j->live[side] = live;
     WF__TRY(status);
   }
   j->parent = wf__alloc(total, sizeof *j->parent);

@@ -101,6 +101,15 @@ static wf_status number_finals(struct minimizer *min, wf_error *err) {
   return status;
 }
 
+static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *min, wf_error *err) {
+  bool stable;
+  WF__TRY(wf__partition_rounds(graph, min->class_of, &min->num_classes, &stable, err));
+  if (stable) return WF_OK;
+  graph->initial = min->class_of;
+  graph->num_initial = min->num_classes;
+  return wf__partition_refine(graph, min->class_of, &min->num_classes, err);
+}
+
 static wf_status partition(struct minimizer *min, wf_error *err) {
   const wf_fst_view *view = &min->view;
   uint64_t n = view->num_states, m = view->num_arcs;
@@ -118,11 +127,11 @@ static wf_status partition(struct minimizer *min, wf_error *err) {
   free(numbering.seen);
   WF__TRY(status);
   WF__TRY(number_finals(min, err));
+  wf__labelled_graph graph = {view, min->symbol, min->num_symbols, min->initial, min->num_initial};
+  if (!(wf_fst_properties(min->fst) & WF_PROP_ACYCLIC)) return partition_cyclic(&graph, min, err);
   wf__scc scc;
   WF__TRY(wf__scc_find(view, WF__ARCS_ALL, &scc, err));
-  wf__labelled_graph graph = {view, min->symbol, min->num_symbols, min->initial, min->num_initial};
-  status = scc.acyclic ? wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err)
-                       : wf__partition_refine(&graph, min->class_of, &min->num_classes, err);
+  status = wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err);
   wf__scc_free(&scc);
   return status;
 }

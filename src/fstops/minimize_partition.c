@@ -30,7 +30,7 @@ static int compare_u64(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void sort_u64(uint64_t *data, uint64_t n) {
+void wf__sort_u64(uint64_t *data, uint64_t n) {
   if (n > 24) {
     bool sorted = true;
     for (uint64_t i = 1; i < n && sorted; i++) sorted = data[i - 1] <= data[i];
@@ -98,7 +98,7 @@ wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t 
     signatures.scratch.data[0] = graph->initial[s];
     for (uint64_t i = first; i < end; i++) signatures.scratch.data[i - first + 1] = (uint64_t)graph->symbol[i] << 32 | class_of[view->arcs[i].nextstate];
     signatures.scratch.size = end - first + 1;
-    sort_u64(signatures.scratch.data + 1, end - first);
+    wf__sort_u64(signatures.scratch.data + 1, end - first);
     status = class_of_signature(&signatures, &class_of[s], err);
   }
   *num_classes = (uint32_t)signatures.off.size;
@@ -231,7 +231,7 @@ static wf_status split_blocks(struct refiner *refiner, uint32_t cord, wf_error *
     counted[i] |= (uint64_t)refiner->count[s] << 32;
     refiner->count[s] = 0;
   }
-  if (most > 1) sort_u64(counted, size);
+  if (most > 1) wf__sort_u64(counted, size);
   for (uint64_t i = 0; i < size; i++) {
     mark(&refiner->blocks, (uint32_t)counted[i]);
     if (i + 1 == size || counted[i + 1] >> 32 != counted[i] >> 32) split_touched(&refiner->blocks);

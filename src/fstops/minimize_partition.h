@@ -18,5 +18,10 @@ wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t 
 /* Any graph: partition refinement that always goes on with the smaller half, O(m log n) (Hopcroft 1971; in the form of Valmari 2012, "Fast brief
  * practical DFA minimization", with counts for nondeterministic graphs as in Valmari & Franceschinis 2010). */
 wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_of, uint32_t *num_classes, wf_error *err);
+/* Any graph: rounds over all states at once; quick where states differ nearby. When it stops early (`*stable` false) the classes found are unions of
+ * final classes, to go on from. (minimize_rounds.c) */
+wf_status wf__partition_rounds(const wf__labelled_graph *graph, uint32_t *class_of, uint32_t *num_classes, bool *stable, wf_error *err);
+
+void wf__sort_u64(uint64_t *data, uint64_t n);
 
 #endif

@@ -6,6 +6,8 @@
 #include "base/option_tables.h"
 #include "fst/fst.h"
 
+enum { MAX_SWEEPS = 16 };
+
 wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error *err) {
   uint64_t n = view->num_states, m = view->num_arcs;
   uint64_t *off = wf__calloc(n + 2, sizeof *off);
@@ -44,6 +46,26 @@ static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
   }
 }
 
+/* To the final states, tropical: sweeps over all states, from the last to the first, as long as distances fall. Where states are numbered as a search found
+ * them, most arcs lead upwards and a few sweeps do, without components, reversed arcs or a heap. Returns false when they do not. */
+static bool sweep(const wf_fst_view *view, double *dist) {
+  for (uint64_t s = 0; s < view->num_states; s++) dist[s] = (double)view->final_cost[s];
+  for (int round = 0; round < MAX_SWEEPS; round++) {
+    bool fell = false;
+    for (uint64_t s = view->num_states; s-- > 0;) {
+      double best = dist[s];
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+        double cost = (double)view->arcs[i].weight + dist[view->arcs[i].nextstate];
+        best = cost < best ? cost : best;
+      }
+      fell = fell || best < dist[s];
+      dist[s] = best;
+    }
+    if (!fell) return true;
+  }
+  return false;
+}
+
 /* From the states whose distance is set: every state tells the states after it, component by component. With `backwards` the graph's arcs are
  * those of the components' graph turned round. */
 static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
@@ -68,6 +90,15 @@ static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
 
 wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, double **out, wf_error *err) {
   *out = NULL;
+  if (reverse && view->semiring == WF_TROPICAL) {
+    double *dist = wf__alloc(view->num_states, sizeof *dist);
+    if (dist == NULL) return wf__fail_memory(err, view->num_states * sizeof *dist, "distances");
+    if (sweep(view, dist)) {
+      *out = dist;
+      return WF_OK;
+    }
+    free(dist);
+  }
   wf__scc scc = {0};
   wf__settler settler = {0};
   wf__incoming incoming = {0};

@@ -49,7 +49,7 @@ expect 0 "^5 utterances (0 narrowed)" g.wfst good.ark && prints "$all"
 expect 0 "^5 utterances" g.wfst good && prints "$all"
 
 # --- scores ----------------------------------------------------------------------------------------------------------------------
-expect 1 "utterance 'u1': score of frame 2, column 1 is nan" g.wfst nan.ark && prints 'u0 1 2\nu1\nu2 1 2\nu3\nu4 1 2\n'
+expect 1 "utterance 'u1': score of frame 2, column 1 is NaN" g.wfst nan.ark && prints 'u0 1 2\nu1\nu2 1 2\nu3\nu4 1 2\n'
 grep -q "utterance 'u3': score of frame 0, column 0 is inf" err.txt
 grep -q "^3 utterances (2 more failed, 0 narrowed)" err.txt
 expect 1 "." g.wfst nan.ark --format=plain && prints '1 2\n\n1 2\n\n1 2\n'
@@ -57,7 +57,7 @@ expect 1 "." g.wfst nan.ark --format=trn && prints '1 2 (u0)\n(u1)\n1 2 (u2)\n(u
 expect 1 "." g.wfst nan.ark --format=ctm
 cut -d ' ' -f 1 out.txt | uniq | paste -sd ' ' | grep -qx "u0 u2 u4"
 expect 1 "." g.wfst nan.ark --format=json
-grep -qxF '{"key": "u1", "error": "score of frame 2, column 1 is nan"}' out.txt
+grep -qxF '{"key": "u1", "error": "score of frame 2, column 1 is NaN"}' out.txt
 # The others decode as if the bad ones were not there.
 expect 0 "." g.wfst good.ark --format=json && cp out.txt good.json
 expect 1 "." g.wfst nan.ark --format=json && grep -v error out.txt | cmp - <(grep -v '"u[13]"' good.json)
@@ -121,6 +121,7 @@ npy('folder/u2.npy', "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511
 npy('folder/u3.npy', "{'descr': '<c8', 'fortran_order': False, 'shape': (3, 2), }", bytes(48))
 npy('huge_rows.npy', "{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000, 2), }", bytes(64))
 npy('negative.npy', "{'descr': '<f4', 'fortran_order': False, 'shape': (-3, 2), }", bytes(24))
+npy('cube.npy', "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 2), }", bytes(48))
 npy('vector.npy', "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }", bytes(24))
 open('long.npy', 'wb').write(b'\x93NUMPY\x01\x00\xff\xff{')
 open('magic.npy', 'wb').write(b'\x93NUMPY')
@@ -130,6 +131,7 @@ expect 1 "utterance 'u1': folder/u1.npy: not an npy file" g.wfst folder && print
 grep -q "utterance 'u2': .*folder/u2.npy" err.txt && grep -q "utterance 'u3': .*'<c8'" err.txt || fail "$(cat err.txt)"
 expect 1 "takes 16000000000 bytes, the file has 64" g.wfst huge_rows.npy
 expect 1 "negative.npy.*dimension" g.wfst negative.npy
+expect 1 "npy array of 3 dimensions" g.wfst cube.npy
 expect 1 "npy array of 1 dimensions" g.wfst vector.npy
 for name in long magic empty; do expect 1 "utterance '$name': " g.wfst $name.npy; done
 printf 'u0 good/u0.npy\nu9 good/u9.npy\nu4 good/u4.npy\n' > missing.scp
@@ -137,7 +139,7 @@ expect 1 "utterance 'u9': good/u9.npy: cannot open" g.wfst missing.scp && prints
 expect 3 "nothing.ark: cannot open" g.wfst nothing.ark
 mkdir hollow
 expect 3 "hollow: the folder holds no .npy files" g.wfst hollow
-expect 3 "'cat good.ark |' is a pipe" g.wfst 'cat good.ark |'
+expect 3 "'touch ran |' is a pipe" g.wfst 'touch ran |' && [ ! -e ran ]
 : > nothing
 expect 0 "^0 utterances" g.wfst nothing && prints ''
 expect 3 "nothing like this\|not a\|lost" g.wfst g.wfst
@@ -238,6 +240,9 @@ for flag in --beam=x --beam=-1 --beam=nan --beam=1e31 --max-active=0 --max-activ
 done
 expect 0 "^5 utterances (0 narrowed)" g.wfst good.ark --beam=1e30 --max-active=2147483647 --min-active=2147483647 && prints "$all"
 expect 0 "^5 utterances (.* 5 narrowed)" g.wfst good.ark --max-active=1 --min-active=0
-expect 0 "^5 utterances" g.wfst good.ark --beam=0 --min-active=0
+expect 0 "^5 utterances" g.wfst good.ark --beam=0 --min-active=0 --max-tokens=1
+expect 2 "device" g.wfst good.ark --device=tpu
+expect 5 "device cuda:63\|no GPU\|without CUDA\|there are" g.wfst good.ark --device=cuda:63
 expect 0 "." g.wfst good.ark --acoustic-scale=0 && prints "$all"
 expect 0 "." g.wfst -- good.ark && prints "$all"
+[ -z "$(find . -name '*.tmp.*')" ] || fail "half-written files: $(find . -name '*.tmp.*')"

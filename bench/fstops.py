@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""fstops [--tasks=phone,char,bpe,large] [--repeat=N] [--only=NAME,...] [--json] [--record]
+
+OpenFst's operations against ours on the graphs of CTC graph building, side by side on one core.
+
+  command      OpenFst's tools and ours, from file to file, same files, taking turns
+  in process   the operation alone, reading and writing left out: bench/openfst_ops.cc and bench/bench_fstops.c
+
+Time is processor time (user + system), which other load on the machine disturbs least; wall time is in the JSON lines. Medians. The two results are
+compared in the same run: equal arc by arc where both promise the same, else equivalent. Needs what bench/run.sh builds.
+"""
+import argparse
+import collections
+import json
+import subprocess
+import sys
+
+import measure
+from measure import BUILD, ROOT, WARPFST, Cost
+
+CTC = ROOT / "examples" / "ctc"
+TASKS = {
+    **{kind: {"tokens": CTC / f"tokens_{kind}.txt", "lexicon": CTC / f"lexicon_{kind}.txt", "lm": CTC / "lm3.arpa.gz"} for kind in ("phone", "char", "bpe")},
+    "large": {name: BUILD / "task" / f"{name}.{suffix}" for name, suffix in (("tokens", "txt"), ("lexicon", "txt"), ("lm", "arpa"))},
+}
+TASK_ARGUMENTS = ["--words=20000", "--tokens=1500000"]
+Case = collections.namedtuple("Case", "name op inputs check")
+CASES = [
+    Case("compose L o G", "compose", ["Lsorted", "G"], "equal"),
+    Case("determinize LG", "determinize", ["LG"], "equivalent"),
+    Case("minimize LG", "minimize", ["LG.det"], "equivalent"),
+    Case("push LG", "push", ["LG.det"], "equivalent"),
+    Case("compose T o LG", "compose", ["Tsorted", "LG.min"], "equal"),
+    Case("rmepsilon TLG", "rmepsilon", ["TLG"], "random"),
+    Case("arcsort TLG", "arcsort", ["TLG"], "equal"),
+    Case("connect T o LG", "connect", ["TLG.untrimmed"], "equal"),
+]
+
+
+def make_large_task():
+    parts, generator = TASKS["large"], ROOT / "bench" / "generate_task.py"
+    if not parts["lm"].exists() or parts["lm"].stat().st_mtime < generator.stat().st_mtime:
+        print("making the large task", file=sys.stderr)
+        measure.run(sys.executable, generator, parts["lm"].parent, *TASK_ARGUMENTS)
+    return parts
+
+
+def prepare(task, folder):
+    """The pipeline's graphs as OpenFst vector files without symbol tables, so that both sides read the same bytes."""
+    parts = make_large_task() if task == "large" else TASKS[task]
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = folder / "steps"
+    measure.run(WARPFST, "mkgraph", "ctc", *(f"--{name}={path}" for name, path in parts.items()), "--topology=compact", f"--keep-steps={steps}", "-q", "-o", folder / "graph.wfst")
+    for name in ("L", "G", "LG", "LG.det", "LG.min", "T", "TLG"):
+        measure.run(WARPFST, "convert", "--drop_symbols", steps / f"{name}.fst", folder / f"{name}.fst")
+    for name in ("L", "T"):
+        measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / f"{name}.fst", folder / f"{name}sorted.fst")
+    measure.run(WARPFST, "compose", "--no-connect", folder / "Tsorted.fst", folder / "LG.fst", folder / "TLG.untrimmed.fst")
+
+
+def commands(case, folder):
+    """What OpenFst's tools and ours are called with. Defaults on both sides."""
+    inputs = [folder / f"{name}.fst" for name in case.inputs]
+    theirs, ours = folder / "openfst.out", folder / "warpfst.out"
+    if case.op == "minimize":
+        codes, encoded, minimal = folder / "codes", folder / "encoded", folder / "minimal"
+        openfst = [["fstencode", "--encode_labels", *inputs, codes, encoded], ["fstminimize", encoded, minimal], ["fstencode", "--decode", minimal, codes, theirs]]
+    else:
+        flags = ["--push_weights"] if case.op == "push" else []
+        openfst = [[f"fst{case.op}", *flags, *inputs, theirs]]
+    return openfst, [[WARPFST, case.op, *inputs, ours]], theirs, ours
+
+
+def size(path):
+    rows = dict(line.rsplit(None, 1) for line in measure.run(WARPFST, "info", path).splitlines() if len(line.split()) > 1)
+    return int(rows["states"]), int(rows["arcs"])
+
+
+def check(case, folder, theirs, ours):
+    """How the results compare; stops when they differ."""
+    if case.check == "equal":
+        measure.run("fstequal", "--v=1", theirs, ours)
+        return "equal"
+    sizes = size(theirs), size(ours)
+    measure.run("fstequivalent", "--random", "--npath=100", "--delta=0.01", theirs, ours)
+    if case.check == "equivalent":  # labels encoded, both are deterministic acceptors
+        codes, encoded = folder / "codes", [folder / "theirs.encoded", folder / "ours.encoded"]
+        measure.run("fstencode", "--encode_labels", theirs, codes, encoded[0])
+        measure.run("fstencode", "--encode_labels", "--encode_reuse", ours, codes, encoded[1])
+        measure.run(WARPFST, "equivalent", "--delta=0.01", *encoded)
+    if sizes[0] == sizes[1]:
+        return "same size, equivalent"
+    return f"equivalent, {sizes[1][0]} states for OpenFst's {sizes[0][0]}"
+
+
+def in_process(program, case, folder, repeat, core):
+    command = [program, case.op, *(folder / f"{name}.fst" for name in case.inputs), f"--repeat={repeat}"]
+    out = subprocess.run(measure.pinned(command, core), stdout=subprocess.PIPE, check=True, text=True).stdout
+    return measure.median([Cost(*map(float, line.split()[:2])) for line in out.splitlines()])
+
+
+def measure_case(task, case, folder, repeat, core):
+    openfst, warpfst, theirs, ours = commands(case, folder)
+    costs = [], []
+    for _ in range(repeat):
+        for side, steps in enumerate((openfst, warpfst)):
+            costs[side].append(sum((measure.timed(step, core) for step in steps), Cost()))
+    verdict = check(case, folder, theirs, ours)
+    states, arcs = map(sum, zip(*(size(folder / f"{name}.fst") for name in case.inputs)))
+    alone = [in_process(program, case, folder, repeat, core) for program in (BUILD / "openfst_ops", ROOT / "build" / "release" / "bench" / "bench_fstops")]
+    return {"task": task, "case": case.name, "states": states, "arcs": arcs, "command": [vars(measure.median(side)) for side in costs],
+            "in_process": [vars(cost) for cost in alone], "verdict": verdict}
+
+
+def row(result):
+    theirs, ours = result["command"]
+    theirs_alone, ours_alone = (cost["cpu_s"] for cost in result["in_process"])
+    digits = lambda seconds: f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3f}"
+    return [result["task"], result["case"], result["arcs"], digits(theirs["cpu_s"]), digits(ours["cpu_s"]), f"{theirs['cpu_s'] / ours['cpu_s']:.1f}",
+            f"{theirs['peak_mib']:.0f}", f"{ours['peak_mib']:.0f}", digits(theirs_alone), digits(ours_alone), f"{theirs_alone / ours_alone:.1f}", result["verdict"]]
+
+
+HEADER = ["task", "operation", "arcs in", "OpenFst tool, s", "warpfst, s", "faster", "MiB", "MiB", "OpenFst in process, s", "warpfst in process, s", "faster", "results"]
+
+
+def figures(result):
+    """Rows for results.csv."""
+    for kind, name in (("command", "command"), ("in_process", "in process")):
+        for side, program in enumerate(("OpenFst", "warpfst")):
+            setup = f"{result['task']} task, {result['arcs']} arcs in, {program}, {name}"
+            yield result["case"], setup + ", processor time", f"{result[kind][side]['cpu_s']:.4f}", "s"
+            if kind == "command":
+                yield result["case"], setup + ", peak memory", f"{result[kind][side]['peak_mib']:.1f}", "MiB"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="phone,char,bpe,large")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", default="", help="operations: compose, determinize, ...")
+    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the table")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    core = measure.last_core()
+    cases = [case for case in CASES if not arguments.only or case.op in arguments.only.split(",")]
+    results = []
+    print(f"{measure.machine()}; one core; medians of {arguments.repeat}; load before {measure.load()}", file=sys.stderr)
+    for task in arguments.tasks.split(","):
+        folder = BUILD / task
+        prepare(task, folder)
+        for case in cases:
+            print(f"  {task}: {case.name}", file=sys.stderr)
+            results.append(measure_case(task, case, folder, arguments.repeat, core))
+            if arguments.json:
+                print(json.dumps(results[-1]), flush=True)
+    if not arguments.json:
+        print(measure.table(HEADER, [row(result) for result in results]))
+    print(f"load after {measure.load()}", file=sys.stderr)
+    if arguments.record:
+        measure.record([each for result in results for each in figures(result)], "./run bench fstops")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""measure.py - what the benchmark scripts share: timed commands on one core, medians, tables, and bench/results.csv."""
+import csv
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "bench"
+WARPFST = ROOT / "build" / "release" / "warpfst"
+RESULTS = ROOT / "bench" / "results.csv"
+COLUMNS = ["what", "setup", "figure", "unit", "machine", "commit", "command"]
+
+
+def run(*command):
+    """Runs a command to its end; its output is shown when it fails."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Cost:
+    """Seconds of processor and wall time, and peak memory, of commands one after the other."""
+
+    def __init__(self, cpu_s=0.0, wall_s=0.0, peak_mib=0.0):
+        self.cpu_s, self.wall_s, self.peak_mib = cpu_s, wall_s, peak_mib
+
+    def __add__(self, other):
+        return Cost(self.cpu_s + other.cpu_s, self.wall_s + other.wall_s, max(self.peak_mib, other.peak_mib))
+
+
+def pinned(command, core):
+    return [str(word) for word in ("taskset", "-c", core, *command)]
+
+
+def timed(command, core):
+    """Cost of one command. GNU time is in between because the peak memory of a direct child would count this process's own; the processor time
+    is taken here, as GNU time rounds it to hundredths."""
+    report = BUILD / "time.txt"
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(pinned(["/usr/bin/time", "-q", "-o", report, "-f", "%M", *command], core), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr}")
+    cpu_s = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+    return Cost(cpu_s, end - begin, int(report.read_text().split()[-1]) / 1024)
+
+
+def median(costs):
+    return Cost(*(statistics.median(getattr(cost, field) for cost in costs) for field in ("cpu_s", "wall_s", "peak_mib")))
+
+
+def last_core():
+    return max(os.sched_getaffinity(0))
+
+
+def machine():
+    model = platform.processor()
+    for line in open("/proc/cpuinfo", encoding="utf-8"):
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    cores = os.cpu_count()
+    return f"{platform.machine().replace('_', '-')}, {cores} core{'s' if cores != 1 else ''}, {model}"
+
+
+def load():
+    return " ".join(open("/proc/loadavg", encoding="utf-8").read().split()[:3])
+
+
+def commit():
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def table(header, rows):
+    """Markdown; the first columns, those whose cells are text, to the left, numbers to the right."""
+    cells = [header] + [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    numeric = [all(row[i][:1] in "0123456789-" for row in cells[1:]) for i in range(len(header))]
+    lines = ["| " + " | ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, numeric)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (width + 1) + (":" if number else "-") for width, number in zip(widths, numeric)) + "|")
+    return "\n".join(lines)
+
+
+def figure(value):
+    """Three significant digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def record(figures, command):
+    """Rows (what, setup, figure, unit) into results.csv; a row of the same what and setup is replaced."""
+    rows = {}
+    if RESULTS.exists():
+        with open(RESULTS, encoding="utf-8", newline="") as file:
+            rows = {(row["what"], row["setup"]): row for row in csv.DictReader(file)}
+    for what, setup, value, unit in figures:
+        rows[what, setup] = dict(zip(COLUMNS, (what, setup, value, unit, machine(), commit(), command)))
+    with open(RESULTS, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())

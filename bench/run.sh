@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# run.sh WHAT [ARGUMENTS] - measurements; called by `./run bench`, which installs and builds what is needed.
+#   fstops   OpenFst's operations against ours, side by side
+#   decode   scores to words, frames per second
+#   lm       reading and querying language models
+#   all      the three of them
+# `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+mkdir -p build/bench
+
+build_openfst_ops() {
+  local program=build/bench/openfst_ops source=bench/openfst_ops.cc
+  [ "$program" -nt "$source" ] && return
+  echo "building $program" >&2
+  g++ -O2 -std=c++17 -w "$source" -o "$program" -lfst
+}
+
+what=${1:-all}
+shift || true
+case $what in
+  fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
+  decode | lm) python3 "bench/$what.py" "$@" ;;
+  all)
+    for each in fstops decode lm; do
+      printf '\n== %s\n' "$each"
+      bash bench/run.sh "$each" "$@"
+    done
+    ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+esac

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# clang-tidy over src/ and cli/ with the checks of .clang-tidy: tools/lint.sh [FILE...]; all files if none is given.
+# Needs clang-tidy and a configured build (for compile_commands.json); BUILD=build/release by default.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${BUILD:-build/release}
+command -v clang-tidy > /dev/null || { echo "clang-tidy is not installed (apt-get install clang-tidy)" >&2; exit 2; }
+[ -f "$build/compile_commands.json" ] || cmake --preset release > /dev/null
+files=("$@")
+[ $# -gt 0 ] || mapfile -t files < <(find src cli -name '*.c' | sort)
+failed=0
+while read -r status file; do
+  [ "$status" = 0 ] || failed=$((failed + 1))
+done < <(printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c '
+  out=$(clang-tidy --quiet -p "$1" "$2" 2> /dev/null) && code=0 || code=1
+  [ -z "$out" ] || printf "%s\n" "$out" >&2
+  echo "$code $2"' _ "$build" {})
+echo "${#files[@]} files, $failed with findings"
+[ "$failed" = 0 ]

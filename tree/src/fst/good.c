@@ -1,0 +1,4 @@
+/* fine */
+#include "base/base.h"
+#include "warpfst.h"
+#include <math.h>
