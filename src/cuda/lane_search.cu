@@ -43,6 +43,7 @@ struct searcher {
   u32 flags;
   frame_state f;
   u64 num_arcs;    /* this thread's share */
+  u64 num_emitted; /* tokens of the frame before epsilons */
   u64 num_tokens, num_expanded, num_narrowed; /* the lane's, same in all threads */
 
   __device__ searcher(const wf__lane_params *params, lane_shared *sh);
@@ -54,6 +55,7 @@ struct searcher {
   __device__ void load_row(u32 t);
   __device__ void clear_table();
   __device__ u32 pick_bin(u64 want, u32 *bin);
+  __device__ bool select_by_cost(u64 want);
   __device__ void select_sources();
   template <int MODE>
   __device__ void expand(const candidate_rule &rule, u64 *count, u64 *least);
@@ -179,7 +181,42 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
 
 /* --- selection of sources --------------------------------------------------------------------------------------------- */
 
-/* Exact key of the max_active-th source by (cost, state): radix selection, eight bits at a time. */
+/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
+ * if those are not few. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::select_by_cost(u64 want) {
+  const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
+  u64 *near = (u64 *)l.sh->boxes;
+  constexpr u32 MOST = sizeof(l.sh->boxes) / sizeof *near;
+  if (l.tid < 256) l.sh->hist[l.tid] = 0;
+  if (l.tid == 0) l.sh->num_near = 0;
+  __syncthreads();
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) atomicAdd(&l.sh->hist[(u32)fminf(__uint_as_float(sources[i].z) * scale, 255)], 1u);
+  u32 bin;
+  want -= pick_bin(want, &bin);
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
+    uint4 s = sources[i];
+    float cost = __uint_as_float(s.z);
+    if ((u32)fminf(cost * scale, 255) != bin) continue;
+    for (int r = 0; r < RANKS; r++) {
+      u32 place = atomicAdd(&l.of(r)->num_near, 1u);
+      if (place < MOST) ((u64 *)l.of(r)->boxes)[place] = (u64)ordered(cost) << 32 | s.w;
+    }
+  }
+  l.sync();
+  u32 size = l.sh->num_near;
+  if (size > MOST) return false;
+  for (u32 i = l.tid; i < size; i += THREADS) {
+    u64 mine = near[i], below = 0;
+    for (u32 k = 0; k < size; k++) below += near[k] < mine;
+    if (below == want - 1) l.sh->select_key = mine;
+  }
+  __syncthreads();
+  f.select_key = l.sh->select_key;
+  return true;
+}
+
+/* Exact key of the max_active-th source by (cost, state), by radix selection, eight bits at a time, where select_by_cost gives up. */
 template <int RANKS>
 __device__ void searcher<RANKS>::select_sources() {
   f.select_key = NO_TOKEN;
@@ -190,7 +227,9 @@ __device__ void searcher<RANKS>::select_sources() {
   flags |= 2; /* WF_RESULT_NARROWED */
   num_narrowed++;
   num_expanded += p->max_active;
-  u64 prefix = 0, want = p->max_active; /* the want-th of those with this prefix */
+  const u64 want = p->max_active;
+  if (select_by_cost(want)) return;
+  u64 prefix = 0, left = want; /* the left-th of those with this prefix */
   for (int shift = 56; shift >= 0; shift -= 8) {
     if (l.tid < 256) l.sh->hist[l.tid] = 0;
     __syncthreads();
@@ -200,7 +239,7 @@ __device__ void searcher<RANKS>::select_sources() {
       if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&l.sh->hist[(u32)(key >> shift) & 255], 1u);
     }
     u32 bin;
-    want -= pick_bin(want, &bin);
+    left -= pick_bin(left, &bin);
     prefix = prefix << 8 | bin;
   }
   f.select_key = prefix;
@@ -317,7 +356,7 @@ __device__ u64 searcher<RANKS>::settle_emission(float cutoff) {
       if (epsilons) put_agenda(l.rank, agenda_now, at_list + __popc(vote & ((1u << l.in_warp) - 1)), at);
     }
   }
-  return l.sum(kept);
+  return num_emitted = l.sum(kept);
 }
 
 /* Tokens of the candidates whose key is at most `last`; *num is how many. False if a rank's table was full. */
@@ -329,9 +368,10 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
   candidate_rule rule = {last, 0, 0};
   expand<EXPAND_FIXED>(rule, NULL, NULL);
   l.sync();
-  u64 full = l.sum(l.tid == 0 && l.sh->full), inserted = l.sum(l.tid == 0 ? l.sh->inserted : 0);
-  if (full != 0) {
-    *num = inserted;
+  if (l.sum(l.tid == 0 && l.sh->full) != 0) {
+    u32 mine = 0;
+    for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->keys[at] != NO_STATE;
+    *num = l.sum(mine);
     return false;
   }
   *num = settle_emission(FLT_MAX);
@@ -461,6 +501,7 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
           if (value != NO_TOKEN && (u32)value == 0 && !(candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack))) continue;
         }
         if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | (a + 1), &rank, &slot, &old)) continue;
+        if (old == NO_TOKEN) atomicAdd(&l.of(rank)->inserted, 1u);
         if (old == NO_TOKEN || (u32)old == 0) { /* the first improvement of this slot in this round */
           u32 place = atomicAdd(&l.of(rank)->agenda_size[next], 1u);
           put_agenda(rank, next, place, slot);
@@ -475,7 +516,7 @@ __device__ int searcher<RANKS>::close(float cutoff, bool *overflow) {
     full |= l.of(r)->full;
     inserted += l.of(r)->inserted;
   }
-  if (full == 0 && inserted <= p->max_tokens) return WF__LANE_OK; /* some may even have been dropped */
+  if (full == 0 && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
   for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->values[at] != NO_TOKEN;
   u64 tokens = l.sum(mine);
@@ -576,6 +617,7 @@ __device__ int searcher<RANKS>::begin() {
   frame = trace_used = flags = 0;
   f.select_key = NO_TOKEN;
   num_arcs = num_tokens = num_expanded = num_narrowed = 0;
+  num_emitted = 1;
   l.sync();
   u32 rank, slot;
   u64 old;

@@ -23,7 +23,7 @@ typedef uint32_t u32;
 constexpr u32 SLOTS = WF__LANE_SLOTS, SLOT_MASK = SLOTS - 1, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 FULL_AT = SLOTS - 1024; /* tokens of a rank beyond which its table counts as full */
+constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this: the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -44,7 +44,9 @@ struct lane_shared {
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
   u32 best;                /* running best candidate, ordered */
-  u32 inserted;            /* table slots in use */
+  u32 inserted;            /* tokens that epsilons made in this frame */
+  u32 num_near;            /* keys in `boxes` while sources are selected */
+  u64 select_key;
   u32 full;
   u32 agenda_size[2];
   u32 next_batch;          /* sources handed out so far */
@@ -151,17 +153,14 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 state, u64 value, u32 
   for (u32 probes = 0;; probes++) {
     u32 key = *(volatile u32 *)&sh->keys[at];
     if (key == NO_STATE) {
-      if (*(volatile u32 *)&sh->inserted >= FULL_AT || probes > SLOTS) {
-        l.sh->full = 1;
-        return false;
-      }
       key = atomicCAS(&sh->keys[at], NO_STATE, state);
-      if (key == NO_STATE) {
-        atomicAdd(&sh->inserted, 1u);
-        key = state;
-      }
+      if (key == NO_STATE) break;
     }
     if (key == state) break;
+    if (probes == MAX_PROBES) {
+      l.sh->full = 1;
+      return false;
+    }
     at = (at + 1) & SLOT_MASK;
   }
   *slot = at;

@@ -4,7 +4,7 @@ fail() { echo "$1" >&2; exit 1; }
 bash -n script.bash
 set +eu # it runs in the user's shell, which may be anything
 source script.bash
-complete -p warpfst | grep -q _warpfst || fail "not registered"
+complete -p warpfst | grep -c _warpfst || fail "not registered"
 ask() { # WORDS...: the last is the one under the cursor
   COMP_WORDS=("$WARPFST" "$@") COMP_CWORD=$#
   _warpfst

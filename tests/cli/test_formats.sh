@@ -56,13 +56,13 @@ for from in ref.fst ref_log.fst; do
 done
 fstconvert --fst_type=const --fst_align=true ref_log.fst aligned.fst
 "$WARPFST" convert aligned.fst 4.wfst
-"$WARPFST" info 4.wfst | grep -q '^file type  *native$' || fail "a name in .wfst is not native"
+"$WARPFST" info 4.wfst | grep -c '^file type  *native$' || fail "a name in .wfst is not native"
 "$WARPFST" convert 4.wfst | fstequal - ref_log.fst
 "$WARPFST" convert ref.fst --arc-type=log $symbols 5.fst
 fstprint 5.fst | cmp - <(fstprint $symbols ref.fst) || fail "convert --arc-type with symbols"
 [ "$(fstinfo 5.fst | awk '/^arc type/ {print $3}')" = log ] || fail "convert --arc-type"
 "$WARPFST" convert ref_log.fst --drop-symbols | fstprint | cmp - <(fstprint --numeric ref_log.fst) || fail "--drop-symbols"
-"$WARPFST" convert ref_log.fst --arc-type=log64 --to const | fstinfo - | grep -q 'log64' || fail "log64 const"
+"$WARPFST" convert ref_log.fst --arc-type=log64 --to const | fstinfo - | grep -c 'log64' || fail "log64 const"
 gzip -c 4.wfst >5.gz
 "$WARPFST" convert 5.gz | fstequal - ref_log.fst
 

@@ -194,5 +194,5 @@ fails_with 2 "format" "$WARPFST" score r.txt r.txt --ref-format=xml
 cat r.txt extra.txt > more.txt
 fails_with 1 "no reference, left out: u9" "$WARPFST" score r.txt more.txt
 grep -q '%WER 0.00' out.txt
-"$WARPFST" score --help | grep -q -- "--missing=delete|skip"
-"$WARPFST" matrix copy --help | grep -q -- "--scp=FILE"
+"$WARPFST" score --help | grep -c -- "--missing=delete|skip"
+"$WARPFST" matrix copy --help | grep -c -- "--scp=FILE"
