@@ -3,6 +3,8 @@
 
 #include "fst/fst.h"
 
+enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
+
 static wf_status make_index(wf_graph *graph, wf_error *err) {
   const wf_fst_view *view = &graph->view;
   uint64_t n = view->num_states;
@@ -31,7 +33,7 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
   int32_t largest = 0;
   for (uint64_t i = 0; i < graph->view.num_arcs; i++)
     if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
-  if (largest == INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph", largest);
+  if (largest > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph, at most %d", largest, MAX_LABEL);
   if (columns != NULL && (size_t)largest >= num_entries)
     return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
   graph->num_labels = largest + 1;
