@@ -2,6 +2,7 @@
  *
  * Score matrices are read in batches of bounded size, decoded over all threads, written in the order they came. An utterance that cannot
  * be read or decoded is reported and the others go on. */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "cli.h"
 
-enum { BATCH_BYTES = 256 << 20, MAX_FLAGS = 4 };
+enum { BATCH_BYTES = 256 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *reference, *summary_path;
@@ -45,58 +46,89 @@ struct decode_run {
   double decode_s;
 };
 
-/* `label column` lines, for graphs whose input labels are not column + 1. */
-static wf_status read_columns(const char *path, int32_t **out, size_t *out_size, wf_error *err) {
-  wf_symbols *table; /* the same form as a symbol table: text, then a number */
-  *out = NULL;
-  wf_status status = wf_symbols_read(path, &table, err);
-  if (status != WF_OK) return status;
-  size_t count = wf_symbols_count(table), size = 1;
-  int32_t *columns = NULL;
-  for (int pass = 0; pass < 2; pass++) {
-    for (size_t i = 0; i < count; i++) {
-      int64_t column;
-      char *stop;
-      long label = strtol(wf_symbols_at(table, i, &column), &stop, 10);
-      if (*stop != '\0' || label <= 0 || label > INT32_MAX - 1) {
-        err->code = WF_ERR_FORMAT;
-        snprintf(err->message, sizeof err->message, "%s: '%s' is not a label", path, wf_symbols_at(table, i, NULL));
-        free(columns);
-        wf_symbols_free(table);
-        return WF_ERR_FORMAT;
-      }
-      if (pass == 0 && (size_t)label >= size) size = (size_t)label + 1;
-      if (pass == 1) columns[label] = (int32_t)column;
-    }
-    if (pass == 0) {
-      columns = malloc(size * sizeof *columns);
-      if (columns == NULL) break;
-      for (size_t i = 0; i < size; i++) columns[i] = -1;
-    }
+/* --- graph, tables, files ------------------------------------------------------------------------------------------------- */
+
+struct columns {
+  int32_t *data; /* column by label; -1: none */
+  size_t size, cap;
+};
+
+static wf_status no_memory(wf_error *err, const char *what) {
+  err->code = WF_ERR_MEMORY;
+  snprintf(err->message, sizeof err->message, "out of memory for %s", what);
+  return WF_ERR_MEMORY;
+}
+
+static bool parse_number(char **at, long most, long *out) {
+  char *stop;
+  errno = 0;
+  *out = strtol(*at, &stop, 10);
+  bool good = stop != *at && errno == 0 && *out >= 0 && *out <= most && (*stop == '\0' || isspace((unsigned char)*stop));
+  *at = stop;
+  return good;
+}
+
+static wf_status set_column(struct columns *columns, long label, long column, wf_error *err) {
+  if ((size_t)label >= columns->cap) {
+    size_t cap = (size_t)label * 2 + 64;
+    int32_t *data = realloc(columns->data, cap * sizeof *data);
+    if (data == NULL) return no_memory(err, "the column table");
+    for (size_t i = columns->cap; i < cap; i++) data[i] = -1;
+    columns->data = data;
+    columns->cap = cap;
   }
-  wf_symbols_free(table);
-  if (columns == NULL) {
-    err->code = WF_ERR_MEMORY;
-    snprintf(err->message, sizeof err->message, "%s: out of memory", path);
-    return WF_ERR_MEMORY;
-  }
-  *out = columns;
-  *out_size = size;
+  if ((size_t)label >= columns->size) columns->size = (size_t)label + 1;
+  columns->data[label] = (int32_t)column;
   return WF_OK;
 }
 
-static wf_status make_graph(struct decode_run *run, wf_error *err) {
-  int32_t *columns = NULL;
-  size_t num_columns = 0;
-  wf_status status = run->columns_path != NULL ? read_columns(run->columns_path, &columns, &num_columns, err) : WF_OK;
-  if (status == WF_OK) status = wf_graph_create(run->fst, columns, num_columns, &run->graph, err);
-  free(columns);
+/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a column, as Kaldi's transition-ids do. */
+static wf_status read_columns(const char *path, struct columns *out, wf_error *err) {
+  char *line = NULL;
+  size_t cap = 0;
+  wf_status status = WF_OK;
+  FILE *file = fopen(path, "r");
+  err->code = file != NULL ? WF_OK : WF_ERR_IO;
+  if (file == NULL) snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
+  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0; number++) {
+    long label, column;
+    char *at = line;
+    if (line[strspn(line, " \t\r\n")] == '\0') continue;
+    bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 && parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
+    if (good && (size_t)label < out->size && out->data[label] >= 0 && out->data[label] != (int32_t)column) good = false;
+    if (good) {
+      status = set_column(out, label, column, err);
+      continue;
+    }
+    err->code = status = WF_ERR_FORMAT;
+    line[strcspn(line, "\r\n")] = '\0';
+    snprintf(err->message, sizeof err->message, "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number, line, MAX_LABEL);
+  }
+  free(line);
+  if (file != NULL) fclose(file);
+  return err->code;
+}
+
+/* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
+static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
+  struct columns columns = {0};
+  wf_error why = {0};
+  wf_status status = run->columns_path != NULL ? read_columns(run->columns_path, &columns, err) : WF_OK;
+  if (status == WF_OK) {
+    status = wf_graph_create(run->fst, columns.data, columns.size, &run->graph, &why);
+    *err = why;
+  }
+  free(columns.data);
+  if (why.code == WF_OK) return status;
+  if (status == WF_ERR_ARGUMENT) status = WF_ERR_FORMAT;
+  err->code = status;
+  snprintf(err->message, sizeof err->message, "%.300s: %.600s", path, why.message);
   return status;
 }
 
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
-  if (status == WF_OK) status = make_graph(run, err);
+  if (status == WF_OK) status = make_graph(run, args[0], err);
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
@@ -109,10 +141,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   run->errors = calloc(n, sizeof *run->errors);
   run->scores = calloc(n, sizeof *run->scores);
   run->results = calloc(n, sizeof *run->results);
-  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL)) {
-    err->code = status = WF_ERR_MEMORY;
-    snprintf(err->message, sizeof err->message, "out of memory for a batch of %zu", n);
-  }
+  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL)) status = no_memory(err, "a batch");
   return status;
 }
 
@@ -147,12 +176,6 @@ static const char *word_text(const struct decode_run *run, int32_t label, char *
   if (text != NULL) return text;
   snprintf(scratch, size, "%d", label);
   return scratch;
-}
-
-static wf_status no_memory(wf_error *err, const char *what) {
-  err->code = WF_ERR_MEMORY;
-  snprintf(err->message, sizeof err->message, "out of memory for %s", what);
-  return WF_ERR_MEMORY;
 }
 
 /* Adds the utterance to the word error rate, if there are references. A failed one counts as nothing recognised, as in `warpfst score`. */
@@ -269,7 +292,8 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
 /* --- the summary ---------------------------------------------------------------------------------------------------------- */
 
 struct summary {
-  double audio_s, frames, seconds; /* the latter two never 0 */
+  double audio_s, frames, seconds; /* the last never 0 */
+  double tokens, arcs;             /* a frame */
   wf_wer_counts totals;
 };
 
@@ -279,7 +303,7 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
           "\"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
           (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
           (unsigned long long)run->num_narrowed, sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds,
-          (double)run->num_tokens / sum->frames, (double)run->num_arcs / sum->frames);
+          sum->tokens, sum->arcs);
   if (run->wer != NULL) {
     double percent = wf_wer_percent(&sum->totals);
     fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
@@ -293,7 +317,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->num_failed > 0) fprintf(stderr, "%llu more failed, ", (unsigned long long)run->num_failed);
   if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
-          run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, (double)run->num_tokens / sum->frames);
+          run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
@@ -303,8 +327,10 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
 
 static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
   struct summary sum = {.audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift,
-                        .frames = run->num_frames > 0 ? (double)run->num_frames : 1,
+                        .frames = (double)run->num_frames,
                         .seconds = run->decode_s > 0 ? run->decode_s : 1e-9};
+  sum.tokens = run->num_frames > 0 ? (double)run->num_tokens / sum.frames : 0;
+  sum.arcs = run->num_frames > 0 ? (double)run->num_arcs / sum.frames : 0;
   if (run->wer != NULL) sum.totals = wf_wer_totals(run->wer);
   cli_progress_end();
   if (run->json) print_json(stderr, run, &sum);

@@ -1,31 +1,10 @@
 /* cmd_structure.c - the subcommands that rearrange an fst without searching it: arcsort, connect, topsort, closure, union, concat, project, invert,
- * reverse. One runner reads, calls and writes; each command adds its flags and its call. */
+ * reverse. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fst_output.h"
-
-typedef wf_status (*operation)(const wf_fst *in, const void *options, wf_fst **out, wf_error *err);
-
-/* Parses and runs an operation on one fst: `warpfst OP [IN [OUT]]`. `adjust` (may be NULL) runs between the two. */
-static int run_unary(cli_parser *parser, int argc, char **argv, operation op, void *options, void (*adjust)(void *options)) {
-  const char *output = NULL, *format = NULL;
-  parser->usage = "[IN [OUT]]";
-  parser->max_args = 2;
-  cli_flag_output(parser, &output, &format);
-  int code = cli_parse(parser, argc, argv);
-  if (code >= 0) return code;
-  if (adjust != NULL) adjust(options);
-  if (parser->num_args == 2) output = parser->args[1];
-  wf_error err = {0};
-  wf_fst *in = NULL, *out = NULL;
-  code = cli_read_fst(parser->num_args > 0 ? parser->args[0] : "-", &in);
-  if (code == CLI_OK && op(in, options, &out, &err) != WF_OK) code = cli_fail(&err);
-  wf_fst_free(in);
-  if (code == CLI_OK) code = cli_write_fst(out, output, format);
-  wf_fst_free(out);
-  return code;
-}
+#include "unary.h"
 
 static wf_status arcsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_arcsort(in, options, out, err); }
 static wf_status connect(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
@@ -49,27 +28,27 @@ int cmd_arcsort(int argc, char **argv) {
   wf_arcsort_options options;
   cli_parser parser = {.about = "Sorts the arcs of each state by input or output label. Arcs with equal labels keep their order."};
   cli_table(&parser, "arcsort", &options);
-  return run_unary(&parser, argc, argv, arcsort, &options, NULL);
+  return cli_run_unary(&parser, argc, argv, arcsort, &options, NULL);
 }
 
 int cmd_connect(int argc, char **argv) {
   cli_parser parser = {.about = "Drops the states that lie on no path from the start to a final state."};
-  return run_unary(&parser, argc, argv, connect, NULL, NULL);
+  return cli_run_unary(&parser, argc, argv, connect, NULL, NULL);
 }
 
 int cmd_topsort(int argc, char **argv) {
   cli_parser parser = {.about = "Numbers the states so that every arc leads to a larger one. Fails if the fst has a cycle."};
-  return run_unary(&parser, argc, argv, topsort, NULL, NULL);
+  return cli_run_unary(&parser, argc, argv, topsort, NULL, NULL);
 }
 
 int cmd_invert(int argc, char **argv) {
   cli_parser parser = {.about = "Exchanges input and output."};
-  return run_unary(&parser, argc, argv, invert, NULL, NULL);
+  return cli_run_unary(&parser, argc, argv, invert, NULL, NULL);
 }
 
 int cmd_reverse(int argc, char **argv) {
   cli_parser parser = {.about = "Makes the fst of the reversed strings."};
-  return run_unary(&parser, argc, argv, reverse, NULL, NULL);
+  return cli_run_unary(&parser, argc, argv, reverse, NULL, NULL);
 }
 
 /* --- with flags of OpenFst beside the table's ------------------------------------------------------------------------- */
@@ -91,7 +70,7 @@ int cmd_closure(int argc, char **argv) {
   cli_parser parser = {.about = "Any number of repetitions of the strings of the fst."};
   cli_flag_bool(&parser, "closure_plus", 0, &request.plus, "one or more: the same as --closure_type=plus");
   cli_table(&parser, "closure", &request.options);
-  return run_unary(&parser, argc, argv, closure, &request, adjust_closure);
+  return cli_run_unary(&parser, argc, argv, closure, &request, adjust_closure);
 }
 
 struct project_request {
@@ -111,7 +90,7 @@ int cmd_project(int argc, char **argv) {
   cli_parser parser = {.about = "Makes the acceptor of one side."};
   cli_flag_bool(&parser, "project_output", 0, &request.output, "the same as --project_type=output");
   cli_table(&parser, "project", &request.options);
-  return run_unary(&parser, argc, argv, project, &request, adjust_project);
+  return cli_run_unary(&parser, argc, argv, project, &request, adjust_project);
 }
 
 /* --- several inputs --------------------------------------------------------------------------------------------------- */

@@ -49,11 +49,12 @@ show() {
 scale_of() { case $1 in phone) echo 0.7 ;; char) echo 0.8 ;; bpe) echo 1.5 ;; esac; }
 
 whole_set() {
-  local unit topology scale graph
+  local unit topology scale graph units=0
   heading "Word error rates: TLG graphs from lm3.arpa.gz, beam 15, max-active 7000"
   printf '%-7s %-9s %6s %9s %9s %8s %7s %8s %9s\n' unit topology scale states arcs 'built s' WER words RTFx
   for unit in phone char bpe; do
     [ -d "$data/logp_$unit" ] || { echo "$unit: no folder $data/logp_$unit"; continue; }
+    units=$((units + 1))
     scale=$(scale_of "$unit")
     for topology in compact correct minimal eesen; do
       graph=$work/$unit.$topology
@@ -63,11 +64,12 @@ whole_set() {
         --ref="$ctc/text" --summary="$work/summary" --output="$work/hyp" 2> "$work/log" || { cat "$work/log"; exit 1; }
       printf '%-7s %-9s %6s %9s %9s %8.2f %6.2f%% %8s %9.0f\n' $unit $topology "$scale" \
         "$("$warpfst" info "$graph.wfst" | awk '$1 == "states" {print $2}')" "$("$warpfst" info "$graph.wfst" | awk '$1 == "arcs" {print $2}')" \
-        "$(sed 's/.*"seconds": \([0-9.]*\), "peak.*/\1/' "$graph.json" | head -1)" \
+        "$(sed 's/"lexicon".*//; s/.*"seconds": \([0-9.]*\).*/\1/' "$graph.json")" \
         "$(value wer "$work/summary")" "$(value words "$work/summary")" "$(value rtfx "$work/summary")"
       [ $unit$topology != phonecompact ] || check "$(holds "$(value wer "$work/summary") <= 39.2")" "phones, compact: the word error rate is above 39.2%"
     done
   done
+  check "$(holds "$units > 0")" "no scores in $data"
 }
 
 # --- 1 and 2: CTC -----------------------------------------------------------------------------------------------------------

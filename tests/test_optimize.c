@@ -145,7 +145,37 @@ static void expect_status(wf_semiring semiring, const char *text, wf_status want
   wf_fst_free(fst);
 }
 
+/* A large graph whose sums diverge (growth 2 e^-cost an arc) or converge, each told in a moment. */
+static void check_large_cycle(float cost, wf_status want) {
+  test_rng rng = {9};
+  wf_builder *builder;
+  wf_fst *fst;
+  float *distance = NULL;
+  const uint32_t n = 5000;
+  assert_ok(wf_builder_create(WF_LOG, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, n, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < n; s++)
+    for (int k = 0; k < 2; k++)
+      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = k == 0 ? (s + 1) % n : test_below(&rng, n), .weight = cost, .ilabel = 1, .olabel = 1}, &err));
+  assert_ok(wf_builder_set_final(builder, n - 1, 0, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  assert_int_equal(wf_shortest_distance(fst, NULL, &distance, &err), want);
+  if (want == WF_OK) { /* all mass that leaves a state arrives: the sum over states is 1 / (1 - 2 e^-cost) */
+    double sum = 0;
+    for (uint32_t s = 0; s < n; s++) sum += exp(-(double)distance[s]);
+    assert_true(fabs(sum * (1 - 2 * exp(-(double)cost)) - 1) < 1e-3);
+  }
+  wf_free(distance);
+  wf_fst_free(fst);
+  wf_builder_free(builder);
+}
+
 static void test_bad_cycles(void **unused) {
+  check_large_cycle(0.5f, WF_ERR_NEGATIVE_CYCLE);
+  check_large_cycle(0.69f, WF_ERR_NEGATIVE_CYCLE);
+  check_large_cycle(0.7f, WF_OK);
+  check_large_cycle(1, WF_OK);
   expect_status(WF_TROPICAL, "0 1 1 1 1;1 2 1 1 -2;2 1 1 1 1;2", WF_ERR_NEGATIVE_CYCLE);
   expect_status(WF_TROPICAL, "0 0 1 1 -0.5;0", WF_ERR_NEGATIVE_CYCLE);
   expect_status(WF_TROPICAL, "0 1 1 1 1;1 2 1 1 -2;2 1 1 1 2;2", WF_OK);

@@ -140,7 +140,10 @@ wf_status wf__output_close(wf__output *output, wf_error *err) {
       output->temporary = NULL;
     }
   }
-  if (output->error != 0) status = wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", output->path, strerror(output->error));
+  if (output->error != 0) {
+    const char *name = output->fd == STDOUT_FILENO ? "standard output" : output->path;
+    status = wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+  }
   wf__output_abort(output);
   return status;
 }

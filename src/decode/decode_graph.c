@@ -2,25 +2,8 @@
 #include "decode/decode_graph.h"
 
 #include "fst/fst.h"
-#include "fst/properties.h"
 
-/* Copy with each state's epsilon-input arcs moved behind the others, both in their old order. */
-static wf_status epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  wf__csr csr = {0};
-  wf_status status = wf__vec_grow(&csr.arcs, view.num_arcs + 1, "a decoding graph", err);
-  for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
-    status = wf__csr_add_state(&csr, view.final_cost[s], err);
-    for (int pass = 0; pass < 2 && status == WF_OK; pass++)
-      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
-        if ((view.arcs[i].ilabel == 0) == (pass == 1)) csr.arcs.data[csr.arcs.size++] = view.arcs[i];
-  }
-  if (status != WF_OK) {
-    wf__csr_free(&csr);
-    return status;
-  }
-  return wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
-}
+enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
 
 static wf_status make_index(wf_graph *graph, wf_error *err) {
   const wf_fst_view *view = &graph->view;
@@ -50,7 +33,7 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
   int32_t largest = 0;
   for (uint64_t i = 0; i < graph->view.num_arcs; i++)
     if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
-  if (largest == INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph", largest);
+  if (largest > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph, at most %d", largest, MAX_LABEL);
   if (columns != NULL && (size_t)largest >= num_entries)
     return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
   graph->num_labels = largest + 1;
@@ -166,8 +149,7 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   wf_fst_view view = wf_fst_get_view(fst);
   if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
   if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
-  if (wf__fst_local_properties(fst) & WF_PROP_EPSILONS_LAST) graph->fst = wf_fst_ref(fst);
-  else WF__TRY(epsilons_last(fst, &graph->fst, err));
+  WF__TRY(wf_epsilons_last(fst, &graph->fst, err));
   graph->view = wf_fst_get_view(graph->fst);
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(make_index(graph, err));

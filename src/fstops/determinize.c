@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/option_tables.h"
+#include "fst/properties.h"
 
 /* Residual outputs this long do not come from anything that can be determinized in practice. */
 enum { MAX_RESIDUAL = 10000 };
@@ -240,7 +241,7 @@ static wf_status determinize(wf__determinizer *det, struct scratch *scratch, wf_
   uint32_t start;
   WF__TRY(wf__strings_init(&det->strings, err));
   WF__TRY(wf__det_subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta, max_states, err));
-  if (det->o.rmepsilon && !(wf_fst_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
+  if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
   for (uint64_t id = 0; id < det->subsets.where.size; id++) WF__TRY(expand(det, scratch, (uint32_t)id, err));
   uint32_t sink = (uint32_t)det->csr.final_cost.size;

@@ -8,6 +8,7 @@
 
 #include "base/map64.h"
 #include "base/option_tables.h"
+#include "fst/properties.h"
 #include "fstops/csr_copy.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/push.h"
@@ -233,7 +234,7 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   wf_fst *trimmed = NULL;
   uint32_t trim = WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE;
   if ((wf_fst_properties(fst) & trim) != trim) WF__TRY(wf_connect(fst, &trimmed, err));
-  if (wf_fst_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
+  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
   wf_status status = minimize_trimmed(trimmed != NULL ? trimmed : fst, &o, out, err);
   wf_fst_free(trimmed);
   return status;

@@ -131,10 +131,27 @@ static wf_status start_mass(wf__settler *settler, uint32_t component, uint32_t *
   return WF_OK;
 }
 
-/* Rounds over the arcs before the sum is called divergent: a cycle that keeps 0.999 of its mass needs 14,000 for a delta of 1e-6. */
-static uint64_t arc_limit(uint64_t num_arcs) {
-  uint64_t generous = num_arcs < 100000 ? num_arcs * 20000 : 2000000000u, fair = num_arcs * 1000;
-  return (generous > fair ? generous : fair) + 1000;
+/* Tells sums that grow for ever. Each time all arcs might have been passed once, the mass under way is weighed. Where the sum exists that mass
+ * dies away in the end; when its least weight in a window of 16 rounds has not fallen for three windows, it does not. */
+struct watch {
+  uint64_t num_arcs, passed, next_weighing;
+  double lightest, previous; /* costs: the highest cost is the least mass */
+  int num_weighed, num_windows;
+};
+
+enum { WEIGHINGS_IN_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MOST_ROUNDS = 20000 };
+
+static bool grows(struct watch *watch, const wf__settler *settler, uint32_t size, uint32_t head, uint32_t count) {
+  if (watch->passed < watch->next_weighing) return false;
+  watch->next_weighing = watch->passed + watch->num_arcs;
+  double mass = INFINITY;
+  for (uint32_t i = 0; i < count; i++) mass = wf__log_add(mass, settler->pending[settler->queue[head + i < size ? head + i : head + i - size]]);
+  if (watch->num_weighed == 0 || mass > watch->lightest) watch->lightest = mass;
+  if (++watch->num_weighed < WEIGHINGS_IN_WINDOW) return false;
+  watch->num_windows = watch->lightest <= watch->previous ? watch->num_windows + 1 : 0;
+  watch->previous = watch->lightest;
+  watch->num_weighed = 0;
+  return watch->num_windows >= WINDOWS_OF_GROWTH || watch->passed / MOST_ROUNDS > watch->num_arcs;
 }
 
 static wf_status sum_mass(wf__settler *settler, uint32_t component, wf_error *err) {
@@ -142,19 +159,19 @@ static wf_status sum_mass(wf__settler *settler, uint32_t component, wf_error *er
   const wf_fst_view *graph = settler->graph;
   double *dist = settler->dist, *pending = settler->pending, margin = -log(settler->delta);
   uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first, head = 0, count = 0;
-  uint64_t num_arcs = 0, passed = 0;
-  WF__TRY(start_mass(settler, component, &count, &num_arcs, err));
-  uint64_t limit = arc_limit(num_arcs);
+  struct watch watch = {.previous = -INFINITY};
+  WF__TRY(start_mass(settler, component, &count, &watch.num_arcs, err));
   while (count > 0) {
     uint32_t s = settler->queue[head];
+    if (grows(&watch, settler, size, head, count)) return diverges(s, err);
     head = head + 1 == size ? 0 : head + 1;
     count--;
     settler->queued[s] = 0;
     double mass = pending[s] + settler->star[s];
     pending[s] = INFINITY;
     dist[s] = wf__log_add(dist[s], mass);
-    passed += graph->arc_off[s + 1] - graph->arc_off[s];
-    if (passed > limit || !(dist[s] > -1e300)) return diverges(s, err);
+    watch.passed += graph->arc_off[s + 1] - graph->arc_off[s];
+    if (!(dist[s] > -1e300)) return diverges(s, err);
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
       uint32_t next = arc->nextstate;

@@ -2,6 +2,7 @@
 #include "fst/fst.h"
 
 #include "base/option_tables.h"
+#include "fst/properties.h"
 #include "fstops/best_paths.h"
 #include "fstops/nshortest.h"
 
@@ -74,7 +75,7 @@ wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *op
   WF__TRY(wf__options_take(wf__shortest_path_table(), options, &o, err));
   if (wf_fst_get_view(fst).semiring != WF_TROPICAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "shortest path needs the tropical semiring and this fst is in the log semiring; convert it first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
-  if (o.unique && !(wf_fst_properties(fst) & WF_PROP_ACCEPTOR))
+  if (o.unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
     return wf__fail(err, WF_ERR_ARGUMENT, "distinct strings are defined for acceptors and this fst has arcs with different labels; project it first");
   if (o.nshortest == 1) return shortest(fst, out, err);
   return wf__nshortest(fst, (uint32_t)o.nshortest, o.unique, out, err);

@@ -1,5 +1,6 @@
 /* epsilons_last.c - the last step of every decoding graph: per state, arcs that read a frame first, epsilons after them. */
 #include "fst/fst.h"
+#include "fst/properties.h"
 
 static wf_status copy_arcs(wf__csr *csr, const wf_fst_view *view, uint64_t state, bool epsilons, wf_error *err) {
   for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++)
@@ -19,7 +20,7 @@ static wf_status copy_states(wf__csr *csr, const wf_fst_view *view, wf_error *er
 
 wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (wf_fst_properties(fst) & WF_PROP_EPSILONS_LAST) {
+  if (wf__fst_local_properties(fst) & WF_PROP_EPSILONS_LAST) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }

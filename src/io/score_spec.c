@@ -136,7 +136,7 @@ static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *er
   for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
     if (entry->d_name[0] != '.' && has_suffix(entry->d_name, ".npy")) status = add_npy(out, path, entry->d_name, err);
   closedir(folder);
-  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: the folder holds no .npy files", path);
+  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy files", path);
   if (status == WF_OK) qsort(out->entries.data, out->entries.size, sizeof *out->entries.data, compare_keys);
   return status;
 }

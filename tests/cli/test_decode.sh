@@ -55,7 +55,8 @@ grep -qx "three eight seven five" best.txt || fail "OpenFst's best path: $(cat b
 
 # --- CTC: 200 utterances, graph built here --------------------------------------------------------------------------------------
 ctc=$examples/ctc
-"$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst
+"$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact \
+  --words-out=words.txt -o TLG.wfst
 flags=(--acoustic-scale=0.7 --max-active=7000 --frame-shift=0.04)
 decode TLG.wfst "$ctc/logp_phone" "${flags[@]}" --ref="$ctc/text" -o all.txt --summary=all.json 2> all.log
 # Pinned: 390 errors in 1,040 words. A change of a single word in any utterance shows here and has to be explained.
@@ -131,6 +132,11 @@ order = list(range(40)); random.Random(1).shuffle(order)
 kaldiio.save_ark('mixed.ark', {k: np.load('npy/%s.npy' % k).astype('f4')[:, order] for k in open('some').read().split()})
 open('columns', 'w').writelines('%d %d\n' % (column + 1, place) for place, column in enumerate(order))"
 same "a table of columns" TLG.wfst mixed.ark --columns=columns
+# several labels for one column, as Kaldi's transition-ids: label 2l - 1 or 2l, by the parity of the state, for label l
+"$WARPFST" print TLG.wfst --numeric --keep-state-numbering | awk -v OFS='\t' 'NF > 3 && $3 > 0 {$3 = 2 * $3 - $1 % 2} {print}' > doubled.txt
+"$WARPFST" compile doubled.txt --keep-state-numbering -o doubled.wfst
+awk 'BEGIN {for (label = 1; label <= 80; label++) print label, int((label - 1) / 2)}' > halved
+same "labels that share columns" doubled.wfst npy --columns=halved --words=words.txt
 
 # --- forms of the results agree ---------------------------------------------------------------------------------------------------
 for format in text plain ctm trn; do decode TLG.wfst npy "${flags[@]}" --format=$format -o out.$format 2> /dev/null; done

@@ -1,4 +1,0 @@
-/* fine */
-#include "base/base.h"
-#include "warpfst.h"
-#include <math.h>
