@@ -6,6 +6,7 @@
  *
  *   result of s   no epsilon arcs:                    its arcs in the input, in place
  *                 only way on is one epsilon arc:     an alias: the result of another state at a cost
+ *                 no epsilon arc leads to s:          nobody else asks for it: made when it is written out
  *                 else:                               a run of `pool`
  */
 #include <string.h>
@@ -14,10 +15,12 @@
 #include "fstops/connect.h"
 #include "fstops/shortest_distance.h"
 
-enum { KEPT = 1, REACHED = 2 }; /* kept: the start, or entered by a labelled arc; reached: on some path from the start */
+/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Asked: entered by an epsilon arc. */
+enum { KEPT = 1, REACHED = 2, ASKED = 4 };
 
 struct result {
   const wf_arc *in_place; /* NULL: in the pool */
+  bool later;             /* not made yet */
   uint64_t off, count;
   double final_cost;
   double alias_cost; /* if alias != own state */
@@ -159,6 +162,10 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
     *result = (struct result){.alias = next->alias, .alias_cost = (double)arcs[0].weight + (alias ? next->alias_cost : 0)};
     return WF_OK;
   }
+  if (!(remover->marks[state] & ASKED)) {
+    *result = (struct result){.later = true, .alias = state};
+    return WF_OK;
+  }
   merger_start(&remover->merger);
   WF__TRY(add_state(remover, state, 0, err));
   return store(remover, state, err);
@@ -209,7 +216,7 @@ static wf_status mark_states(struct remover *remover, wf_error *err) {
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       const wf_arc *arc = &view->arcs[i];
       if (!(remover->marks[arc->nextstate] & REACHED)) queue[tail++] = arc->nextstate;
-      remover->marks[arc->nextstate] |= wf__arc_is(arc, WF__ARCS_EPSILON) ? REACHED : KEPT | REACHED;
+      remover->marks[arc->nextstate] |= wf__arc_is(arc, WF__ARCS_EPSILON) ? ASKED | REACHED : KEPT | REACHED;
     }
   }
   free(queue);
@@ -227,13 +234,33 @@ static uint32_t *number_states(const struct remover *remover, bool drop) {
   return number;
 }
 
+/* A result that nobody asked for before, made in place of where it goes. */
+static wf_status emit_later(struct remover *remover, uint32_t state, const uint32_t *number, wf__csr *csr, wf_error *err) {
+  struct merger *merger = &remover->merger;
+  merger_start(merger);
+  WF__TRY(add_state(remover, state, 0, err));
+  WF__TRY(wf__csr_add_state(csr, wf__cost_to_float(merger->final_cost), err));
+  WF__TRY(wf__vec_grow(&csr->arcs, merger->arcs.size, "arcs", err));
+  for (uint64_t i = 0; i < merger->arcs.size; i++) {
+    wf_arc arc = merger->arcs.data[i];
+    arc.weight = wf__cost_to_float(merger->costs.data[i]);
+    arc.nextstate = number[arc.nextstate];
+    csr->arcs.data[csr->arcs.size++] = arc;
+  }
+  return WF_OK;
+}
+
 /* With `drop`, states that are not kept are left out; without, they lose their arcs. Arcs lead to kept states only. */
-static wf_status emit(const struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr, wf_error *err) {
+static wf_status emit(struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr, wf_error *err) {
   const wf_fst_view *view = remover->view;
   for (uint64_t s = 0; s < view->num_states; s++) {
     const struct result *result = &remover->results[s];
     bool kept = remover->marks[s] & KEPT;
     if (!kept && drop) continue;
+    if (kept && result->later) {
+      WF__TRY(emit_later(remover, (uint32_t)s, number, csr, err));
+      continue;
+    }
     WF__TRY(wf__csr_add_state(csr, kept ? wf__cost_to_float(result->final_cost) : INFINITY, err));
     if (!kept || result->count == 0) continue;
     WF__TRY(wf__vec_grow(&csr->arcs, result->count, "arcs", err));
