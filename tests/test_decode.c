@@ -214,6 +214,40 @@ static bool stop_at_once(void *user, const char *stage, double fraction) {
   return false;
 }
 
+/* Scores that 16 bits hold exactly give the same result in any number format. */
+static void test_number_formats(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    struct decode_task task = test_random_task(seed);
+    size_t count = (size_t)(task.scores.num_frames * task.scores.stride);
+    uint16_t *half = malloc((count + 1) * sizeof *half), *brain = malloc((count + 1) * sizeof *brain);
+    test_rng rng = {seed};
+    for (size_t i = 0; i < count; i++) {
+      uint32_t eighths = test_below(&rng, 64); /* -0.125 x eighths: at most 6 significant bits */
+      float value = eighths == 63 ? -INFINITY : -(float)eighths / 8;
+      uint32_t bits;
+      memcpy(&bits, &value, sizeof bits);
+      task.data[i] = value;
+      brain[i] = (uint16_t)(bits >> 16);
+      half[i] = value == 0 ? 0x8000 : eighths == 63 ? 0xfc00 : (uint16_t)(0x8000 | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023));
+    }
+    wf_result *full = test_decode_alone(&task);
+    const void *data[] = {half, brain};
+    for (int format = 0; format < 2; format++) {
+      task.scores.data = data[format];
+      task.scores.dtype = format == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+      wf_result *result = test_decode_alone(&task);
+      if (full->status == WF_OK) test_assert_same_result(result, full);
+      assert_int_equal(result->status, full->status);
+      wf_result_free(result);
+    }
+    wf_result_free(full);
+    free(half);
+    free(brain);
+    test_free_task(&task);
+  }
+}
+
 static void test_cancel(void **state) {
   (void)state;
   wf_error err = {0};
@@ -232,6 +266,6 @@ static void test_cancel(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_long_audio),     cmocka_unit_test(test_bad_scores),        cmocka_unit_test(test_bad_graphs),
-                                     cmocka_unit_test(test_cancel)};
+                                     cmocka_unit_test(test_number_formats), cmocka_unit_test(test_cancel)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
