@@ -6,7 +6,7 @@
  *    2 option tables                      7 lexicons, topologies, decoding graphs
  *    3 symbol tables                      8 the decoder
  *    4 transducers, builder, files        9 acoustic scores, results, word error rate
- *    5 operations on transducers
+ *    5 operations on transducers         10 lattices
  *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
@@ -924,6 +924,33 @@ WF_API wf_wer_counts wf_wer_totals(const wf_wer *wer);
 /* (substitutions + deletions + insertions) / words in percent; 0 if there are no words and no errors, +infinity if there are errors only. */
 WF_API double wf_wer_percent(const wf_wer_counts *counts);
 WF_API void wf_wer_free(wf_wer *wer);
+
+/* =====================================================================================================================
+ * 10  Lattices
+ * ================================================================================================================== */
+
+/* Arc of a raw lattice: acoustic label : word, with the two parts of its cost apart (nats). */
+typedef struct wf_lattice_arc {
+  int32_t ilabel; /* label of the decoding graph (transition-id, token + 1, ...), which consumes one frame; 0: none */
+  int32_t olabel; /* word, 0: none */
+  float graph_cost;
+  float acoustic_cost;
+  int32_t nextstate;
+} wf_lattice_arc;
+
+/* A raw lattice: acyclic, states in topological order, start state 0. Immutable, reference counted; its words are labels of the graph's output table. */
+typedef struct wf_lattice wf_lattice;
+typedef struct wf_lattice_view {
+  uint64_t num_states, num_arcs; /* no states: the empty lattice */
+  const uint64_t *arc_off;       /* [num_states + 1]: arcs of state s are [arc_off[s], arc_off[s + 1]) */
+  const wf_lattice_arc *arcs;
+  const float *final_graph_cost; /* [num_states] +infinity: not final */
+  const float *final_acoustic_cost;
+  const int32_t *frames;         /* [num_states] frames consumed before the state */
+} wf_lattice_view;
+WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
+WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
+WF_API void wf_lattice_free(wf_lattice *lattice);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h.
 LEVELS = {name: level for level, names in enumerate(
-    [("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("decode",), ("cpu",), ("cuda",), ("lattice",), ("io",)]) for name in names}
+    [("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",), ("cuda",), ("io",)]) for name in names}
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|home|root|Users)/\w")

@@ -1,0 +1,70 @@
+/* lattice.c - making, sharing and freeing raw lattices. */
+#include "lattice/lattice.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+struct wf_lattice {
+  atomic_size_t refs;
+  wf__lattice_arrays arrays;
+};
+
+wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err) {
+  WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
+  WF__TRY(wf__vec_grow(&arrays->final_graph_cost, 1, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, 1, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->frames, 1, "lattice states", err));
+  arrays->arc_off.data[arrays->arc_off.size++] = arrays->arcs.size;
+  arrays->final_graph_cost.data[arrays->final_graph_cost.size++] = final_graph_cost;
+  arrays->final_acoustic_cost.data[arrays->final_acoustic_cost.size++] = final_acoustic_cost;
+  arrays->frames.data[arrays->frames.size++] = frame;
+  return WF_OK;
+}
+
+void wf__lattice_arrays_free(wf__lattice_arrays *arrays) {
+  wf__vec_free(&arrays->arc_off);
+  wf__vec_free(&arrays->arcs);
+  wf__vec_free(&arrays->final_graph_cost);
+  wf__vec_free(&arrays->final_acoustic_cost);
+  wf__vec_free(&arrays->frames);
+}
+
+wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err) {
+  *out = NULL;
+  wf_lattice *lattice = NULL;
+  wf_status status = wf__vec_grow(&arrays->arc_off, 1, "lattice states", err);
+  if (status == WF_OK && (lattice = wf__calloc(1, sizeof *lattice)) == NULL) status = wf__fail_memory(err, sizeof *lattice, "a lattice");
+  if (status != WF_OK) {
+    wf__lattice_arrays_free(arrays);
+    return status;
+  }
+  arrays->arc_off.data[arrays->arc_off.size] = arrays->arcs.size; /* not counted: arc_off.size is the number of states */
+  atomic_init(&lattice->refs, 1);
+  lattice->arrays = *arrays;
+  *arrays = (wf__lattice_arrays){0};
+  *out = lattice;
+  return WF_OK;
+}
+
+wf_lattice_view wf_lattice_get(const wf_lattice *lattice) {
+  const wf__lattice_arrays *a = &lattice->arrays;
+  return (wf_lattice_view){.num_states = a->arc_off.size,
+                           .num_arcs = a->arcs.size,
+                           .arc_off = a->arc_off.data,
+                           .arcs = a->arcs.data,
+                           .final_graph_cost = a->final_graph_cost.data,
+                           .final_acoustic_cost = a->final_acoustic_cost.data,
+                           .frames = a->frames.data};
+}
+
+wf_lattice *wf_lattice_ref(const wf_lattice *lattice) {
+  wf_lattice *mutable_lattice = (wf_lattice *)(uintptr_t)lattice;
+  atomic_fetch_add_explicit(&mutable_lattice->refs, 1, memory_order_relaxed);
+  return mutable_lattice;
+}
+
+void wf_lattice_free(wf_lattice *lattice) {
+  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1) return;
+  wf__lattice_arrays_free(&lattice->arrays);
+  free(lattice);
+}

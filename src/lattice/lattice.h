@@ -1,0 +1,27 @@
+/* lattice.h - the raw lattice from the inside: the arrays of wf_lattice_view in one object, filled once by whoever makes it. */
+#ifndef WF_LATTICE_LATTICE_H
+#define WF_LATTICE_LATTICE_H
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Arrays under construction, in the order of states: wf__lattice_add_state, then pushes of its arcs, then the next state. Zero-initialised is empty. */
+typedef struct wf__lattice_arrays {
+  WF__VEC(uint64_t) arc_off;
+  WF__VEC(wf_lattice_arc) arcs;
+  WF__VEC(float) final_graph_cost;
+  WF__VEC(float) final_acoustic_cost;
+  WF__VEC(int32_t) frames;
+} wf__lattice_arrays;
+
+wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err);
+static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_arc arc, wf_error *err) {
+  WF__TRY(wf__vec_grow(&arrays->arcs, 1, "lattice arcs", err));
+  arrays->arcs.data[arrays->arcs.size++] = arc;
+  return WF_OK;
+}
+void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
+/* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
+wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
+
+#endif
