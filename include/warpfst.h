@@ -322,21 +322,40 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
  * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
  * orders of epsilons, so that path multiplicity is right in the log semiring (sequence, alt_sequence, match); no_match and trivial
- * let more of them through, null takes epsilon for a symbol.
- * States are numbered breadth first by discovery, and states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
- * fstarcsort. Trimmed if `connect`.
+ * let more of them through, null takes epsilon for a symbol. Trimmed if `connect`.
+ * order=openfst numbers states breadth first by discovery; states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
+ * fstarcsort. order=canonical numbers states by (state of a, filter state, state of b), and every device and number of threads gives the same
+ * bytes; the start need not be state 0. Dense results are then found by rows of bits, far faster, on num_threads threads (Sengupta, Pratap, Hannun
+ * 2021 compose in parallel; docs/composition.md has the order in full and how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
  * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
  * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
- * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states: WF_ERR_LIMIT. */
+ * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states or max_bytes: WF_ERR_LIMIT. */
 #define WF_COMPOSE_OPTIONS(X)                                                                                                   \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
-  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this, before trimming; 0: 2^31 - 1")                     \
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")    \
+  X(ENUM, order, 0, 0, 0, "openfst|canonical", "numbers of the states and order of the arcs: OpenFst's, or the same on every device") \
+  X(STR, device, 0, 0, 0, "DEVICE", "cpu, cuda, or cuda:N (default: cpu); a GPU gives the canonical order only")                 \
+  X(I32, num_threads, 1, 0, 4096, "threads", "for the canonical order on the CPU; 0: one per processor")                         \
+  X(I64, max_bytes, 0, 0, 9007199254740992, "bytes", "refuse when tables and result need more memory than this; 0: no limit")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
+
+/* Where an arc of a composition comes from: an arc of each input, counted over the whole input; WF_NO_ARC where that side waits. */
+#define WF_NO_ARC UINT32_MAX
+typedef struct wf_arc_origin {
+  uint32_t a, b;
+} wf_arc_origin;
+/* wf_compose, and the origin of each arc of the result (an array of num_arcs for wf_free): what carries gradients back to the inputs. Not with
+ * phi_label (WF_ERR_UNSUPPORTED), where an arc may come from several. Inputs of at most 2^32 - 2 arcs. */
+WF_API wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
+/* `count` compositions in one call: out[i] of a[i] and b[i]. num_a is `count`, or 1 for the same first fst everywhere; num_b likewise. Threads share
+ * the pairs. On failure every out[i] is NULL; the message names the first pair that failed. */
+WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
+                                  wf_error *err);
 
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
