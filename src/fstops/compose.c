@@ -107,14 +107,14 @@ static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_
 
 /* --- the calls ------------------------------------------------------------------------------------------------------------ */
 
-static bool on_device(const wf_compose_options *o) { return o->device != NULL && strcmp(o->device, "cpu") != 0; }
+static bool on_device(const wf_compose_options *o) { return o->device != NULL && o->device[0] != '\0' && strcmp(o->device, "cpu") != 0; }
 
-static wf_status take_options(const wf_compose_options *options, bool with_origins, wf_compose_options *o, wf_error *err) {
-  WF__TRY(wf__options_take(wf__compose_table(), options, o, err));
-  if (with_origins && o->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins of arcs with phi_label: an arc may come from several");
-  if (!on_device(o)) return WF_OK;
-  if (o->order != ORDER_CANONICAL) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s composes in the canonical order only: set order=canonical", o->device);
-  if (o->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)", o->device);
+wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count, const wf_compose_options *options, wf_error *err) {
+  if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
+    return wf__fail(err, WF_ERR_ARGUMENT, "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b, count);
+  if (!on_device(options)) return WF_OK;
+  if (options->order != ORDER_CANONICAL) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s composes in the canonical order only: set order=canonical", options->device);
+  if (options->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)", options->device);
   return WF_OK;
 }
 
@@ -128,7 +128,9 @@ static wf_status make_pool(const wf_compose_options *o, wf__pool **out, wf_error
 static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf_compose_options o;
   wf__pool *pool;
-  WF__TRY(take_options(options, out_origins != NULL, &o, err));
+  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
+  WF__TRY(wf__compose_check(1, 1, 1, &o, err));
+  if (out_origins != NULL && o.phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins of arcs with phi_label: an arc may come from several");
   if (on_device(&o)) return wf__device_compose(&a, 1, &b, 1, 1, &o, out, out_origins, err);
   WF__TRY(make_pool(&o, &pool, err));
   wf_status status = compose_fst(a, b, &o, pool, out, out_origins, err);
@@ -189,9 +191,8 @@ wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *c
   wf_compose_options o;
   wf__pool *pool = NULL;
   for (size_t i = 0; i < count; i++) out[i] = NULL;
-  if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
-    return wf__fail(err, WF_ERR_ARGUMENT, "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b, count);
-  WF__TRY(take_options(options, false, &o, err));
+  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
+  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
   if (count == 0) return WF_OK;
   wf_status status;
   if (on_device(&o)) {
