@@ -17,8 +17,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned long long ull;
 
-enum { STEP_LABEL = 6, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64 };
-static const int NUM_MASKS = 6;
+enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64 };
 
 /* --- the search ------------------------------------------------------------------------------------------------------- */
 
@@ -199,7 +198,7 @@ __device__ static void seed(const wf__gpu_compose &c, const direction &d, u32 *l
     u32 row = c.word_row[at];
     const wf__gpu_row info = c.rows[row];
     if (info.a_final == INFINITY || d.mask[at] == 0) continue;
-    if (add_word(c, d, at, mask_of(c, c.pairs[info.pair], NUM_MASKS - 1)[at - info.word_off]) != 0) mark_dirty(c, row, list, count);
+    if (add_word(c, d, at, mask_of(c, c.pairs[info.pair], WF__GPU_NUM_MASKS - 1)[at - info.word_off]) != 0) mark_dirty(c, row, list, count);
   }
 }
 

@@ -17,6 +17,8 @@ extern "C" {
 #endif
 
 enum {
+  WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
+  WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
   WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states */
   WF__GPU_NARROW_WORDS = 8,  /* rows up to this width: a thread visits a row */
   WF__GPU_WARP_WORDS = 64,   /* up to this, a warp; beyond, a block */

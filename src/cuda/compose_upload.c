@@ -7,6 +7,8 @@
 #include "fstops/arcsort.h"
 #include "fstops/compose_rows.h"
 
+_Static_assert((int)WF__GPU_STEP_LABEL == (int)WF__STEP_LABEL && (int)WF__GPU_NUM_MASKS == 2 + (int)WF__NUM_EPSILONS, "kinds of steps");
+
 #define MAX_ROW_BYTES ((uint64_t)1 << 35)
 
 /* Appends `count` elements to a vector. */
@@ -107,7 +109,7 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
                        .num_words = (uint32_t)plan->num_words,
                        .start_row = (uint32_t)(row_base + plan->start_row),
                        .start_b = (uint32_t)plan->b.start};
-  APPEND(&to->masks, plan->stay[0], plan->num_words * (2 + WF__NUM_EPSILONS), "masks of states");
+  APPEND(&to->masks, plan->stay[0], plan->num_words * WF__GPU_NUM_MASKS, "masks of states");
   WF__TRY(add_links(to, plan, places->a, row_base, err));
   for (int back = 0; back < 2; back++) WF__TRY(add_steps(to, plan, back, row_base, err));
   WF__TRY(add_moves(to, plan, places->b, &pair, err));
