@@ -13,7 +13,7 @@
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
-  X(compose, "compose", "Operations", "composition of two fsts") \
+  X(compose, "compose", "Operations", "composition of two or more fsts") \
   X(arcsort, "arcsort", "Operations", "arcs of each state sorted by label") \
   X(connect, "connect", "Operations", "states on no successful path dropped") \
   X(topsort, "topsort", "Operations", "states numbered along the arcs") \
