@@ -4,7 +4,7 @@
 How fast scores become words, and what that is of what the hardware could do.
 
   peaky, flat  generated tasks of LibriSpeech's size (bench/ctc_task), 25 frames a second; on the CPU alone, --size is small unless given
-  real         CTC phone scores of real speech, 40 ms frames: the utterances of examples/ctc, or the .npy files of --ctc-data
+  real         CTC phone scores of real speech, 40 ms frames: the utterances of examples/ctc, or the .npy files of --ctc-data (a folder, or a tar archive of one)
   hybrid       a real HCLG and senone scores, 10 ms frames: --hybrid-graph, --hybrid-scores, --hybrid-ref, --hybrid-words
   peer         lexicon-free CTC without an LM against torchaudio's cuda_ctc_decoder and flashlight-text (bench/peer_cuctc.py)
 
@@ -15,6 +15,7 @@ import argparse
 import collections
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -124,7 +125,7 @@ def figures(rows):
         setup = f"{r['utterances']} utterances, --acoustic-scale={r['acoustic_scale']:g} --beam={r['beam']:g} --max-active={r['max_active']}"
         threads = r["threads"] or r.get("cores")
         setup += f", {r['scores']} {r['dtype']} scores, batch {r['batch']}" if r["gpu"] else f", {threads} thread{'s' if threads > 1 else ''}"
-        if not r["gpu"] and (r["dtype"] != "f32" or r["utterances"] == decode_tasks.CHECK != 1 and r["threads"] != 1):
+        if not r["gpu"] and r["threads"] != 1 and r["utterances"] <= decode_tasks.CHECK:
             continue  # made for comparison, not for speed
         out.append((what, setup, f"{r['rtfx']:.0f}", "RTFx"))
         if "wer" in r:
@@ -141,11 +142,14 @@ def parse():
     parser.add_argument("--part", default="", help="comma-separated; default: all that can be run with what is given")
     parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated tasks")
     parser.add_argument("--batches", default="", help="comma-separated, instead of each task's own")
+    parser.add_argument("--max-tokens", type=int, help="instead of the decoder's default")
+    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
+    parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--ctc-data", default=os.environ.get("WARPFST_BENCH_DATA", decode_tasks.CTC / "logp_phone"))
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
-    parser.add_argument("--peer-data", help="folder with logp_char/*.npy and logp_bpe/*.npy for the peer part; without it the generated peaky scores alone")
+    parser.add_argument("--peer-data", help="folder with logp_char and logp_bpe (folders of .npy, or .tar.xz of them) for the peer part; without it the generated peaky scores alone")
     parser.add_argument("--flashlight", help="wheel of flashlight-text for this Python, if it is not installed")
     parser.add_argument("--json", action="store_true", help="a line a measurement instead of the tables")
     parser.add_argument("--save", help="keep the measurements in this file, too")
@@ -158,6 +162,7 @@ def parse():
     if not arguments.part:
         arguments.part = ",".join(part for part in PARTS if (part != "hybrid" or arguments.hybrid_graph) and (part != "peer" or gpu))
     arguments.part = arguments.part.split(",")
+    measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
     unknown = set(arguments.part) - set(PARTS)
     if unknown or "hybrid" in arguments.part and not (arguments.hybrid_graph and arguments.hybrid_scores):
         parser.error(f"--part: {', '.join(sorted(unknown))} unknown" if unknown else "hybrid needs --hybrid-graph and --hybrid-scores")
@@ -177,7 +182,7 @@ def tasks_of(arguments, programs):
 
 
 def peer_rows(arguments):
-    command = [sys.executable, measure.ROOT / "bench" / "peer_cuctc.py", f"--programs={arguments.programs}", f"--device={arguments.device}", f"--size={arguments.size}"]
+    command = [sys.executable, measure.ROOT / "bench" / "peer_cuctc.py", f"--programs={arguments.programs}", f"--device={arguments.device}", f"--size={arguments.size}", f"--work={measure.BUILD}"]
     if arguments.peer_data:
         command.append(f"--data={arguments.peer_data}")
     if arguments.flashlight:
@@ -192,7 +197,9 @@ def measured(arguments):
     gpu = arguments.device.startswith("cuda")
     for task in tasks_of(arguments, programs):
         print(f"{task.name}", file=sys.stderr)
-        runs = (task.gpu_runs(arguments.device) if gpu else []) + task.cpu_runs(sweep=not gpu)
+        task.seconds = arguments.seconds
+        task.options = f",max_tokens={arguments.max_tokens}" if arguments.max_tokens else ""
+        runs = (task.gpu_runs(arguments.device) if gpu else []) + task.cpu_runs(alone=not gpu)
         yield from execute(task, programs, runs)
     if "peer" in arguments.part:
         yield from peer_rows(arguments)

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 
@@ -15,7 +16,7 @@ CTC = measure.ROOT / "examples" / "ctc"
 SIZES = {  # words, words of the LM's text, utterances
     "full": (200000, 80000000, 400),
     "small": (20000, 1500000, 400),
-    "tiny": (500, 40000, 24),
+    "tiny": (500, 400000, 12),
 }
 CHECK = 8  # utterances whose results must be the same everywhere, bit for bit
 
@@ -58,7 +59,8 @@ class Task:
     beams: tuple = (8, 11, 14, 17)
     max_actives: tuple = (1000, 3000, 10000)
     batches: tuple = (1, 8, 64, 400)
-    cpu_utterances: int = 64
+    cpu_utterances: int = 32
+    seconds: float = 1  # about, for a run on the CPU; half on the GPU, after three rounds
     options: str = ""  # more decoder settings
 
     def command(self, programs, runs):
@@ -71,25 +73,25 @@ class Task:
         settings = {"beam": beam, "max_active": max_active, **settings}
         return ",".join(f"{name}={value}" for name, value in settings.items()) + self.options
 
-    def cpu_runs(self, sweep):
-        """The CPU backend: all processors, one thread, and, where a GPU's results want comparing or nothing else is measured, every setting."""
-        runs = [self.run(*self.base, device="cpu", utterances=self.cpu_utterances), self.run(*self.base, device="cpu", threads=1, utterances=CHECK)]
-        for beam, max_active in self.settings():
-            if (beam, max_active) != self.base:
-                runs.append(self.run(beam, max_active, device="cpu", utterances=CHECK, seconds=0.2) if not sweep else self.run(beam, max_active, device="cpu", utterances=self.cpu_utterances))
-        return runs + [self.run(*self.base, device="cpu", dtype="f16", utterances=CHECK, seconds=0.2)]
+    def cpu_runs(self, alone):
+        """The CPU backend on all processors and on one thread; then every other setting: for speed if it is alone, else only to compare with the GPU's results."""
+        quick = {"device": "cpu", "utterances": CHECK, "seconds": 0.2 * self.seconds}
+        full = {"device": "cpu", "utterances": self.cpu_utterances, "seconds": self.seconds}
+        runs = [self.run(*self.base, **full), self.run(*self.base, threads=1, **(full if alone else quick))]
+        runs += [self.run(*setting, **(full if alone else quick)) for setting in self.settings()[1:]]
+        return runs + [self.run(*self.base, dtype="f16", **quick)]
 
     def gpu_runs(self, device):
         """Every batch x beam x max_active with scores in device memory; at the base setting also from host memory, and in half precision."""
         runs = []
         for beam, max_active in self.settings():
             for batch in self.batches:
-                runs.append(self.run(beam, max_active, device=device, scores="device", batch=batch, utterances=max(batch, min(2 * batch, 64), CHECK), seconds=0.5))
+                runs.append(self.run(beam, max_active, device=device, scores="device", batch=batch, utterances=max(batch, min(2 * batch, 64), CHECK), seconds=0.5 * self.seconds))
         for batch in self.batches:
-            runs.append(self.run(*self.base, device=device, scores="host", batch=batch, utterances=max(batch, CHECK), seconds=0.5))
+            runs.append(self.run(*self.base, device=device, scores="host", batch=batch, utterances=max(batch, CHECK), seconds=0.5 * self.seconds))
         most = self.batches[-1]
         for form in ({"scores": "pinned"}, {"scores": "device", "dtype": "f16"}, {"scores": "pinned", "dtype": "f16"}):
-            runs.append(self.run(*self.base, device=device, batch=most, utterances=max(most, CHECK), seconds=0.5, **form))
+            runs.append(self.run(*self.base, device=device, batch=most, utterances=max(most, CHECK), seconds=0.5 * self.seconds, **form))
         return runs
 
     def settings(self):
@@ -99,6 +101,7 @@ class Task:
 
 
 def work_folder(name):
+    """In build/bench, or where --work says."""
     folder = measure.BUILD / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -111,11 +114,11 @@ def mkgraph(programs, folder, lm, *arguments):
 
 
 def generated(programs, size, batches):
-    """The generated task, made anew unless its files are there from the same size."""
+    """The generated task, made anew unless its files are there, of the same size and not older than the generator."""
     words, text_words, utterances = SIZES[size]
     folder = work_folder(f"ctc_task_{size}")
     graph = folder / "TLG.wfst"
-    if not graph.exists():
+    if not graph.exists() or graph.stat().st_mtime < programs.generate.stat().st_mtime:
         programs.run(programs.generate, folder, f"--words={words}", f"--text-words={text_words}", f"--utterances={utterances}")
         mkgraph(programs, folder, folder / "lm.arpa", f"--tokens={folder / 'tokens.txt'}", f"--lexicon={folder / 'lexicon.txt'}")
     kinds = {}
@@ -133,12 +136,12 @@ def references(keys, path, source):
 
 
 def real_ctc(programs, scores, batches):
-    folder = work_folder("ctc_real")
-    keys = {path.stem for path in pathlib.Path(scores).glob("*.npy")}
+    folder, scores = work_folder("ctc_real"), unpacked(scores)
+    keys = {path.stem for path in scores.glob("*.npy")}
     if not keys:
         sys.exit(f"{scores}: no .npy files")
     graph = mkgraph(programs, folder, CTC / "lm3.arpa.gz", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}")
-    return Task("real", "CTC phones", graph, pathlib.Path(scores), references(keys, folder / "ref", CTC / "text"), acoustic_scale=0.7, base=(15, 7000), beams=(15,), max_actives=(7000,),
+    return Task("real", "CTC phones", graph, scores, references(keys, folder / "ref", CTC / "text"), acoustic_scale=0.7, base=(15, 7000), beams=(15,), max_actives=(7000,),
                 batches=batches or (1, 8, 64, 400, len(keys)), cpu_utterances=len(keys))
 
 
@@ -157,6 +160,18 @@ def hybrid(arguments, batches):
     ref.write_text("".join(" ".join([words[-1].strip("()")] + words[:-1]) + "\n" if words[-1].startswith("(") else " ".join(words) + "\n" for words in lines if words), encoding="utf-8")
     return Task("hybrid", "hybrid HCLG", graph, pathlib.Path(arguments.hybrid_scores), ref, words=arguments.hybrid_words, acoustic_scale=0.1, frame_shift=0.01, base=(13, 7000), beams=(13,),
                 max_actives=(7000,), batches=batches or (1, 50, 200, 400), cpu_utterances=16)
+
+
+def unpacked(path):
+    """The folder `path`, or what a tar archive of one folder holds, unpacked."""
+    path = pathlib.Path(path)
+    if path.is_dir() or not tarfile.is_tarfile(path):
+        return path
+    folder = work_folder("data") / path.name.split(".")[0]
+    if not folder.exists():
+        with tarfile.open(path) as archive:
+            archive.extractall(folder.parent, filter="data")
+    return folder
 
 
 def unpack_wheel(wheel):

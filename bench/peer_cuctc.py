@@ -62,9 +62,9 @@ def make_task(name, scores, tokens, text, lexicon, programs):
 
 def tasks(arguments, programs):
     for unit in ("char", "bpe"):
-        scores = pathlib.Path(arguments.data or "") / f"logp_{unit}"
-        if arguments.data and scores.is_dir():
-            yield make_task(f"real {unit}", scores, decode_tasks.CTC / f"tokens_{unit}.txt", decode_tasks.CTC / "text", decode_tasks.CTC / f"lexicon_{unit}.txt", programs)
+        found = sorted(pathlib.Path(arguments.data).glob(f"logp_{unit}*")) if arguments.data else []
+        if found:
+            yield make_task(f"real {unit}", decode_tasks.unpacked(found[0]), decode_tasks.CTC / f"tokens_{unit}.txt", decode_tasks.CTC / "text", decode_tasks.CTC / f"lexicon_{unit}.txt", programs)
     generated = decode_tasks.generated(programs, arguments.size, None)["peaky"]
     folder = generated.scores.parent
     npy = folder / "peaky_npy"
@@ -191,6 +191,7 @@ def error_rate(task, path, programs):
 def peer(task, decoder, arguments, programs, preload=None, **settings):
     """Rows of one peer; the last one holds its error if it did not end well."""
     command = [sys.executable, __file__, f"--child={decoder}", f"--scores={task['scores']}", f"--tokens={task['tokens']}", f"--hypotheses={task['folder'] / decoder}", f"--device={arguments.device}"]
+    command += [f"--work={measure.BUILD}"]
     command += [f"--batches={','.join(map(str, arguments.batches))}"] + [f"--{name.replace('_', '-')}={value}" for name, value in settings.items() if value is not None]
     environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
     about = {"task": task["name"], "decoder": {"cuctc": "torchaudio cuda_ctc_decoder", "flashlight": "flashlight-text"}[decoder] + (", with cuctc_room.so" if preload else "")}
@@ -232,11 +233,13 @@ def main():
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
     parser.add_argument("--flashlight")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release")
+    parser.add_argument("--work", default=measure.BUILD)
     parser.add_argument("--batches", default=BATCHES, type=lambda text: tuple(map(int, text.split(","))))
     for name in ("child", "scores", "tokens", "hypotheses"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     parser.add_argument("--blank-skip", type=float, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    measure.BUILD = pathlib.Path(arguments.work)
     if arguments.child:
         {"cuctc": child_cuctc, "flashlight": child_flashlight}[arguments.child](arguments)
         return

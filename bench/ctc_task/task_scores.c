@@ -19,7 +19,7 @@
 
 const struct score_model score_models[2] = {
     {.name = "peaky", .mean_gap = 8.0, .next_gap = 3.0, .num_competitors = 2, .blank_competes = 0.5, .rest_mean = -19.5, .rest_sd = 4.0, .quiet_mean = -24},
-    {.name = "flat", .mean_gap = 2.0, .next_gap = 0.7, .num_competitors = 8, .blank_competes = 0.1, .rest_mean = -7.0, .rest_sd = 1.6, .quiet_mean = -7.5},
+    {.name = "flat", .mean_gap = 2.0, .next_gap = 0.7, .num_competitors = 8, .blank_competes = 0.1, .rest_mean = -6.3, .rest_sd = 1.5, .quiet_mean = -6.8},
 };
 
 enum { MAX_COMPETITORS = 8 };

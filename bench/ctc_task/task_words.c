@@ -71,8 +71,19 @@ static bool spelling_is_new(const struct lexicon *lexicon, struct spelling_table
   }
 }
 
-/* A new word, or half of the time an earlier word's beginning and new pieces. */
-static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t word, const struct zipf *starts, const struct zipf *others, uint64_t *random) {
+/* What pieces are drawn from: first pieces, others, and which of its favourites follows a piece. */
+struct pieces {
+  uint64_t seed;
+  struct zipf starts, others, follower;
+};
+
+static uint32_t next_piece(const struct pieces *pieces, const struct lexicon *lexicon, uint32_t last, uint64_t *random) {
+  uint64_t choice = random_seed(pieces->seed, ((uint64_t)last << 32) + zipf_draw(&pieces->follower, random));
+  return 1 + lexicon->num_starts + zipf_draw(&pieces->others, &choice);
+}
+
+/* A new word, or sometimes an earlier word's beginning and new pieces. */
+static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t word, const struct pieces *pieces, uint64_t *random) {
   struct spelling out = {.size = 0};
   double decades = log10(word + 1.0), mean = fmin(0.8 + 0.29 * decades * decades, 6.3);
   int wish = (int)lround(mean + 1.4 * (random_unit(random) + random_unit(random) + random_unit(random) - 1.5));
@@ -83,15 +94,13 @@ static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t wor
     memcpy(out.pieces, &lexicon->pieces[lexicon->off[other]], keep * sizeof *out.pieces);
     out.size = keep;
   }
-  while (out.size < size) {
-    uint32_t piece = out.size == 0 ? zipf_draw(starts, random) : lexicon->num_starts + zipf_draw(others, random);
-    out.pieces[out.size++] = (uint16_t)(1 + piece);
-  }
+  if (out.size == 0) out.pieces[out.size++] = (uint16_t)(1 + zipf_draw(&pieces->starts, random));
+  for (; out.size < size; out.size++) out.pieces[out.size] = (uint16_t)next_piece(pieces, lexicon, out.pieces[out.size - 1], random);
   return out;
 }
 
 bool lexicon_make(uint32_t num_words, uint32_t num_tokens, uint64_t seed, struct lexicon *out) {
-  struct zipf starts = {0}, others = {0};
+  struct pieces pieces = {.seed = random_seed(seed, 4)};
   struct spelling_table table = {.mask = 1023};
   uint64_t random = random_seed(seed, 1);
   while (table.mask < (uint64_t)num_words * 2) table.mask = table.mask * 2 + 1;
@@ -99,17 +108,18 @@ bool lexicon_make(uint32_t num_words, uint32_t num_tokens, uint64_t seed, struct
   out->off = calloc((size_t)num_words + 1, sizeof *out->off);
   out->pieces = malloc((size_t)num_words * LONGEST_WORD * sizeof *out->pieces);
   table.slots = calloc(table.mask + 1, sizeof *table.slots);
-  bool good = out->off != NULL && out->pieces != NULL && table.slots != NULL && zipf_make(out->num_starts, 1, &starts) &&
-              zipf_make(num_tokens - 1 - out->num_starts, 1, &others);
+  bool good = out->off != NULL && out->pieces != NULL && table.slots != NULL && zipf_make(out->num_starts, 1, &pieces.starts) &&
+              zipf_make(num_tokens - 1 - out->num_starts, 1, &pieces.others) && zipf_make(1000, 2, &pieces.follower);
   for (uint32_t word = 0; word < num_words && good; word++) {
     struct spelling spelling;
-    do spelling = draw_spelling(out, word, &starts, &others, &random);
+    do spelling = draw_spelling(out, word, &pieces, &random);
     while (!spelling_is_new(out, &table, &spelling, word));
     memcpy(&out->pieces[out->off[word]], spelling.pieces, spelling.size * sizeof *spelling.pieces);
     out->off[word + 1] = out->off[word] + spelling.size;
   }
-  zipf_free(&starts);
-  zipf_free(&others);
+  zipf_free(&pieces.starts);
+  zipf_free(&pieces.others);
+  zipf_free(&pieces.follower);
   free(table.slots);
   return good;
 }
