@@ -12,7 +12,8 @@
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
  *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU; one at least on the CPU)
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
- * the same beam, max_active and dtype must agree on it wherever they ran. */
+ * the same beam, max_active and dtype must agree on it wherever they ran. A run that fails is an object with "error"; the others go on, and the exit code is 1.
+ * Anything else that is wrong ends the program: exit code 2. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ static double now_s(void) {
 
 static void fail(const char *message) {
   fprintf(stderr, "bench_decode: %s\n", message);
-  exit(1);
+  exit(2);
 }
 
 static void check(wf_status status, const wf_error *err) {
@@ -222,6 +223,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
     if (i < bench->check) digest_result(&out->digest, r);
     if (i < bench->num_matrices && r->status == WF_OK) count_errors(bench, i, r, wer);
     wf_result_free(results[i]);
+    results[i] = NULL;
   }
   out->wer = wf_wer_totals(wer);
   wf_wer_free(wer);
@@ -231,17 +233,24 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
 
 static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
 
-static void need_decoder(struct bench *bench, const struct run *run) {
-  wf_error err = {0};
+static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
   bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->num_threads == o.num_threads &&
               strcmp(old->device, o.device) == 0;
-  if (same) return;
+  if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
-  check(wf_decoder_create(bench->graph, &o, &bench->decoder, &err), &err);
   bench->decoder_options = o;
+  return wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+}
+
+/* One call of wf_decode after another. */
+static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores, size_t count, wf_result **results, wf_error *err) {
+  wf_status status = WF_OK;
+  for (size_t from = 0; from < count && status == WF_OK; from += run->batch)
+    status = wf_decode(bench->decoder, scores + from, count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
+  return status;
 }
 
 static void print_run(const struct bench *bench, const struct run *run, const double *times, int rounds, int64_t frames, const struct totals *t) {
@@ -265,7 +274,8 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   fflush(stdout);
 }
 
-static void measure(struct bench *bench, const struct run *run) {
+/* False if it failed, which is told as the run's result. */
+static bool measure(struct bench *bench, const struct run *run) {
   wf_error err = {0};
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
   wf_result **results = allocate(run->utterances, sizeof *results);
@@ -276,25 +286,30 @@ static void measure(struct bench *bench, const struct run *run) {
   int rounds = 0, least = gpu ? 3 : 1;
   hold_all(bench, run, scores);
   for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
-  need_decoder(bench, run);
-  if (gpu) { /* memory, kernels: not part of any round */
-    size_t first = run->batch < run->utterances ? run->batch : run->utterances;
-    check(wf_decode(bench->decoder, scores, first, NULL, results, &err), &err);
-    for (size_t i = 0; i < first; i++) wf_result_free(results[i]);
+  wf_status status = need_decoder(bench, run, &err);
+  if (gpu && status == WF_OK) { /* memory, kernels: not part of any round */
+    status = decode_all(bench, run, scores, run->batch < run->utterances ? run->batch : run->utterances, results, &err);
+    if (status == WF_OK) take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances, &totals);
   }
-  while (rounds < MAX_ROUNDS && (rounds < least || sum < run->seconds)) {
+  while (status == WF_OK && rounds < MAX_ROUNDS && (rounds < least || sum < run->seconds)) {
     double start = now_s();
-    for (size_t from = 0; from < run->utterances; from += run->batch) {
-      size_t count = run->utterances - from < run->batch ? run->utterances - from : run->batch;
-      check(wf_decode(bench->decoder, scores + from, count, NULL, results + from, &err), &err);
-    }
+    status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
-    take_results(bench, results, run->utterances, &totals);
+    if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
-  qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
-  print_run(bench, run, times, rounds, frames, &totals);
+  if (status == WF_OK) {
+    qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
+    print_run(bench, run, times, rounds, frames, &totals);
+  } else {
+    for (char *at = err.message; *at != '\0'; at++)
+      if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = '\'';
+    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device, run->batch, run->options.beam, run->options.max_active, err.message);
+    fflush(stdout);
+    for (size_t i = 0; i < run->utterances; i++) wf_result_free(results[i]);
+  }
   free(scores);
   free(results);
+  return status == WF_OK;
 }
 
 /* --- command line ---------------------------------------------------------------------------------------------------------- */
@@ -391,11 +406,12 @@ int main(int argc, char **argv) {
     return 2;
   }
   load(&bench);
+  bool good = true;
   for (int i = first_run; i < argc; i++) {
     struct run run;
     parse_run(&bench, argv[i], &run);
-    measure(&bench, &run);
+    good = measure(&bench, &run) && good;
   }
   unload(&bench);
-  return 0;
+  return good ? 0 : 1;
 }

@@ -17,6 +17,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -51,9 +52,10 @@ def token_references(keys, text, lexicon, out):
 def make_task(name, scores, tokens, text, lexicon, programs):
     folder = decode_tasks.work_folder("peer_" + name.replace(" ", "_").replace(",", ""))
     chosen = decode_tasks.work_folder(folder / "scores")
+    for old in chosen.iterdir():
+        old.unlink()
     for path in sorted(pathlib.Path(scores).glob("*.npy"))[:MOST]:
-        if not (chosen / path.name).exists():
-            (chosen / path.name).symlink_to(path.resolve())
+        (chosen / path.name).symlink_to(path.resolve())
     keys = {path.stem for path in chosen.glob("*.npy")}
     token_references(keys, text, lexicon, folder / "ref")
     programs.run(programs.warpfst, "topology", f"--tokens={tokens}", "--type=correct", "-o", folder / "T.wfst")
@@ -68,7 +70,8 @@ def tasks(arguments, programs):
     generated = decode_tasks.generated(programs, arguments.size, None)["peaky"]
     folder = generated.scores.parent
     npy = folder / "peaky_npy"
-    if not npy.is_dir():
+    if not npy.is_dir() or npy.stat().st_mtime < generated.scores.stat().st_mtime:
+        shutil.rmtree(npy, ignore_errors=True)
         programs.run(programs.warpfst, "matrix", "copy", generated.scores, "--format=npy", "-o", f"{npy}/")
     yield make_task("generated peaky", npy, folder / "tokens.txt", folder / "ref", folder / "lexicon.txt", programs)
 
@@ -77,16 +80,21 @@ def tasks(arguments, programs):
 
 
 def ours(task, arguments, programs):
-    place = "device" if arguments.device.startswith("cuda") else "host"
-    runs = [f"device={arguments.device},scores={place},beam=17,max_active=10000,min_active=0,batch={batch},utterances={min(task['count'], max(batch, 16))}" for batch in arguments.batches]
+    common, most = "beam=17,max_active=10000,min_active=0", arguments.batches[-1]
+    gpu = arguments.device.startswith("cuda")
+    runs = [f"device={arguments.device},scores={'device' if gpu else 'host'},{common},batch={batch},utterances={min(task['count'], max(batch, 16))}" for batch in arguments.batches]
+    runs += [f"device=cpu,{common},batch={most},utterances={min(task['count'], most)}"] if gpu else []
     command = [programs.decode, task["folder"] / "T.wfst", task["scores"], f"--ref={task['folder'] / 'ref'}", f"--frame-shift={FRAME_SHIFT}", "--check=8", *runs]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=False, env=programs.environment)
     setup = "warpfst, beam 17, max_active 10000, best path"
     for line in done.stdout.splitlines():
         row = json.loads(line)
-        yield {"task": task["name"], "decoder": "warpfst", "setup": setup + (", GPU" if row["gpu"] else ", all processors"), "beam_size": "17 nats", "batch": row["batch"], "utterances": row["utterances"],
+        if "error" in row:
+            yield {"task": task["name"], "decoder": "warpfst", "error": row["error"]}
+            continue
+        yield {"task": task["name"], "decoder": "warpfst, GPU" if row["gpu"] else "warpfst, CPU", "setup": setup + (", GPU" if row["gpu"] else ", all processors"), "beam_size": "17 nats", "batch": row["batch"], "utterances": row["utterances"],
                "seconds": row["seconds"], "rtfx": row["rtfx"], "token_error_rate": row["wer"]}
-    if done.returncode != 0:
+    if done.returncode not in (0, 1):
         yield {"task": task["name"], "decoder": "warpfst", "error": f"exit code {done.returncode}"}
 
 
