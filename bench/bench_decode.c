@@ -97,10 +97,21 @@ static uint16_t to_bfloat16(float x) {
   return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+/* Nearest, ties to even; below 2^-14 in steps of 2^-24. */
+static uint16_t to_float16(float x) {
+  int exponent;
+  float size = fabsf(x);
+  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  if (size >= 65520) return sign | 0x7c00;
+  if (size < 0x1p-14f) return sign | (uint16_t)nearbyintf(size * 0x1p24f);
+  float fraction = frexpf(size, &exponent);
+  return sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyintf(fraction * 2048) - 1024);
+}
+
 static void convert(const float *from, void *to, size_t size, const char *dtype) {
   if (strcmp(dtype, "f32") == 0) memcpy(to, from, size * sizeof *from);
   for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++) ((uint16_t *)to)[i] = to_bfloat16(from[i]);
-  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++) ((_Float16 *)to)[i] = (_Float16)from[i];
+  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++) ((uint16_t *)to)[i] = to_float16(from[i]);
 }
 
 #ifdef WARPFST_BENCH_CUDA
@@ -132,8 +143,10 @@ static void gpu_name(char *out, size_t size, int *num_processors) { fail("built 
 
 static void release_held(struct bench *bench) {
   for (size_t i = 0; i < bench->num_matrices; i++) {
-    if (bench->held[i].on_device || bench->held[i].pinned) gpu_free(bench->held[i].data, bench->held[i].on_device);
-    else if (bench->held[i].owned) free(bench->held[i].data);
+    if (bench->held[i].on_device || bench->held[i].pinned)
+      gpu_free(bench->held[i].data, bench->held[i].on_device);
+    else if (bench->held[i].owned)
+      free(bench->held[i].data);
     bench->held[i] = (struct held){0};
   }
 }
@@ -166,7 +179,8 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
     const wf_matrix *matrix = &bench->matrices[i % bench->num_matrices];
     hold(bench, run, i % bench->num_matrices);
     const struct held *held = &bench->held[i % bench->num_matrices];
-    scores[i] = (wf_scores){.data = held->data, .num_frames = matrix->num_frames, .num_columns = matrix->num_columns, .stride = matrix->num_columns, .on_device = held->on_device};
+    scores[i] = (wf_scores){
+        .data = held->data, .num_frames = matrix->num_frames, .num_columns = matrix->num_columns, .stride = matrix->num_columns, .on_device = held->on_device};
     scores[i].dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
   }
 }
@@ -179,7 +193,8 @@ static void digest_bytes(uint64_t *digest, const void *data, size_t bytes) {
 
 static void digest_result(uint64_t *digest, const wf_result *result) {
   double costs[] = {result->cost, result->graph_cost, result->acoustic_cost};
-  uint64_t counts[] = {(uint64_t)result->status, result->flags, (uint64_t)result->num_decoded, result->num_words, result->num_tokens, result->num_expanded, result->num_arcs, result->num_narrowed};
+  uint64_t counts[] = {(uint64_t)result->status, result->flags,    (uint64_t)result->num_decoded, result->num_words, result->num_tokens,
+                       result->num_expanded,     result->num_arcs, result->num_narrowed};
   digest_bytes(digest, costs, sizeof costs);
   digest_bytes(digest, counts, sizeof counts);
   digest_bytes(digest, result->words, result->num_words * sizeof *result->words);
@@ -236,8 +251,8 @@ static int compare_doubles(const void *a, const void *b) { return *(const double
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
-  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->num_threads == o.num_threads &&
-              strcmp(old->device, o.device) == 0;
+  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens &&
+              old->num_threads == o.num_threads && strcmp(old->device, o.device) == 0;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
@@ -259,16 +274,16 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   char name[256] = "cpu";
   int processors = 0;
   if (gpu) gpu_name(name, sizeof name, &processors);
-  printf("{\"device\": \"%s\", \"gpu\": \"%s\", \"processors\": %d, \"scores\": \"%s\", \"dtype\": \"%s\", \"threads\": %d", run->device, gpu ? name : "", processors, run->scores, run->dtype,
-         run->options.num_threads);
-  printf(", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": %d, \"acoustic_scale\": %g", run->batch, run->utterances, run->options.beam,
-         run->options.max_active, run->options.max_tokens, bench->acoustic_scale);
-  printf(", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, \"best_s\": %.6f, \"worst_s\": %.6f", (long long)frames, bench->matrices[0].num_columns,
-         n * bench->frame_shift_s, rounds, seconds, times[0], times[rounds - 1]);
-  printf(", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, \"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g", n * bench->frame_shift_s / seconds,
-         seconds / n * 1e6, t->tokens / n, t->expanded / n, t->arcs / n, t->arcs / seconds);
-  printf(", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, \"died\": %zu, \"failed\": %zu", t->narrowed / n, t->num_narrowed, t->num_overflow,
-         t->num_not_final, t->num_died, t->num_failed);
+  printf("{\"device\": \"%s\", \"gpu\": \"%s\", \"processors\": %d, \"scores\": \"%s\", \"dtype\": \"%s\", \"threads\": %d", run->device, gpu ? name : "",
+         processors, run->scores, run->dtype, run->options.num_threads);
+  printf(", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": %d, \"acoustic_scale\": %g", run->batch, run->utterances,
+         run->options.beam, run->options.max_active, run->options.max_tokens, bench->acoustic_scale);
+  printf(", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, \"best_s\": %.6f, \"worst_s\": %.6f", (long long)frames,
+         bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds, times[0], times[rounds - 1]);
+  printf(", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, \"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
+         n * bench->frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n, t->arcs / n, t->arcs / seconds);
+  printf(", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, \"died\": %zu, \"failed\": %zu", t->narrowed / n,
+         t->num_narrowed, t->num_overflow, t->num_not_final, t->num_died, t->num_failed);
   if (t->wer.num_words > 0) printf(", \"wer\": %.3f, \"ref_words\": %llu", wf_wer_percent(&t->wer), (unsigned long long)t->wer.num_words);
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
@@ -303,7 +318,8 @@ static bool measure(struct bench *bench, const struct run *run) {
   } else {
     for (char *at = err.message; *at != '\0'; at++)
       if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = '\'';
-    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device, run->batch, run->options.beam, run->options.max_active, err.message);
+    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device, run->batch, run->options.beam, run->options.max_active,
+           err.message);
     fflush(stdout);
     for (size_t i = 0; i < run->utterances; i++) wf_result_free(results[i]);
   }
@@ -333,13 +349,20 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
     char *value = strchr(item, '=');
     if (value == NULL) fail("RUN: settings are name=value, comma-separated");
     *value++ = '\0';
-    if (strcmp(item, "device") == 0) copy_setting(out->device, sizeof out->device, value, NULL);
-    else if (strcmp(item, "scores") == 0) copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
-    else if (strcmp(item, "dtype") == 0) copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
-    else if (strcmp(item, "batch") == 0) out->batch = strtoul(value, NULL, 10);
-    else if (strcmp(item, "utterances") == 0) out->utterances = strtoul(value, NULL, 10);
-    else if (strcmp(item, "seconds") == 0) out->seconds = strtod(value, NULL);
-    else check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
+    if (strcmp(item, "device") == 0)
+      copy_setting(out->device, sizeof out->device, value, NULL);
+    else if (strcmp(item, "scores") == 0)
+      copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
+    else if (strcmp(item, "dtype") == 0)
+      copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
+    else if (strcmp(item, "batch") == 0)
+      out->batch = strtoul(value, NULL, 10);
+    else if (strcmp(item, "utterances") == 0)
+      out->utterances = strtoul(value, NULL, 10);
+    else if (strcmp(item, "seconds") == 0)
+      out->seconds = strtod(value, NULL);
+    else
+      check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
   }
   if (out->batch == 0) fail("RUN: batch=0");
   if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
@@ -366,8 +389,10 @@ static void load(struct bench *bench) {
   wf_score_reader *reader;
   check(wf_fst_read(bench->graph_path, &bench->fst, &err), &err);
   check(wf_graph_create(bench->fst, NULL, 0, &bench->graph, &err), &err);
-  if (bench->words_path != NULL) check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
-  else if (wf_fst_osymbols(bench->fst) != NULL) bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
+  if (bench->words_path != NULL)
+    check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
+  else if (wf_fst_osymbols(bench->fst) != NULL)
+    bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
   if (bench->ref_path != NULL) check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
   check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
   bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
@@ -401,8 +426,9 @@ int main(int argc, char **argv) {
     while (first_run < argc && parse_flag(&bench, argv[first_run])) first_run++;
   }
   if (first_run >= argc || argv[first_run][0] == '-') {
-    fprintf(stderr, "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] RUN...\n"
-                    "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
+    fprintf(stderr,
+            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] RUN...\n"
+            "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
     return 2;
   }
   load(&bench);

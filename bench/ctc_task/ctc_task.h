@@ -75,12 +75,12 @@ bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, 
 /* Posteriors of a CTC model, drawn from a description (task_scores.c has the two that are used). */
 struct score_model {
   const char *name;
-  double mean_gap;          /* nats from the best to the second best at a token's peak: exponential */
-  double next_gap;          /* from each further competitor to the next */
-  int num_competitors;      /* tokens raised at a peak besides its own */
-  double blank_competes;    /* how often the second best is the blank */
+  double mean_gap;           /* nats from the best to the second best at a token's peak: exponential */
+  double next_gap;           /* from each further competitor to the next */
+  int num_competitors;       /* tokens raised at a peak besides its own */
+  double blank_competes;     /* how often the second best is the blank */
   double rest_mean, rest_sd; /* log-probability of all other tokens near a peak */
-  double quiet_mean;        /* their mean where nothing is said */
+  double quiet_mean;         /* their mean where nothing is said */
 };
 extern const struct score_model score_models[2]; /* peaky, flat */
 /* Writes FOLDER/NAME.ark: a matrix [frames, num_tokens] for each sentence of `text`, with the keys of reference_key. */

@@ -40,9 +40,10 @@ static bool parse(int argc, char **argv, struct arguments *out) {
   struct {
     const char *name;
     uint64_t *value, least, most;
-  } known[] = {{"--words=", &out->words, 50, 2000000},         {"--tokens=", &out->tokens, 32, 60000},       {"--text-words=", &out->text_words, 1000, 2000000000},
-               {"--min-bigram=", &out->min_bigram, 1, 1000},   {"--min-trigram=", &out->min_trigram, 1, 1000}, {"--utterances=", &out->utterances, 1, 999999},
-               {"--seed=", &out->seed, 0, UINT64_MAX}};
+  } known[] = {
+      {"--words=", &out->words, 50, 2000000},       {"--tokens=", &out->tokens, 32, 60000},         {"--text-words=", &out->text_words, 1000, 2000000000},
+      {"--min-bigram=", &out->min_bigram, 1, 1000}, {"--min-trigram=", &out->min_trigram, 1, 1000}, {"--utterances=", &out->utterances, 1, 999999},
+      {"--seed=", &out->seed, 0, UINT64_MAX}};
   for (int i = 1; i < argc; i++) {
     size_t k = 0, num_known = sizeof known / sizeof *known;
     while (k < num_known && strncmp(argv[i], known[k].name, strlen(known[k].name)) != 0) k++;
@@ -73,8 +74,10 @@ static bool write_references(const struct text *text, const char *folder) {
       fputs(key, file);
     }
     begin = text->ids[i] == SENTENCE_END;
-    if (begin) fputc('\n', file);
-    else fprintf(file, " w%u", text->ids[i] - FIRST_WORD);
+    if (begin)
+      fputc('\n', file);
+    else
+      fprintf(file, " w%u", text->ids[i] - FIRST_WORD);
   }
   return file_close(file, "ref");
 }
@@ -89,7 +92,8 @@ int main(int argc, char **argv) {
   struct arguments a;
   char path[4096];
   if (!parse(argc, argv, &a)) {
-    fprintf(stderr, "usage: generate_ctc_task FOLDER [--words=N] [--tokens=N] [--text-words=N] [--min-bigram=N] [--min-trigram=N] [--utterances=N] [--seed=N]\n");
+    fprintf(stderr,
+            "usage: generate_ctc_task FOLDER [--words=N] [--tokens=N] [--text-words=N] [--min-bigram=N] [--min-trigram=N] [--utterances=N] [--seed=N]\n");
     return 2;
   }
   mkdir(a.folder, 0777);

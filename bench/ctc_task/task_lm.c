@@ -22,11 +22,11 @@ struct ngrams {
 };
 
 struct model {
-  uint32_t num_ids, bits;  /* ids of words and sentence marks; bits of one in a key */
+  uint32_t num_ids, bits; /* ids of words and sentence marks; bits of one in a key */
   struct ngrams bigrams, trigrams;
-  double *unigram;         /* [num_ids] probabilities */
-  float *unigram_backoff;  /* [num_ids] */
-  size_t *first_bigram;    /* [num_ids + 1] into bigrams */
+  double *unigram;        /* [num_ids] probabilities */
+  float *unigram_backoff; /* [num_ids] */
+  size_t *first_bigram;   /* [num_ids + 1] into bigrams */
 };
 
 /* Radix sort by 16 bits at a time; `spare` is as large. */
@@ -91,7 +91,8 @@ static bool make_unigrams(const struct text *text, struct model *model) {
 }
 
 /* Drops n-grams below `minimum` and turns counts into shares: backoff(h) for each run of n-grams with the history h, in order. */
-static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, float *share, void (*put)(void *user, uint64_t history, double backoff), void *user) {
+static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, float *share, void (*put)(void *user, uint64_t history, double backoff),
+                      void *user) {
   size_t kept = 0;
   for (size_t begin = 0, end; begin < ngrams->size; begin = end) {
     uint64_t history = ngrams->keys[begin] >> bits;
@@ -116,8 +117,10 @@ static size_t find_bigram(const struct model *model, uint64_t key) {
   size_t low = model->first_bigram[word], high = model->first_bigram[word + 1], end = high;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (model->bigrams.keys[middle] < key) low = middle + 1;
-    else high = middle;
+    if (model->bigrams.keys[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < end && model->bigrams.keys[low] == key ? low : SIZE_MAX;
 }
@@ -137,9 +140,12 @@ static double bigram_prob(const struct model *model, const float *share, uint64_
 /* --- writing ------------------------------------------------------------------------------------------------------------ */
 
 static void write_word(FILE *file, uint64_t id) {
-  if (id == SENTENCE_BEGIN) fputs("<s>", file);
-  else if (id == SENTENCE_END) fputs("</s>", file);
-  else fprintf(file, "w%u", (uint32_t)id - FIRST_WORD);
+  if (id == SENTENCE_BEGIN)
+    fputs("<s>", file);
+  else if (id == SENTENCE_END)
+    fputs("</s>", file);
+  else
+    fprintf(file, "w%u", (uint32_t)id - FIRST_WORD);
 }
 
 static void write_unigrams(FILE *file, const struct model *model) {
@@ -213,8 +219,11 @@ bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, 
   float *bigram_share = NULL, *trigram_share = NULL;
   if (min_trigram < min_bigram) min_trigram = min_bigram; /* a kept trigram's history is kept */
   model.unigram_backoff = malloc(model.num_ids * sizeof *model.unigram_backoff);
-  bool good = model.unigram_backoff != NULL && make_unigrams(text, &model) && count(text, 2, model.bits, &model.bigrams) && count(text, 3, model.bits, &model.trigrams);
-  if (good) good = (bigram_share = malloc(model.bigrams.size * sizeof *bigram_share)) != NULL && (trigram_share = malloc(model.trigrams.size * sizeof *trigram_share)) != NULL;
+  bool good =
+      model.unigram_backoff != NULL && make_unigrams(text, &model) && count(text, 2, model.bits, &model.bigrams) && count(text, 3, model.bits, &model.trigrams);
+  if (good)
+    good = (bigram_share = malloc(model.bigrams.size * sizeof *bigram_share)) != NULL &&
+           (trigram_share = malloc(model.trigrams.size * sizeof *trigram_share)) != NULL;
   if (good) {
     for (uint32_t id = 0; id < model.num_ids; id++) model.unigram_backoff[id] = 1;
     drop_rare(&model.bigrams, model.bits, min_bigram, bigram_share, put_unigram_backoff, &model);
@@ -225,8 +234,8 @@ bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, 
     good = write_model(path, &model, bigram_share, trigram_share);
   }
   if (good) printf("language model: %u, %zu, %zu n-grams, counted on %zu words\n", model.num_ids, model.bigrams.size, model.trigrams.size, text->size);
-  void *owned[] = {model.bigrams.keys, model.bigrams.counts, model.bigrams.backoff, model.trigrams.keys, model.trigrams.counts, model.unigram,
-                   model.unigram_backoff, model.first_bigram, bigram_share, trigram_share};
+  void *owned[] = {model.bigrams.keys, model.bigrams.counts,  model.bigrams.backoff, model.trigrams.keys, model.trigrams.counts,
+                   model.unigram,      model.unigram_backoff, model.first_bigram,    bigram_share,        trigram_share};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   return good;
 }

@@ -87,8 +87,8 @@ static bool add_peak(struct sentence *sentence, struct peak peak) {
 }
 
 /* Where the peaks are: about 2.7 words a second, a pause after one word in twelve. Peaks of the same token never touch. */
-static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon, const uint32_t *words, size_t num_words, uint64_t seed, uint64_t *random,
-                        struct sentence *out) {
+static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon, const uint32_t *words, size_t num_words, uint64_t seed,
+                        uint64_t *random, struct sentence *out) {
   uint32_t frame = 4 + random_below(random, 8), last_token = 0;
   out->num_peaks = 0;
   for (size_t i = 0; i < num_words; i++) {
@@ -131,8 +131,8 @@ static void fill_background(float *row, uint32_t size, double mean, const struct
   }
 }
 
-static void fill_rows(const struct score_model *model, const struct lexicon *lexicon, const struct sentence *sentence, const float *bias, float *drift, uint64_t *random,
-                      float *rows) {
+static void fill_rows(const struct score_model *model, const struct lexicon *lexicon, const struct sentence *sentence, const float *bias, float *drift,
+                      uint64_t *random, float *rows) {
   uint32_t size = lexicon->num_tokens;
   uint8_t *near = calloc(sentence->num_frames + 2, 1); /* 1: beside a peak, 2: in it */
   if (near == NULL) return;
@@ -142,7 +142,8 @@ static void fill_rows(const struct score_model *model, const struct lexicon *lex
     memset(near + peak->begin, 2, peak->end - peak->begin);
   }
   memset(drift, 0, size * sizeof *drift);
-  for (uint32_t t = 0; t < sentence->num_frames; t++) fill_background(rows + (size_t)t * size, size, near[t] ? model->rest_mean : model->quiet_mean, model, bias, drift, random);
+  for (uint32_t t = 0; t < sentence->num_frames; t++)
+    fill_background(rows + (size_t)t * size, size, near[t] ? model->rest_mean : model->quiet_mean, model, bias, drift, random);
   for (size_t i = 0; i < sentence->num_peaks; i++) {
     const struct peak *peak = &sentence->peaks[i];
     if (peak->beside >= 0 && near[peak->beside] == 1) rows[(size_t)peak->beside * size + peak->token] = (float)(-3.0 + 1.25 * normal(random));
@@ -188,7 +189,8 @@ static bool write_sentence(struct writing *w, const uint32_t *words, size_t num_
 bool scores_write(const struct score_model *model, const struct lexicon *lexicon, const struct text *text, uint64_t seed, const char *folder) {
   char path[4096];
   wf_error err = {0};
-  struct writing w = {.model = model, .lexicon = lexicon, .bias = malloc(lexicon->num_tokens * sizeof(float)), .drift = malloc(lexicon->num_tokens * sizeof(float))};
+  struct writing w = {
+      .model = model, .lexicon = lexicon, .bias = malloc(lexicon->num_tokens * sizeof(float)), .drift = malloc(lexicon->num_tokens * sizeof(float))};
   uint32_t *words = malloc(128 * sizeof *words), index = 0;
   snprintf(path, sizeof path, "%s/%s.ark", folder, model->name);
   bool good = w.bias != NULL && w.drift != NULL && words != NULL && wf_matrix_writer_open(path, NULL, &w.writer, &err) == WF_OK;
@@ -203,10 +205,15 @@ bool scores_write(const struct score_model *model, const struct lexicon *lexicon
     good = write_sentence(&w, words, num_words, seed, index++, &err);
     num_words = 0;
   }
-  if (good) good = wf_matrix_writer_close(w.writer, &err) == WF_OK;
-  else if (w.writer != NULL) wf_matrix_writer_abort(w.writer);
-  if (good) printf("%s: %u utterances, %.2f hours, %.1f frames a word\n", path, index, (double)w.num_frames / 25 / 3600, (double)w.num_frames / (double)(text->size - index));
-  else fprintf(stderr, "%s: %s\n", path, err.code != WF_OK ? err.message : "out of memory");
+  if (good)
+    good = wf_matrix_writer_close(w.writer, &err) == WF_OK;
+  else if (w.writer != NULL)
+    wf_matrix_writer_abort(w.writer);
+  if (good)
+    printf("%s: %u utterances, %.2f hours, %.1f frames a word\n", path, index, (double)w.num_frames / 25 / 3600,
+           (double)w.num_frames / (double)(text->size - index));
+  else
+    fprintf(stderr, "%s: %s\n", path, err.code != WF_OK ? err.message : "out of memory");
   free(w.bias);
   free(w.drift);
   free(w.sentence.peaks);

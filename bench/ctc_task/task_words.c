@@ -36,8 +36,10 @@ static uint32_t zipf_draw(const struct zipf *zipf, uint64_t *random) {
   uint32_t low = zipf->guide[(int)(u * GUIDE)], high = zipf->guide[(int)(u * GUIDE) + 1];
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (zipf->sums[middle] < target) low = middle + 1;
-    else high = middle;
+    if (zipf->sums[middle] < target)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
