@@ -686,6 +686,30 @@ typedef struct wf_ctc_graph_result {
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err);
 WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
+/* An acoustic model's HMMs, read from its own files: which HMM a phone has among which neighbours, what each HMM state's column of the scores is, and
+ * the transition probabilities. Reference counted; graph building adds HMM types to it, so one thread at a time. */
+typedef struct wf_hmm wf_hmm;
+/* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and, if there is one, noisedict. Column = senone. */
+WF_API wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err);
+WF_API wf_hmm *wf_hmm_ref(const wf_hmm *hmm);
+WF_API void wf_hmm_free(wf_hmm *hmm);
+/* What lexicons are written in: the table for wf_lexicon_read, with the option blank = "" (none). */
+WF_API const wf_symbols *wf_hmm_phones(const wf_hmm *hmm);
+/* Set up with wf_hmm_info_init. */
+typedef struct wf_hmm_info {
+  size_t struct_size;
+  int32_t num_phones;      /* that lexicons are written in */
+  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0 */
+  int32_t num_labels;      /* input labels of graphs: 1 .. num_labels */
+  int32_t num_columns;     /* of the score matrix */
+  int32_t num_types;       /* distinct HMMs known so far */
+  bool identity;           /* label = column + 1 for every label: the decoder needs no table */
+} wf_hmm_info;
+WF_API void wf_hmm_info_init(wf_hmm_info *info);
+WF_API wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err);
+/* The table `columns` for wf_graph_create: entry l is the column of label l, entry 0 is -1. `*out_columns` is for wf_free. */
+WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t *out_count, wf_error *err);
+
 /* =====================================================================================================================
  * 8  The decoder
  * ================================================================================================================== */
