@@ -561,6 +561,13 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
  * other words.
  * ================================================================================================================== */
 
+/* How often something odd was met, and the first names of it, in the order they were met. Owned by the structure it stands in. */
+#define WF_TALLY_NAMES 10
+typedef struct wf_tally {
+  uint64_t count;
+  char *names[WF_TALLY_NAMES]; /* the first ten; NULL beyond them */
+} wf_tally;
+
 /* The label table of the tokens: <eps> 0, the tokens, then #0 .. #(num_disambig - 1). `*out_num_tokens` (may be NULL) is N.
  * Errors: ids with gaps. */
 WF_API wf_status wf_token_labels(const wf_symbols *tokens, int32_t num_disambig, wf_symbols **out, int32_t *out_num_tokens, wf_error *err);
@@ -574,10 +581,11 @@ typedef struct wf_lexicon wf_lexicon; /* reference counted */
 #define WF_LEXICON_OPTIONS(X)                                                                                                            \
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob", "lines are `word token ...`, or `word probability token ...`; auto looks at the second column") \
   X(ENUM, unknown, 0, 0, 0, "error|skip", "a word with tokens that are not in the table: an error, or left out and counted")               \
-  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")                \
+  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold; empty: none (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")  \
   X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
   X(STR, word_start, 0, 0, 0, "TEXT", "spelling: put before each word (default: U+2581 if a token begins with it, else nothing)")            \
-  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")
+  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")                                             \
+  X(BOOL, variants, 0, 0, 1, "", "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in CMU's dictionaries")
 WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
 /* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs between columns; empty lines are passed over. A line given twice counts
  * once (with the larger probability). Errors, with path and line: no tokens after the word, probability outside (0, 1], unknown token,
@@ -599,6 +607,8 @@ WF_API wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i);
 /* Lines or words left out for unknown tokens, and lines given more than once. */
 WF_API size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon);
 WF_API size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon);
+/* The first of those left out: "word (unknown token)". Spelling names words alone. */
+WF_API const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon);
 /* How many disambiguation symbols its transducer needs: #0, one for silence, and #1 .. #k as the words demand. */
 WF_API int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon);
 /* Kaldi's words.txt: <eps> 0, the words in byte order, #0, <s>, </s>. */

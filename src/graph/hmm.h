@@ -27,6 +27,7 @@
 #include <stdatomic.h>
 
 #include "fst/fst.h"
+#include "graph/tally.h"
 
 enum { WF__HMM_MAX_WIDTH = 8 };
 /* Where a phone stands in its word; the order of `position_of`. */
@@ -34,7 +35,7 @@ enum { WF__BEGIN, WF__INTERNAL, WF__END, WF__SINGLE, WF__NUM_POSITIONS };
 
 typedef struct wf__hmm_label {
   int32_t column;     /* of the score matrix, from 0 */
-  int32_t loop;       /* label of the self-loop behind this label; 0: none. Labels of equal `loop` have equal costs, and may enter one state */
+  int32_t loop;       /* label of the self-loop behind this label, whose own `loop` is itself; 0: none. Labels of equal `loop` have equal costs */
   float loop_cost;    /* -ln P(self-loop) */
   float forward_cost; /* -ln (1 - P(self-loop)), paid on the way out; 0 if there is no loop */
 } wf__hmm_label;
@@ -42,20 +43,12 @@ typedef struct wf__hmm_label {
 /* What each toolkit does its own way. */
 typedef struct wf__hmm_class {
   /* HMM type of a window of hmm->width phones (1 .. number of types), made on demand by wf__hmm_add_type. 0: the model has none, and no rule
-   * helps; the caller decides. A type found by a rule for missing windows is to be told to wf__tally_add(&hmm->substituted, ...).
+   * helps; the caller decides. A type found by a rule for missing windows is to be told to wf__tally_add(&hmm->substituted, ...), named by
+   * wf__hmm_window_text.
    * Called once for each distinct window. */
   wf_status (*find_type)(wf_hmm *hmm, const int32_t *window, int32_t *out_type, wf_error *err);
   void (*free_model)(void *model);
 } wf__hmm_class;
-
-/* How often something odd was met, and the first names of it. */
-enum { WF__TALLY_NAMES = 10 };
-typedef struct wf__tally {
-  uint64_t count;
-  char *names[WF__TALLY_NAMES];
-} wf__tally;
-wf_status wf__tally_add(wf__tally *tally, const char *name, wf_error *err);
-void wf__tally_free(wf__tally *tally);
 
 struct wf_hmm {
   atomic_uint_fast32_t refs;
@@ -81,7 +74,7 @@ struct wf_hmm {
   int32_t num_columns;
   wf__csr types;
   WF__VEC(uint64_t) type_first; /* [number of types + 1] */
-  wf__tally substituted; /* windows whose type came by a rule for missing ones */
+  wf_tally substituted; /* windows whose type came by a rule for missing ones */
 
   /* what the toolkit's own decoder takes for options that are not given: see WF_HMM_GRAPH_OPTIONS */
   float lm_weight, word_prob, silence_prob, filler_prob, self_loop_scale;
@@ -92,9 +85,30 @@ struct wf_hmm {
 wf_status wf__hmm_create(const char *name, const wf__hmm_class *methods, void *model, wf_hmm **out, wf_error *err);
 /* Makes the phone arrays for the table: context_of the phones themselves, nothing context-free. Call once. */
 wf_status wf__hmm_set_phones(wf_hmm *hmm, wf_symbols *phones, int32_t num_phones, wf_error *err);
+/* "SIL AH_b W_i", with "(edge)" for 0. */
+void wf__hmm_window_text(const wf_hmm *hmm, const int32_t *window, char *text, size_t size);
 /* Adds a type: `type` holds its states as described above (built with wf__csr_add_state and wf__csr_push) and is left as it is. Checks it: labels and states in
  * range, every state on a path from the start to a final one, no path without a label. */
 wf_status wf__hmm_add_type(wf_hmm *hmm, const wf__csr *type, int32_t *out_type, wf_error *err);
+/* Labels are complete: checks columns and loops. Call it last of all. */
+wf_status wf__hmm_close(const wf_hmm *hmm, wf_error *err);
+static inline int32_t wf__hmm_num_labels(const wf_hmm *hmm) { return (int32_t)hmm->labels.size - 1; }
 static inline int32_t wf__hmm_num_types(const wf_hmm *hmm) { return (int32_t)hmm->type_first.size - 1; }
+
+/* --- what the pipeline does with it --------------------------------------------------------------------------------------- */
+
+/* H: label sequences to HMM types. State 0 is where types begin and end; it has loops num_labels + 1 + k : num_types + 1 + k for disambiguation symbols. Costs of
+ * transitions are multiplied by transition_scale. Self-loops and the costs of leaving a state are not in it. */
+wf_status wf__hmm_to_fst(const wf_hmm *hmm, float transition_scale, int32_t num_disambig, wf_fst **out, wf_error *err);
+
+/* What to do about windows that the model has no HMM for. */
+enum { WF__MISSING_SUBSTITUTE, WF__MISSING_DROP, WF__MISSING_ERROR };
+/* C o fst for an fst whose input labels are phones (num_phones + 1 + k: #k): input labels become types (num_types + 1 + k: #k), output labels stay. `dropped`
+ * counts windows left out. The result is trimmed; states are numbered breadth first. Beyond max_states (0: 2^31 - 1): WF_ERR_LIMIT. */
+wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing, uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err);
+
+/* Adds the self-loops to a graph over labels: behind an arc with label l, labels[l].loop may be repeated. A state entered by labels of different loops is split.
+ * Costs are multiplied by self_loop_scale. (As Kaldi's AddSelfLoops with reorder=true.) */
+wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale, wf_fst **out, wf_error *err);
 
 #endif
