@@ -664,8 +664,8 @@ WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* What a step made. */
 typedef struct wf_graph_step {
-  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph" */
-  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T", "TLG", "graph" */
+  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph"; for HMMs "C o LG", "H", "H o CLG", "loops", "rmeps" */
+  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T", "TLG", "CLG", "CLG.det", ..., "graph" */
   uint64_t num_states, num_arcs;
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* largest memory of the process up to its end */
@@ -719,6 +719,55 @@ WF_API void wf_hmm_info_init(wf_hmm_info *info);
 WF_API wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err);
 /* The table `columns` for wf_graph_create: entry l is the column of label l, entry 0 is -1. `*out_columns` is for wf_free. */
 WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t *out_count, wf_error *err);
+
+/* Decoding graph for hybrid HMM models: H o C o L o G, each composition followed by determinization and minimization, disambiguation symbols replaced by epsilons,
+ * self-loops added last, ready for the decoder. Input labels are the model's (columns: wf_hmm_columns), output labels words. Costs: -ln P of the LM, and
+ * 1 / lm_weight times all others (words, silences, transitions, pronunciations), to be decoded with acoustic_scale = 1 / lm_weight. What 0 (or -1) stands for in
+ * the scales: lm_weight 6.5, word_prob 0.65, silence_prob 0.005, self_loop_scale 1, silence at edges for Sphinx (PocketSphinx's defaults); 1, 1, 0.5, 0.1,
+ * optional for Kaldi (its recipes'; take self_loop_scale 1 for chain models). filler_prob: 1e-8. */
+#define WF_HMM_GRAPH_OPTIONS(X)                                                                                                            \
+  X(F32, lm_weight, 0, 0, 1e6, "", "divides every cost but the LM's; decode with acoustic_scale = 1 / this. 0: the toolkit's (Sphinx 6.5, Kaldi 1)") \
+  X(F32, word_prob, 0, 0, 1e6, "", "factor on each word (Sphinx's wip). 0: the toolkit's (Sphinx 0.65, Kaldi 1)")                           \
+  X(STR, silence, 0, 0, 0, "PHONE", "phone of silence between words; empty: none (default: the model's)")                                  \
+  X(ENUM, silence_style, 0, 0, 0, "toolkit|optional|edges", "optional: once at the start and after each word, or not. edges: always at both ends, any number of times between words") \
+  X(F32, silence_prob, 0, 0, 1, "", "probability of silence where it may be. 0: the toolkit's (Sphinx 0.005, Kaldi 0.5)")                   \
+  X(BOOL, fillers, 0, 0, 1, "", "let the model's noises stand between words (silence_style=edges)")                                        \
+  X(F32, filler_prob, 0, 0, 1, "", "probability of each. 0: the toolkit's (1e-8)")                                                         \
+  X(F32, transition_scale, 1, 0, 1e6, "", "factor on costs of transitions other than self-loops")                                          \
+  X(F32, self_loop_scale, -1, -1, 1e6, "", "factor on costs of self-loops and of leaving them. -1: the toolkit's (Sphinx 1, Kaldi 0.1)")    \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
+  X(ENUM, push, 1, 0, 0, "none|tropical|log", "weights paid early: as determinization leaves them; best continuation; sum of all continuations of LG") \
+  X(ENUM, missing_words, 0, 0, 0, "skip|error", "words of the LM or grammar that the lexicon lacks: never recognised, or an error")         \
+  X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error", "phones in a context for which the model has no HMM: the toolkit's rule, paths left out, or an error") \
+  X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon replaces them by copies of the arcs behind them: larger, for decoders that want a frame on every arc") \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
+
+/* What a graph is made of. All pointers are borrowed for the call. */
+typedef struct wf_hmm_graph_parts {
+  size_t struct_size;
+  wf_hmm *hmm;                /* required */
+  const wf_lexicon *lexicon;  /* required; read with wf_hmm_phones */
+  const wf_lm *lm;            /* either an n-gram LM ... */
+  const wf_fst *grammar;      /* ... or a grammar over word labels, as in wf_ctc_graph_parts */
+  const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
+  wf_graph_step_fn step_fn;   /* may be NULL */
+  void *step_user;
+  wf_progress progress;
+} wf_hmm_graph_parts;
+WF_API void wf_hmm_graph_parts_init(wf_hmm_graph_parts *parts);
+
+typedef struct wf_hmm_graph_result {
+  wf_fst *graph;                  /* output symbols: words */
+  wf_symbols *words;              /* the LM's or the grammar's table, with #0 added if it was missing */
+  wf_tally lm_words_missing;      /* words of the LM or the grammar that the lexicon cannot pronounce */
+  wf_tally lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
+  wf_tally hmm_substituted;       /* phones in context with the HMM of another context */
+  wf_tally hmm_dropped;           /* phones in context left out */
+} wf_hmm_graph_result;
+/* Errors: besides those of the steps, no word in common between lexicon and grammar, an empty result; the message says in which step. */
+WF_API wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options, wf_hmm_graph_result *out, wf_error *err);
+WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
 
 /* =====================================================================================================================
  * 8  The decoder

@@ -49,7 +49,7 @@ static int32_t label_at(const struct making *making, const wf__lexicon_entry *en
 }
 
 static float first_cost(const struct making *making, const wf__lexicon_entry *entry) {
-  float cost = -logf(entry->prob) + making->shape.word_cost;
+  float cost = making->shape.pron_scale * -logf(entry->prob) + making->shape.word_cost;
   return cost != 0 ? cost : 0; /* no -0 */
 }
 
@@ -155,7 +155,7 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
 }
 
 wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options, wf__lexicon_shape *out, wf_error *err) {
-  *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens, .disambig = options->disambig, .backoff_loop = true};
+  *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens, .disambig = options->disambig, .backoff_loop = true, .pron_scale = 1};
   if (options->silence == NULL) return WF_OK;
   out->silence = wf__tokens_label(&lexicon->tokens, options->silence, strlen(options->silence));
   if (out->silence == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)", wf_symbols_name(lexicon->table), options->silence);

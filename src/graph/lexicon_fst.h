@@ -11,6 +11,7 @@ typedef struct wf__lexicon_shape {
   bool disambig;
   bool backoff_loop; /* #0:#0 between words, with disambig */
   float word_cost;   /* of every word */
+  float pron_scale;  /* factor on -ln P(pronunciation) */
   int32_t silence;   /* input label; 0: none */
   float silence_cost, other_cost; /* after a word: with silence, without */
   bool edge_silence; /* silence is certain at both ends of an utterance, at no cost, and any number of times between words, at silence_cost each */
