@@ -878,10 +878,11 @@ WF_API wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err);
 /* A stream of score matrices from one or more sources, one after the other. A source is
  *     scores.ark              Kaldi archive, text or binary: float (FM), double (DM), compressed (CM, CM2, CM3); plain or gzipped
  *     scores.scp              Kaldi script file: lines `key path`, `key path:byte_offset`, either with rows `[first:last]` or rows and columns
- *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy file
+ *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy or .sen file
  *     scores.npy              [frames, columns] or [1, frames, columns] of float16/32/64, int8/16/32, uint8/16/32; the key is the file's name
  *                             without folder and .npy
- *     folder                  every .npy in it, sorted by name
+ *     scores.sen              senone scores as pocketsphinx_batch -senlogdir writes them (costs in units of 1024 ln(logbase)), as log-likelihoods
+ *     folder                  every .npy and .sen in it, sorted by name
  *     -                       archive from standard input, read as it arrives
  * recognised by content, or told by Kaldi's prefixes (`ark:`, `scp:`, `ark,t:`, `scp,p:` and so on). Paths are relative to the current
  * folder. Pipes ("cmd |") are refused: nothing is executed. A reader is used by one thread at a time. */
@@ -890,7 +891,7 @@ typedef struct wf_score_reader wf_score_reader;
   X(F32, scale, 1, -1e30, 1e30, "", "factor on every score as read; for integer .npy, the size of one unit (negative if they are costs)")
 WF_DECLARE_OPTIONS(score_reader, WF_SCORE_READER_OPTIONS)
 
-/* Errors at once: a source that does not exist, a folder without .npy, a malformed script file, a pipe. Archives are opened when their turn comes. */
+/* Errors at once: a source that does not exist, a folder without such files, a malformed script file, a pipe. Archives are opened when their turn comes. */
 WF_API wf_status wf_score_reader_open(const char *const *sources, size_t num_sources, const wf_score_reader_options *options, wf_score_reader **out,
                                       wf_error *err);
 /* Next utterance into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end.

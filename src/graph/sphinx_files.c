@@ -1,49 +1,30 @@
 /* sphinx_files.c - transition matrices and noise dictionaries of CMU Sphinx models.
  *
- * transition_matrices   text header "s3 ... endhdr", uint32 0x11223344 (tells the byte order), int32 matrices, from, to, total,
- *                       float32 [matrices][from][to], uint32 checksum if the header says "chksum0 yes" */
+ * transition_matrices   an s3 file (sphinx_s3.h): int32 matrices, from, to, total, float32 [matrices][from][to], uint32 checksum if the
+ *                       header says "chksum0 yes" */
 #include "graph/sphinx_files.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "graph/sphinx_s3.h"
 
 enum { MAX_STATES = 64 };
 
-/* 32-bit words behind an s3 header, swapped if need be, summed as they are read. */
+static bool is_text(wf__span span, const char *text) { return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0; }
+
+/* 32-bit words of an s3 file, summed as they are read. */
 struct s3_reader {
-  wf__cursor cursor;
-  bool swap, has_checksum;
+  wf__s3 s3;
   uint32_t sum;
 };
 
 static uint32_t swapped(uint32_t x) { return x >> 24 | (x >> 8 & 0xff00) | (x << 8 & 0xff0000) | x << 24; }
 
 static wf_status read_word(struct s3_reader *reader, uint32_t *out, const char *what, wf_error *err) {
-  WF__TRY(wf__read_u32(&reader->cursor, out, what, err));
-  if (reader->swap) *out = swapped(*out);
+  WF__TRY(wf__read_u32(&reader->s3.cursor, out, what, err));
+  if (reader->s3.swap) *out = swapped(*out);
   reader->sum = (reader->sum << 20 | reader->sum >> 12) + *out;
   return WF_OK;
-}
-
-static wf_status read_header(struct s3_reader *reader, const wf__input *input, wf_error *err) {
-  wf__lines lines = wf__lines_of(input);
-  wf__span line, name, value;
-  bool first = true;
-  for (; wf__next_line(&lines, &line); first = false) {
-    bool some = wf__next_field(&line, &name);
-    if (first && (!some || name.size != 2 || memcmp(name.data, "s3", 2) != 0)) break;
-    if (some && name.size == 6 && memcmp(name.data, "endhdr", 6) == 0) {
-      uint32_t magic;
-      reader->cursor = wf__cursor_of(input);
-      reader->cursor.at += lines.at - (const char *)input->data;
-      WF__TRY(wf__read_u32(&reader->cursor, &magic, "byte order", err));
-      reader->swap = magic == 0x44332211;
-      if (magic == 0x11223344 || reader->swap) return WF_OK;
-      return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "0x%08x stands where 0x11223344 tells the byte order", magic);
-    }
-    if (some && name.size == 7 && memcmp(name.data, "chksum0", 7) == 0) reader->has_checksum = wf__next_field(&line, &value) && value.size == 3 && memcmp(value.data, "yes", 3) == 0;
-  }
-  return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "not a Sphinx parameter file: no header from 's3' to 'endhdr'");
 }
 
 static wf_status read_row(struct s3_reader *reader, const wf__tmats *tmats, int32_t from, double *row, wf_error *err) {
@@ -53,14 +34,14 @@ static wf_status read_row(struct s3_reader *reader, const wf__tmats *tmats, int3
     float count;
     WF__TRY(read_word(reader, &bits, "transition counts", err));
     memcpy(&count, &bits, sizeof count);
-    if (!(count >= 0 && count <= 1e30f)) return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "transition count %g", (double)count);
-    if (count != 0 && to < from) return wf__cursor_fail(&reader->cursor, err, WF_ERR_UNSUPPORTED, "a transition from state %d back to %d", (int)from, (int)to);
+    if (!(count >= 0 && count <= 1e30f)) return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "transition count %g", (double)count);
+    if (count != 0 && to < from) return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_UNSUPPORTED, "a transition from state %d back to %d", (int)from, (int)to);
     row[to] = count;
     sum += count;
   }
-  if (!(sum > 0)) return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "state %d has no transitions", (int)from);
+  if (!(sum > 0)) return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "state %d has no transitions", (int)from);
   for (int32_t to = 0; to <= tmats->num_states; to++) row[to] /= sum;
-  if (row[from] >= 1) return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "state %d is never left", (int)from);
+  if (row[from] >= 1) return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "state %d is never left", (int)from);
   return WF_OK;
 }
 
@@ -71,23 +52,24 @@ static wf_status read_tmats(struct s3_reader *reader, wf__tmats *tmats, wf_error
   WF__TRY(read_word(reader, &to, "number of states", err));
   WF__TRY(read_word(reader, &total, "number of values", err));
   if (from < 1 || from > MAX_STATES || to != from + 1 || matrices > INT32_MAX || (uint64_t)matrices * from * to != total)
-    return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "%u matrices from %u states to %u, %u values", matrices, from, to, total);
-  if (wf__cursor_left(&reader->cursor) / 4 < total) return wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "truncated: %u values do not follow", total);
+    return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "%u matrices from %u states to %u, %u values", matrices, from, to, total);
+  if (wf__cursor_left(&reader->s3.cursor) / 4 < total) return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "truncated: %u values do not follow", total);
   tmats->num_tmats = (int32_t)matrices;
   tmats->num_states = (int32_t)from;
   tmats->p = wf__alloc(total, sizeof *tmats->p);
   if (tmats->p == NULL) return wf__fail_memory(err, total * sizeof *tmats->p, "transition matrices");
   for (uint64_t row = 0; row < (uint64_t)matrices * from; row++) WF__TRY(read_row(reader, tmats, (int32_t)(row % from), tmats->p + row * to, err));
-  if (!reader->has_checksum) return WF_OK;
+  wf__span checked;
+  if (!wf__s3_value(&reader->s3, "chksum0", &checked) || !is_text(checked, "yes")) return WF_OK;
   sum = reader->sum;
   WF__TRY(read_word(reader, &told, "checksum", err));
-  return told == sum ? WF_OK : wf__cursor_fail(&reader->cursor, err, WF_ERR_FORMAT, "the checksum is 0x%08x; the data's is 0x%08x", told, sum);
+  return told == sum ? WF_OK : wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "the checksum is 0x%08x; the data's is 0x%08x", told, sum);
 }
 
 wf_status wf__tmats_read(const wf__input *input, wf__tmats *out, wf_error *err) {
   *out = (wf__tmats){0};
   struct s3_reader reader = {0};
-  WF__TRY(read_header(&reader, input, err));
+  WF__TRY(wf__s3_open(input, &reader.s3, err));
   wf_status status = read_tmats(&reader, out, err);
   if (status != WF_OK) wf__tmats_free(out);
   return status;
@@ -99,8 +81,6 @@ void wf__tmats_free(wf__tmats *tmats) {
 }
 
 /* --- noisedict -------------------------------------------------------------------------------------------------------------- */
-
-static bool is_text(wf__span span, const char *text) { return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0; }
 
 static wf_status read_noises(wf__lines *lines, const wf__mdef *mdef, wf__noisedict *out, wf_error *err) {
   for (wf__span line, word, phone, more; wf__next_line(lines, &line);) {
