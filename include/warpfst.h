@@ -739,6 +739,7 @@ WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t
   X(ENUM, push, 1, 0, 0, "none|tropical|log", "weights paid early: as determinization leaves them; best continuation; sum of all continuations of LG") \
   X(ENUM, missing_words, 0, 0, 0, "skip|error", "words of the LM or grammar that the lexicon lacks: never recognised, or an error")         \
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error", "phones in a context for which the model has no HMM: the toolkit's rule, paths left out, or an error") \
+  X(ENUM, ambiguous, 0, 0, 0, "error|best", "words that the HMMs cannot tell apart though their phones differ (phones with the same states): an error, or the best of them") \
   X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon replaces them by copies of the arcs behind them: larger, for decoders that want a frame on every arc") \
   X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
 WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)

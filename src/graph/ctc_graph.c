@@ -78,7 +78,7 @@ static wf_status make_lg(void *user, wf_error *err) {
 
 static wf_status make_det(void *user, wf_error *err) {
   struct build *build = user;
-  return wf__slot_determinize(&build->runner, &build->lg, build->options.max_states, err);
+  return wf__slot_determinize(&build->runner, &build->lg, false, build->options.max_states, err);
 }
 
 static wf_status make_push(void *user, wf_error *err) {

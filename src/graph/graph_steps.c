@@ -55,11 +55,12 @@ wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf_fst **slot, wf_error
   return WF_OK;
 }
 
-wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, int64_t max_states, wf_error *err) {
+wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional, int64_t max_states, wf_error *err) {
   wf_determinize_options o;
   wf_fst *det;
   wf_determinize_options_init(&o);
   o.rmepsilon = true;
+  o.allow_nonfunctional = allow_nonfunctional;
   o.max_states = max_states;
   WF__TRY(wf_determinize(*slot, &o, &det, err));
   wf__slot_set(runner, slot, det);

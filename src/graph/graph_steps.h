@@ -29,7 +29,7 @@ void wf__slot_clear(wf_fst **slot);
 
 /* The slot's content replaced by its ... */
 wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf_fst **slot, wf_error *err);
-wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, int64_t max_states, wf_error *err);
+wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional, int64_t max_states, wf_error *err);
 wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_weights, wf_error *err);
 wf_status wf__slot_push(wf__step_runner *runner, wf_fst **slot, wf_error *err);
 /* `*out` = a o b, not empty. */

@@ -151,7 +151,7 @@ static wf_status make_hclg(void *user, wf_error *err) {
 
 static wf_status make_det(void *user, wf_error *err) {
   struct build *build = user;
-  return wf__slot_determinize(&build->runner, &build->graph, build->options.max_states, err);
+  return wf__slot_determinize(&build->runner, &build->graph, build->options.ambiguous != 0, build->options.max_states, err);
 }
 
 static wf_status make_push(void *user, wf_error *err) {

@@ -69,20 +69,11 @@ static wf_status add_label(wf_hmm *hmm, struct sphinx *sphinx, int32_t senone, i
 static wf_status make_labels(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) {
   const wf__mdef *mdef = &sphinx->mdef;
   hmm->num_columns = mdef->num_senones;
-  for (uint64_t i = 0; i < mdef->phones.size; i++) { /* only senones in use: their number bounds the table */
-    const int32_t *senones = wf__mdef_senones(mdef, mdef->phones.data[i].sequence);
-    for (int32_t s = 0; s < mdef->num_states; s++)
-      while (hmm->labels.size <= (uint64_t)senones[s] + 1 && hmm->labels.size <= (uint64_t)mdef->phones.size * (uint64_t)mdef->num_states)
-        WF__TRY(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = -1}), "labels", err));
-  }
+  for (int32_t s = 0; s < mdef->num_senones; s++) WF__TRY(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = -1}), "labels", err));
   for (uint64_t i = 0; i < mdef->phones.size; i++) {
     const wf__mdef_phone *phone = &mdef->phones.data[i];
     const int32_t *senones = wf__mdef_senones(mdef, phone->sequence);
-    for (int32_t s = 0; s < mdef->num_states; s++) {
-      if ((uint64_t)senones[s] + 1 >= hmm->labels.size)
-        return wf__fail(err, WF_ERR_FORMAT, "%s: senone %d, though the phones have only %llu states", hmm->name, (int)senones[s], (unsigned long long)mdef->phones.size * (unsigned long long)mdef->num_states);
-      WF__TRY(add_label(hmm, sphinx, senones[s], phone->tmat, s, err));
-    }
+    for (int32_t s = 0; s < mdef->num_states; s++) WF__TRY(add_label(hmm, sphinx, senones[s], phone->tmat, s, err));
   }
   for (uint64_t l = 1; l < hmm->labels.size; l++)
     if (hmm->labels.data[l].column < 0) hmm->labels.data[l].column = (int32_t)l - 1; /* a senone that no phone uses */

@@ -15,7 +15,7 @@
 #include "base/map64.h"
 #include "graph/sphinx_files.h"
 
-enum { MAX_STATES = 64, MAX_CI = 32767 };
+enum { MAX_STATES = 64, MAX_CI = 32767, MAX_SENONES = 1 << 20 };
 
 void wf__mdef_free(wf__mdef *mdef) {
   wf__vec_free(&mdef->names);
@@ -249,6 +249,7 @@ wf_status wf__mdef_read(const wf__input *input, wf__mdef *out, wf_error *err) {
     wf__map64_free(&reader.nodes);
     wf__map64_free(&reader.sequences);
   }
+  if (status == WF_OK && out->num_senones > MAX_SENONES) status = wf__fail(err, WF_ERR_LIMIT, "%s: %d senones; at most %d are supported", input->path, (int)out->num_senones, (int)MAX_SENONES);
   if (status != WF_OK) {
     wf__mdef_free(out);
     *out = (wf__mdef){0};
