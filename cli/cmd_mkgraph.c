@@ -112,6 +112,7 @@ static int run(const struct request *request) {
   wf_error err;
   wf_arpa_stats_init(&parts.arpa_stats);
   cli_guard_output(request->output);
+  cli_guard_output(request->words_out);
   cli_steps_begin(&steps);
   int code = CLI_OK;
   if (build(request, &steps, &parts, &err) != WF_OK) code = steps.code != CLI_OK ? steps.code : cli_fail(&err);

@@ -59,6 +59,7 @@ static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *ou
     bool own = found != 0 && e->hmm->substituted.count == before;
     if (!own) wf__hmm_window_text(e->hmm, window, text, sizeof text);
     if (!own && e->missing == WF__MISSING_DROP) {
+      wf__tally_free(&e->hmm->substituted); /* the model's rule was for nothing, here as in every such case */
       WF__TRY(wf__tally_add(e->dropped, text, err));
       found = 0;
     } else if (!own && (found == 0 || e->missing == WF__MISSING_ERROR)) {
