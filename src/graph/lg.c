@@ -50,21 +50,27 @@ static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
   return label == lg->unk || wf_lm_knows(lg->lm, (int32_t)label);
 }
 
+/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as a word may have several entries. */
+static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
+  int64_t next = wf_symbols_next_key(told), key;
+  WF__TRY(wf_symbols_add(told, word, -1, &key, err));
+  return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
+}
+
 /* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
-static wf_status match_words(wf__lg *lg, wf__map64 *used, wf__map64 *spoken, bool *keep, wf_error *err) {
+static wf_status match_words(wf__lg *lg, wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
   uint64_t num_kept = 0;
   int64_t label;
   if (lg->lm == NULL) WF__TRY(collect_grammar_words(lg->grammar, used, err));
   for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
     const char *word = wf_lexicon_at(lexicon, i).word;
-    bool fresh = true;
     uint32_t stands;
     label = wf_symbols_find(lg->words, word);
-    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
+    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
     keep[i] = is_used(lg, used, label);
     if (keep[i]) num_kept++;
-    else if (fresh) WF__TRY(wf__tally_add(&lg->lexicon_words_missing, word, err));
+    else WF__TRY(tell_unused(lg, told, word, err));
   }
   const char *text;
   for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
@@ -79,10 +85,13 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
   wf__map64 used = {0}, spoken = {0};
   size_t count = wf_lexicon_count(lg->given_lexicon);
   bool *keep = wf__alloc(count, sizeof *keep);
-  wf_status status = keep != NULL ? match_words(lg, &used, &spoken, keep, err) : wf__fail_memory(err, count, "words of a lexicon");
+  wf_symbols *told = NULL;
+  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
+  if (status == WF_OK) status = match_words(lg, &used, &spoken, told, keep, err);
   if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
+  wf_symbols_free(told);
   wf__map64_free(&used);
   wf__map64_free(&spoken);
   if (lg->lm_words_missing.count != 0)
