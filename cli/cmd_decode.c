@@ -109,11 +109,19 @@ static wf_status read_columns(const char *path, struct columns *out, wf_error *e
   return err->code;
 }
 
+/* The table of --columns, or else the one that `warpfst mkgraph` put beside the graph, or none. */
+static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
+  char beside[4096];
+  if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
+  snprintf(beside, sizeof beside, "%s.columns", graph);
+  return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
+}
+
 /* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   struct columns columns = {0};
   wf_error why = {0};
-  wf_status status = run->columns_path != NULL ? read_columns(run->columns_path, &columns, err) : WF_OK;
+  wf_status status = find_columns(run, path, &columns, err);
   if (status == WF_OK) {
     status = wf_graph_create(run->fst, columns.data, columns.size, &run->graph, &why);
     *err = why;
@@ -371,7 +379,7 @@ int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
-      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy files, folders of them, '-') with a decoding graph, and writes words.\n"
+      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of them, '-') with a decoding graph, and writes words.\n"
                "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), frames per second, tokens per frame.\n"
                "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
@@ -380,7 +388,7 @@ int cmd_decode(int argc, char **argv) {
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
-  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: column = label - 1)");
+  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
