@@ -4,6 +4,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "cpu/links.h"
 #include "cpu/select.h"
 #include "math/cost.h"
 #include "math/score.h"
@@ -17,6 +18,7 @@ static void clear_tokens(wf__search *search) {
   for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
   search->used_slots.size = 0;
   search->tokens.size = 0;
+  search->candidates.size = 0;
 }
 
 static uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
@@ -65,6 +67,12 @@ static wf__token *token_of(wf__search *search, uint32_t state, wf_error *err) {
   wf__token *token = &search->tokens.data[search->tokens.size++];
   *token = (wf__token){.cost = INFINITY, .state = state, .arc = NONE, .slot = at};
   return token;
+}
+
+uint32_t wf__search_find(const wf__search *search, uint32_t state) {
+  uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1, at = home(state, search->slot_bits);
+  while (search->slots[at].state != state && search->slots[at].state != NONE) at = (at + 1) & mask;
+  return search->slots[at].state == state ? search->slots[at].token : NONE;
 }
 
 /* --- selection ------------------------------------------------------------------------------------------------------ */
@@ -148,6 +156,7 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
     wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
     if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
+    if (search->remembers && mode != EXPAND_COLLECT) WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
       const wf_arc *arc = &graph->view.arcs[a];
       float cost = source.cost + arc->weight;
@@ -170,24 +179,40 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
         token->arc = a;
         token->prev = source.prev;
       }
+      if (search->remembers)
+        search->candidates.data[search->candidates.size++] = (wf__link){source.prev - (uint32_t)search->trace_base, (uint32_t)(token - search->tokens.data), a, cost};
     }
   }
   return WF_OK;
 }
 
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
-static void drop_above(wf__search *search, float cutoff) {
+static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   uint64_t kept = 0;
+  if (search->remembers) {
+    search->moved.size = 0;
+    WF__TRY(wf__vec_grow(&search->moved, search->tokens.size, "the lattice", err));
+  }
   for (uint64_t i = 0; i < search->tokens.size; i++) {
     wf__token token = search->tokens.data[i];
     if (token.cost > cutoff) {
       search->slots[token.slot].token = NONE;
       continue;
     }
+    if (search->remembers) search->moved.data[i] = (uint32_t)kept;
     search->slots[token.slot].token = (uint32_t)kept;
     search->tokens.data[kept++] = token;
   }
   search->tokens.size = kept;
+  kept = 0;
+  for (uint64_t i = 0; i < search->candidates.size; i++) {
+    wf__link candidate = search->candidates.data[i];
+    if (candidate.excess > cutoff) continue;
+    candidate.to = search->moved.data[candidate.to];
+    search->candidates.data[kept++] = candidate;
+  }
+  search->candidates.size = kept;
+  return WF_OK;
 }
 
 static const uint64_t LAST_KEY = (uint64_t)0xff7fffffu << 32 | UINT32_MAX; /* of the largest finite cost */
@@ -225,7 +250,7 @@ static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
   search->most_tokens = (uint64_t)search->options.max_tokens;
   *last = candidate_key(add_finite(best, search->options.beam), UINT32_MAX);
   uint64_t narrow = *last;
-  drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)));
+  WF__TRY(drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
   if (*last != narrow) {
     wf_status status = admit(search, *last, err);
@@ -295,10 +320,11 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
   return WF_OK;
 }
 
-/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. */
-static wf_status close_within_room(wf__search *search, uint64_t last, wf_error *err) {
+/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. *cutoff: of the frame. */
+static wf_status close_within_room(wf__search *search, uint64_t last, float *cutoff, wf_error *err) {
   uint64_t num_arcs = search->path.num_arcs;
-  wf_status status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+  *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+  wf_status status = close_epsilons(search, *cutoff, err);
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
     search->path.num_arcs = num_arcs; /* only the closure that stands is counted */
@@ -308,16 +334,18 @@ static wf_status close_within_room(wf__search *search, uint64_t last, wf_error *
     if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
     last = wf__select_smallest(search->keys.data, search->keys.size, admitted);
     WF__TRY(admit(search, last, err));
-    status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+    *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+    status = close_epsilons(search, *cutoff, err);
   }
   return status;
 }
 
 /* --- the end of a frame --------------------------------------------------------------------------------------------- */
 
-/* Costs relative to the best token; records of all tokens into the trace. */
-static wf_status settle(wf__search *search, wf_error *err) {
+/* Costs relative to the best token; records of all tokens into the trace, and what the lattice needs into its history. */
+static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
+  if (search->remembers) WF__TRY(wf__search_remember(search, cutoff, err));
   float best = INFINITY;
   for (uint64_t i = 0; i < size; i++)
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
@@ -344,6 +372,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   search->options = *options;
   wf__decoder_limits(&search->options);
   search->epsilon_slack = wf__epsilon_slack(graph, options);
+  search->remembers = options->lattice_beam > 0;
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
   if (status != WF_OK) {
@@ -365,6 +394,14 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->agenda[0]);
   wf__vec_free(&search->agenda[1]);
   wf__vec_free(&search->agenda_costs);
+  wf__history_free(&search->history);
+  wf__vec_free(&search->candidates);
+  wf__vec_free(&search->epsilons);
+  wf__vec_free(&search->moved);
+  wf__vec_free(&search->depths);
+  wf__vec_free(&search->degrees);
+  wf__vec_free(&search->queue);
+  wf__vec_free(&search->firsts);
   wf__trace_free(&search->trace);
   wf__path_free(&search->path);
   free(search);
@@ -373,6 +410,7 @@ void wf__search_free(wf__search *search) {
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
+  wf__history_clear(&search->history, search->options.lattice_beam);
   search->path.arcs.size = 0;
   search->path.flags = 0;
   search->path.num_decoded = 0;
@@ -388,7 +426,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   wf_status status = close_epsilons(search, search->options.beam, err);
   if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
   if (status != WF_OK) return status;
-  WF__TRY(settle(search, err));
+  WF__TRY(settle(search, search->options.beam, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */
   return WF_OK;
 }
@@ -407,8 +445,9 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
       search->path.flags |= WF_RESULT_DIED;
       return WF_OK;
     }
-    WF__TRY(close_within_room(search, last, err));
-    WF__TRY(settle(search, err));
+    float cutoff;
+    WF__TRY(close_within_room(search, last, &cutoff, err));
+    WF__TRY(settle(search, cutoff, err));
     search->path.num_decoded++;
   }
   return WF_OK;
@@ -463,4 +502,11 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
     arcs[j] = swap;
   }
   return read_loglikes(search, scores, err);
+}
+
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
+  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
+  WF__TRY(wf__search_endings(search, final, err));
+  WF__TRY(wf__history_end(&search->history, err));
+  return wf__history_lattice(&search->history, search->graph, &search->options, scores, final, out, err);
 }

@@ -10,6 +10,7 @@
 #define WF_CPU_SEARCH_H
 
 #include "decode/backend.h"
+#include "decode/lattice_history.h"
 #include "decode/trace.h"
 
 typedef struct wf__token {
@@ -45,6 +46,16 @@ typedef struct wf__search {
   WF__VEC(float) agenda_costs;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
+  /* For the lattice, if one is asked for (links.c). */
+  bool remembers;
+  wf__history history;
+  wf__link_vec candidates;       /* that met a token of the frame in the making; `excess` is the cost still */
+  wf__link_vec epsilons;         /* links of the frame, by source */
+  WF__VEC(uint32_t) moved;       /* scratch, by token: its new number; epsilon arcs behind it; links into it */
+  WF__VEC(uint32_t) depths;
+  WF__VEC(uint32_t) degrees;
+  WF__VEC(uint32_t) queue;
+  WF__VEC(uint64_t) firsts;      /* [tokens + 1] links of `epsilons` by source */
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
@@ -59,5 +70,10 @@ wf_status wf__search_begin(wf__search *search, wf_error *err);
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
+/* After wf__search_finish, once, if the options ask for a lattice. */
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
+
+/* Number of the token of `state` in the newest frame, UINT32_MAX if there is none. */
+uint32_t wf__search_find(const wf__search *search, uint32_t state);
 
 #endif
