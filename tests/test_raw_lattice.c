@@ -225,8 +225,46 @@ static void test_cycle_by_hand(void **state) {
   wf_fst_free(fst);
 }
 
+/* Gains below the closure's slack: a token stays dearer than an epsilon arc would make it. The arc then costs nothing extra, not less than nothing. */
+static void test_slack(void **state) {
+  (void)state;
+  wf_error err = {0};
+  uint64_t arcs = 0;
+  for (uint64_t seed = 1; seed <= 500; seed++) {
+    test_rng rng = {seed};
+    char text[1024];
+    int length = snprintf(text, sizeof text, "0 8 1 1 0;8 9 0 0 -0.25;9 8 0 0 0.25;8 0;9 0;"); /* the cycle that turns the slack on */
+    for (int from = 0; from < 7; from++)
+      for (int k = 0; k < 3; k++) { /* multiples of 1/4096 on forward epsilons, any way otherwise */
+        int label = (int)test_below(&rng, 3), to = label == 0 ? from + 1 + (int)test_below(&rng, (uint32_t)(7 - from)) : (int)test_below(&rng, 8);
+        length += snprintf(text + length, sizeof text - (size_t)length, "%d %d %d %d %.9g;", from, to, label, (int)test_below(&rng, 2), ((double)test_below(&rng, 16) - 8) / 4096);
+      }
+    snprintf(text + length, sizeof text - (size_t)length, "7 7 1 0 0;7 0;3 0.001");
+    wf_fst *fst = test_fst_of(WF_TROPICAL, text);
+    struct decode_task task = {0};
+    assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+    wf_fst_free(fst);
+    wf_decoder_options_init(&task.options);
+    task.options.lattice_beam = 0.002f;
+    task.options.num_threads = 1;
+    task.data = malloc(12 * sizeof *task.data);
+    for (int i = 0; i < 12; i++) task.data[i] = -(float)test_below(&rng, 4) / 4096;
+    task.scores = (wf_scores){task.data, 6, 2, 2};
+    wf_result *result = test_decode_alone(&task);
+    wf_lattice_view lattice = wf_lattice_get(result->lattice), expected;
+    assert_true(oracle_lattice(wf_graph_fst(task.graph), &task.options, &task.scores, &expected));
+    if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
+    oracle_check_shape(&lattice, 6);
+    arcs += lattice.num_arcs;
+    oracle_free_view(&expected);
+    wf_result_free(result);
+    test_free_task(&task);
+  }
+  assert_true(arcs > 5000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_prune_intervals),
-                                     cmocka_unit_test(test_batches), cmocka_unit_test(test_cycle_by_hand)};
+                                     cmocka_unit_test(test_batches), cmocka_unit_test(test_cycle_by_hand), cmocka_unit_test(test_slack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
