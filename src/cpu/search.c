@@ -18,7 +18,7 @@ static void clear_tokens(wf__search *search) {
   for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
   search->used_slots.size = 0;
   search->tokens.size = 0;
-  search->candidates.size = 0;
+  search->candidates.size = search->moved.size = 0;
 }
 
 static uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
@@ -67,12 +67,6 @@ static wf__token *token_of(wf__search *search, uint32_t state, wf_error *err) {
   wf__token *token = &search->tokens.data[search->tokens.size++];
   *token = (wf__token){.cost = INFINITY, .state = state, .arc = NONE, .slot = at};
   return token;
-}
-
-uint32_t wf__search_find(const wf__search *search, uint32_t state) {
-  uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1, at = home(state, search->slot_bits);
-  while (search->slots[at].state != state && search->slots[at].state != NONE) at = (at + 1) & mask;
-  return search->slots[at].state == state ? search->slots[at].token : NONE;
 }
 
 /* --- selection ------------------------------------------------------------------------------------------------------ */
@@ -148,6 +142,7 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
   uint64_t size = search->sources.size;
+  uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : wf__cost_of_ordered((uint32_t)(last >> 32));
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
@@ -156,7 +151,11 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
     wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
     if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
-    if (search->remembers && mode != EXPAND_COLLECT) WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
+    wf__link *noted = NULL;
+    if (search->remembers && mode != EXPAND_COLLECT) {
+      WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
+      noted = search->candidates.data + search->candidates.size;
+    }
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
       const wf_arc *arc = &graph->view.arcs[a];
       float cost = source.cost + arc->weight;
@@ -179,39 +178,29 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
         token->arc = a;
         token->prev = source.prev;
       }
-      if (search->remembers)
-        search->candidates.data[search->candidates.size++] = (wf__link){source.prev - (uint32_t)search->trace_base, (uint32_t)(token - search->tokens.data), a, cost};
+      if (noted != NULL) *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
     }
+    if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
   }
   return WF_OK;
 }
 
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
 static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
-  uint64_t kept = 0;
-  if (search->remembers) {
-    search->moved.size = 0;
-    WF__TRY(wf__vec_grow(&search->moved, search->tokens.size, "the lattice", err));
-  }
-  for (uint64_t i = 0; i < search->tokens.size; i++) {
+  uint64_t size = search->tokens.size, kept = 0;
+  if (search->remembers) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) {
     wf__token token = search->tokens.data[i];
+    if (search->remembers) search->moved.data[i] = (uint32_t)kept;
     if (token.cost > cutoff) {
       search->slots[token.slot].token = NONE;
       continue;
     }
-    if (search->remembers) search->moved.data[i] = (uint32_t)kept;
     search->slots[token.slot].token = (uint32_t)kept;
     search->tokens.data[kept++] = token;
   }
   search->tokens.size = kept;
-  kept = 0;
-  for (uint64_t i = 0; i < search->candidates.size; i++) {
-    wf__link candidate = search->candidates.data[i];
-    if (candidate.excess > cutoff) continue;
-    candidate.to = search->moved.data[candidate.to];
-    search->candidates.data[kept++] = candidate;
-  }
-  search->candidates.size = kept;
+  if (search->remembers) search->moved.size = size;
   return WF_OK;
 }
 
@@ -273,6 +262,8 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->
 static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost, uint32_t round, uint32_t next, wf_error *err) {
   wf__token *token = token_of(search, search->graph->view.arcs[a].nextstate, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+  wf__link link = {from, (uint32_t)(token - search->tokens.data), a, cost};
+  if (search->remembers) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
   bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
   if (queued ? cost < token->cost : cost < token->cost - search->epsilon_slack) {
     token->cost = cost;
@@ -293,7 +284,7 @@ static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost
 static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
   const wf_graph *graph = search->graph;
   if (!graph->has_epsilons) return WF_OK;
-  search->agenda[0].size = 0;
+  search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size; i++)
     if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
   for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
@@ -301,6 +292,7 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
     uint64_t size = search->agenda[now].size;
     if (round > graph->view.num_states) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
     search->agenda[next].size = 0;
+    WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
     WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
     for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[search->agenda[now].data[i]].cost;
     search->agenda_costs.size = 0; /* only the room counts */
@@ -399,9 +391,9 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->epsilons);
   wf__vec_free(&search->moved);
   wf__vec_free(&search->depths);
-  wf__vec_free(&search->degrees);
+  wf__vec_free(&search->rounds);
+  wf__vec_free(&search->nodes);
   wf__vec_free(&search->queue);
-  wf__vec_free(&search->firsts);
   wf__trace_free(&search->trace);
   wf__path_free(&search->path);
   free(search);

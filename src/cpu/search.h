@@ -31,6 +31,11 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
+typedef struct wf__epsilon_node {
+  uint32_t first, count; /* epsilon links out of a token */
+  uint32_t degree;       /* into it, from tokens not in order yet */
+} wf__epsilon_node;
+
 typedef struct wf__search {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -50,12 +55,12 @@ typedef struct wf__search {
   bool remembers;
   wf__history history;
   wf__link_vec candidates;       /* that met a token of the frame in the making; `excess` is the cost still */
-  wf__link_vec epsilons;         /* links of the frame, by source */
-  WF__VEC(uint32_t) moved;       /* scratch, by token: its new number; epsilon arcs behind it; links into it */
-  WF__VEC(uint32_t) depths;
-  WF__VEC(uint32_t) degrees;
+  WF__VEC(uint32_t) moved;       /* numbers that these tokens got when some were dropped; empty: none was */
+  wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
+  WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
+  WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
+  WF__VEC(wf__epsilon_node) nodes;
   WF__VEC(uint32_t) queue;
-  WF__VEC(uint64_t) firsts;      /* [tokens + 1] links of `epsilons` by source */
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
@@ -72,8 +77,5 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
-
-/* Number of the token of `state` in the newest frame, UINT32_MAX if there is none. */
-uint32_t wf__search_find(const wf__search *search, uint32_t state);
 
 #endif

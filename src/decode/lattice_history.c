@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define GONE UINT32_MAX
-
 void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
   history->frames.size = history->tokens.size = history->links.size = history->endings.size = 0;
@@ -46,7 +44,8 @@ static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__
   for (uint64_t i = end; i > first; i--) {
     wf__link link = history->links.data[i - 1];
     float extra = link.excess + to[link.to].extra;
-    if (extra < from[link.from].extra) from[link.from].extra = extra;
+    float best = from[link.from].extra;
+    from[link.from].extra = extra < best ? extra : best;
   }
 }
 
@@ -85,12 +84,35 @@ static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) 
 
 /* Moves the links [first, end) that are within the beam to `kept`, renumbered (from: NULL if its numbers stay). Returns the new end. */
 static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, uint64_t kept, const uint32_t *from, const uint32_t *to, const wf__past_token *targets) {
+  wf__link *links = history->links.data;
+  float beam = history->beam;
   for (uint64_t i = first; i < end; i++) {
-    wf__link link = history->links.data[i];
-    if (!(link.excess + targets[link.to].extra <= history->beam)) continue;
+    wf__link link = links[i];
+    bool keep = link.excess + targets[link.to].extra <= beam;
     if (from != NULL) link.from = from[link.from];
     link.to = to[link.to];
-    history->links.data[kept++] = link;
+    links[kept] = link; /* no branch, which nobody could predict */
+    kept += keep;
+  }
+  return kept;
+}
+
+/* Numbers that the tokens will have when those beyond the beam are gone. */
+static void renumber(const wf__past_token *tokens, uint64_t count, float beam, uint32_t *numbers) {
+  uint32_t next = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    numbers[i] = next;
+    next += tokens[i].extra <= beam;
+  }
+}
+
+static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, uint64_t kept) {
+  wf__past_token *tokens = history->tokens.data;
+  float beam = history->beam;
+  for (uint64_t i = first; i < end; i++) {
+    wf__past_token token = tokens[i];
+    tokens[kept] = token;
+    kept += token.extra <= beam;
   }
   return kept;
 }
@@ -100,22 +122,19 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
   uint64_t num_tokens = history->frames.data[first].first_token, num_links = history->frames.data[first].first_link;
   for (uint64_t f = first; f < history->frames.size; f++) {
     struct span span = span_of(history, f);
-    uint64_t count = span.end_token - span.first_token, num_kept = 0;
+    uint64_t count = span.end_token - span.first_token;
     wf__past_token *tokens = history->tokens.data + span.first_token;
     history->renumber[f & 1].size = 0;
     WF__TRY(wf__vec_grow(&history->renumber[f & 1], count, "the lattice", err));
     uint32_t *now = history->renumber[f & 1].data, *before = f == first ? NULL : history->renumber[(f - 1) & 1].data;
-    for (uint64_t i = 0; i < count; i++) now[i] = tokens[i].extra <= history->beam ? (uint32_t)num_kept++ : GONE;
+    renumber(tokens, count, history->beam, now);
     history->frames.data[f] = (wf__past_frame){.first_token = num_tokens, .first_link = num_links};
     num_links = keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
     history->frames.data[f].first_epsilon = num_links;
     num_links = keep_links(history, span.first_epsilon, span.end_link, num_links, now, now, tokens);
-    bool ends = f + 1 == history->frames.size && history->endings.size > 0;
-    for (uint64_t i = 0; i < count; i++) {
-      if (now[i] == GONE) continue;
-      if (ends) history->endings.data[now[i]] = history->endings.data[i];
-      history->tokens.data[num_tokens++] = tokens[i];
-    }
+    if (f + 1 == history->frames.size) /* endings are of this frame, if there are any yet */
+      for (uint64_t i = 0; i < history->endings.size; i++) history->endings.data[now[i]] = history->endings.data[i];
+    num_tokens = keep_tokens(history, span.first_token, span.end_token, num_tokens);
   }
   history->tokens.size = num_tokens;
   history->links.size = num_links;
