@@ -97,7 +97,7 @@ static void finish(struct draft *draft, wf_lattice_view *out) {
   int32_t *frames = malloc(count * sizeof *frames);
   uint64_t num_arcs = 0;
   for (size_t i = 0; i < count; i++) number[nodes[i].node] = (int32_t)i;
-  qsort(draft->edges, draft->num_edges, sizeof *draft->edges, compare_edges);
+  if (draft->num_edges > 0) qsort(draft->edges, draft->num_edges, sizeof *draft->edges, compare_edges);
   for (size_t i = 0; i < count; i++) {
     off[i] = num_arcs;
     frames[i] = (int32_t)nodes[i].frame;

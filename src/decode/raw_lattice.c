@@ -92,7 +92,7 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *grap
   a->arcs.size = a->tokens.size = 0;
   WF__TRY(collect_arcs(a, frame->first_epsilon, end_link(history, f), first, first, err));
   if (f + 1 < history->frames.size) WF__TRY(collect_arcs(a, frame[1].first_link, frame[1].first_epsilon, first, end, err));
-  qsort(a->arcs.data, a->arcs.size, sizeof *a->arcs.data, compare_arcs);
+  if (a->arcs.size > 0) qsort(a->arcs.data, a->arcs.size, sizeof *a->arcs.data, compare_arcs);
   WF__TRY(wf__vec_grow(&a->tokens, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) a->tokens.data[a->numbers[i] - first] = (uint32_t)(i - first);
   for (uint64_t s = first; s < end; s++) {
@@ -123,6 +123,7 @@ wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph,
   float *ends = NULL;
   wf_status status = a.numbers != NULL ? final_costs(history, graph, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
   uint64_t num_frames = history->frames.size;
+  if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
   for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = number_frame(&a, f, err);
   for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = draw_frame(&a, f, graph, options, scores, f + 1 == num_frames ? ends : NULL, err);
   if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
