@@ -1,4 +1,5 @@
 /* test_raw_lattice.c - the lattice of the decoder against brute force: bit for bit on random tasks, and against all paths of small graphs. */
+#include "cpu/search.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
 
@@ -164,6 +165,46 @@ static void test_prune_intervals(void **state) {
   }
 }
 
+/* Long audio: what the history has room for follows the lattice, not what the search went through; the lattice is the same. */
+static void test_memory(void **state) {
+  (void)state;
+  enum { FRAMES = 10000, COLUMNS = 8 };
+  wf_error err = {0};
+  test_rng rng = {9};
+  struct decode_task task = {0};
+  test_fst_shape shape = {.num_states = 300, .num_arcs = 1500, .num_ilabels = COLUMNS, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task.options);
+  task.options.lattice_beam = 2;
+  task.scores = (wf_scores){.num_frames = FRAMES, .num_columns = COLUMNS, .stride = COLUMNS};
+  task.data = malloc(FRAMES * COLUMNS * sizeof *task.data);
+  for (int i = 0; i < FRAMES * COLUMNS; i++) task.data[i] = -(float)test_below(&rng, 64) / 8;
+  task.scores.data = task.data;
+  uint64_t rooms[2];
+  wf_lattice *lattices[2];
+  for (int i = 0; i < 2; i++) {
+    wf__search *search;
+    task.options.lattice_prune_interval = i == 0 ? 25 : 1 << 30;
+    assert_ok(wf__search_create(task.graph, &task.options, &search, &err));
+    assert_ok(wf__search_begin(search, &err));
+    assert_ok(wf__search_advance(search, &task.scores, &err));
+    assert_ok(wf__search_finish(search, &task.scores, &err));
+    assert_ok(wf__search_lattice(search, &task.scores, &lattices[i], &err));
+    rooms[i] = search->history.links.cap * sizeof(wf__link) + search->history.tokens.cap * sizeof(wf__past_token);
+    wf__search_free(search);
+  }
+  assert_same_bytes(lattices[0], lattices[1]);
+  wf_lattice_view lattice = wf_lattice_get(lattices[0]);
+  uint64_t kept = lattice.num_arcs * sizeof(wf__link) + lattice.num_states * sizeof(wf__past_token);
+  if (rooms[0] > 3 * kept || rooms[1] < 8 * rooms[0])
+    fail_msg("%llu bytes, %llu without pruning, for %llu kept", (unsigned long long)rooms[0], (unsigned long long)rooms[1], (unsigned long long)kept);
+  wf_lattice_free(lattices[0]);
+  wf_lattice_free(lattices[1]);
+  test_free_task(&task);
+}
+
 static void test_batches(void **state) {
   (void)state;
   enum { COUNT = 24 };
@@ -265,6 +306,6 @@ static void test_slack(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_prune_intervals),
-                                     cmocka_unit_test(test_batches), cmocka_unit_test(test_cycle_by_hand), cmocka_unit_test(test_slack)};
+                                     cmocka_unit_test(test_memory), cmocka_unit_test(test_batches), cmocka_unit_test(test_cycle_by_hand), cmocka_unit_test(test_slack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
