@@ -769,7 +769,8 @@ typedef struct wf_result {
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
-  struct wf_lattice *lattice; /* section 10; every path within lattice_beam of the best. NULL if lattice_beam is 0. Owned: freed with the result (wf_lattice_ref keeps it) */
+  struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
+                                 keeps it. 2^31 states or more fail the utterance */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 

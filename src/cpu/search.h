@@ -52,7 +52,7 @@ typedef struct wf__search {
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
   /* For the lattice, if one is asked for (links.c). */
-  bool remembers;
+  bool remembers;                /* lattice_beam > 0 */
   wf__history history;
   wf__link_vec candidates;       /* that met a token of the frame in the making; `excess` is the cost still */
   WF__VEC(uint32_t) moved;       /* numbers that these tokens got when some were dropped; empty: none was */

@@ -41,7 +41,7 @@ typedef struct wf__history {
   WF__VEC(wf__past_token) tokens;
   wf__link_vec links;
   WF__VEC(float) endings; /* of the newest frame's tokens, at the end of the utterance: cost of ending there above the best ending */
-  uint64_t num_settled;   /* frames before the newest one of the last pruning: their extra costs stand as long as those behind them */
+  uint64_t num_settled;   /* frames there were at the last pruning: their extra costs stand until those of later frames change */
   WF__VEC(float) before;           /* scratch: extra costs of a frame at the last pruning */
   WF__VEC(uint32_t) renumber[2];   /* scratch: new numbers of a frame's tokens, and of those before */
 } wf__history;
