@@ -3,7 +3,9 @@
 #   fstops   OpenFst's operations against ours, side by side
 #   decode   scores to words, frames per second
 #   lm       reading and querying language models
-#   all      the three of them
+#   lattice  decoding with lattices against without, their size and oracle
+#   compose  the published comparison of composition: tables of OpenFst, GTN, ours
+#   all      all of them
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,12 +22,13 @@ what=${1:-all}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
-  decode | lm) python3 "bench/$what.py" "$@" ;;
+  compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
+  decode | lm | lattice) python3 "bench/$what.py" "$@" ;;
   all)
-    for each in fstops decode lm; do
+    for each in fstops decode lm lattice compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,7s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac
