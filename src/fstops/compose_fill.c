@@ -6,7 +6,7 @@
 
 #include "fstops/compose_rows.h"
 
-enum { MAX_CHUNKS = 2048 };
+enum { MAX_CHUNKS = 2048, MAX_LIST_LINKS = 4096 /* with more, the arcs of a row are too many to be written here and there */ };
 #define INLINE static inline __attribute__((always_inline))
 
 struct fill {
@@ -16,6 +16,7 @@ struct fill {
   uint64_t num_states, num_arcs, num_chunks;
   uint64_t *chunk_arcs; /* [num_chunks + 1] */
   wf__compose_output *out;
+  uint64_t *places; /* [threads * num_b] by state of b, for a row at a time: arcs counted, or where the next goes */
 };
 
 INLINE uint32_t number_of(const struct fill *f, uint64_t row, uint64_t state) {
@@ -60,17 +61,72 @@ INLINE uint64_t arcs_of(struct fill *f, uint64_t row, uint64_t state, uint64_t a
   return at - begin;
 }
 
+/* --- a row ---------------------------------------------------------------------------------------------------------- */
+
+/* One arc more for a state, if `kept`. */
+INLINE void count_or_put(struct fill *f, uint64_t *place, bool kept, const wf__row_link *link, uint32_t b_arc, uint64_t to, bool write) {
+  if (!write) *place += kept;
+  else if (kept) put(f, (*place)++, link, b_arc, number_of(f, link->row, to));
+}
+
+/* The arcs of a row link by link, through the lists of arcs of their labels. */
+INLINE void row_by_lists(struct fill *f, uint64_t row, uint64_t *places, bool write) {
+  const wf__row_plan *plan = f->plan;
+  const wf__label_moves *moves = &plan->moves;
+  const uint64_t *from_bits = f->kept + row * plan->num_words;
+  for (const wf__row_link *link = plan->links + plan->link_off[row]; link < plan->links + plan->link_off[row + 1]; link++) {
+    const uint64_t *to_bits = f->kept + link->row * plan->num_words;
+    if (link->kind < WF__STEP_LABEL) {
+      for (uint64_t word = 0; word < plan->num_words; word++)
+        for (uint64_t bits = from_bits[word] & to_bits[word] & plan->stay[link->kind][word]; bits != 0; bits &= bits - 1) {
+          uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits);
+          count_or_put(f, &places[state], true, link, WF_NO_ARC, state, write);
+        }
+      continue;
+    }
+    const uint32_t *off = moves->off + (link->kind - WF__STEP_LABEL) * plan->b.num_states;
+    for (uint32_t i = off[0]; i < off[plan->b.num_states]; i++)
+      count_or_put(f, &places[moves->from[i]], wf__bit(from_bits, moves->from[i]) & wf__bit(to_bits, moves->to[i]), link, moves->arc[i], moves->to[i], write);
+  }
+}
+
+INLINE void row_by_states(struct fill *f, uint64_t row, uint64_t *places, bool write) {
+  const uint64_t *words = f->kept + row * f->plan->num_words;
+  for (uint64_t word = 0; word < f->plan->num_words; word++)
+    for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
+      uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits), count = arcs_of(f, row, state, places[state], write);
+      if (!write) places[state] = count;
+    }
+}
+
+INLINE void fill_row(struct fill *f, uint64_t row, uint64_t num_states, uint64_t *places, bool write) {
+  uint64_t num_links = f->plan->link_off[row + 1] - f->plan->link_off[row];
+  if (num_links < MAX_LIST_LINKS && wf__by_lists(&f->plan->moves, f->plan->num_labels, f->plan->b.num_states, num_states)) row_by_lists(f, row, places, write);
+  else row_by_states(f, row, places, write);
+}
+
+/* --- chunks of rows --------------------------------------------------------------------------------------------------- */
+
 static uint64_t chunk_begin(const struct fill *f, uint64_t chunk) { return f->plan->num_rows * chunk / f->num_chunks; }
+
+/* Number of kept states of a row, which begin at state *first of the result. */
+static uint64_t states_of(const struct fill *f, uint64_t row, uint64_t *first) {
+  uint64_t word = row * f->plan->num_words, end = word + f->plan->num_words, after = end < f->plan->num_rows * f->plan->num_words ? f->first[end] : f->num_states;
+  *first = f->first[word];
+  return after - *first;
+}
 
 static void count_chunk(void *user, uint64_t chunk, int worker) {
   struct fill *f = user;
-  uint64_t num_words = f->plan->num_words, sum = 0;
-  (void)worker;
+  uint64_t num_words = f->plan->num_words, num_b = f->plan->b.num_states, *places = f->places + (uint64_t)worker * num_b, sum = 0, first;
   for (uint64_t row = chunk_begin(f, chunk); row < chunk_begin(f, chunk + 1); row++) {
-    for (uint64_t word = row * num_words; word < (row + 1) * num_words; word++) {
-      uint64_t *counts = f->out->csr.arc_off.data + f->first[word], first = (word - row * num_words) * 64;
-      for (uint64_t bits = f->kept[word]; bits != 0; bits &= bits - 1) sum += *counts++ = arcs_of(f, row, first + (uint64_t)__builtin_ctzll(bits), 0, false);
-    }
+    uint64_t num_states = states_of(f, row, &first);
+    if (num_states == 0) continue;
+    memset(places, 0, num_b * sizeof *places);
+    fill_row(f, row, num_states, places, false);
+    for (uint64_t word = 0; word < num_words; word++)
+      for (uint64_t bits = f->kept[row * num_words + word]; bits != 0; bits &= bits - 1)
+        sum += f->out->csr.arc_off.data[first++] = places[word * 64 + (uint64_t)__builtin_ctzll(bits)];
   }
   f->chunk_arcs[chunk + 1] = sum;
 }
@@ -78,19 +134,20 @@ static void count_chunk(void *user, uint64_t chunk, int worker) {
 static void fill_chunk(void *user, uint64_t chunk, int worker) {
   struct fill *f = user;
   const wf__row_plan *plan = f->plan;
-  uint64_t at = f->chunk_arcs[chunk];
-  (void)worker;
+  uint64_t at = f->chunk_arcs[chunk], *places = f->places + (uint64_t)worker * plan->b.num_states, first;
   for (uint64_t row = chunk_begin(f, chunk); row < chunk_begin(f, chunk + 1); row++) {
+    uint64_t num_states = states_of(f, row, &first);
     float a_final = plan->a.final_cost[row / plan->num_filters];
-    for (uint64_t word = row * plan->num_words; word < (row + 1) * plan->num_words; word++) {
-      uint64_t number = f->first[word], first = (word - row * plan->num_words) * 64;
-      for (uint64_t bits = f->kept[word]; bits != 0; bits &= bits - 1, number++) {
-        uint64_t state = first + (uint64_t)__builtin_ctzll(bits), count = f->out->csr.arc_off.data[number];
-        f->out->csr.arc_off.data[number] = at;
-        f->out->csr.final_cost.data[number] = a_final + plan->b.final_cost[state];
-        if (count != 0) at += arcs_of(f, row, state, at, true);
+    if (num_states == 0) continue;
+    for (uint64_t word = 0; word < plan->num_words; word++) {
+      for (uint64_t bits = f->kept[row * plan->num_words + word]; bits != 0; bits &= bits - 1, first++) {
+        uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits), count = f->out->csr.arc_off.data[first];
+        places[state] = f->out->csr.arc_off.data[first] = at;
+        f->out->csr.final_cost.data[first] = a_final + plan->b.final_cost[state];
+        at += count;
       }
     }
+    fill_row(f, row, num_states, places, true);
   }
 }
 
@@ -125,7 +182,9 @@ static wf_status count_and_fill(struct fill *f, const wf__compose_job *job, wf_e
   if (bytes > job->max_bytes) return wf__compose_too_large(bytes, job->max_bytes, err);
   f->num_chunks = f->plan->num_rows < MAX_CHUNKS ? f->plan->num_rows : MAX_CHUNKS;
   f->chunk_arcs = wf__calloc(f->num_chunks + 1, sizeof *f->chunk_arcs);
-  if (f->chunk_arcs == NULL) return wf__fail_memory(err, f->num_chunks * 8, "counts of arcs");
+  uint64_t num_workers = job->pool == NULL ? 1 : (uint64_t)wf__pool_size(job->pool);
+  f->places = wf__alloc(num_workers * f->plan->b.num_states, sizeof *f->places);
+  if (f->chunk_arcs == NULL || f->places == NULL) return wf__fail_memory(err, f->num_chunks * 8 + num_workers * f->plan->b.num_states * 8, "counts of arcs");
   ALLOC_VEC(&f->out->csr.arc_off, f->num_states, "states");
   ALLOC_VEC(&f->out->csr.final_cost, f->num_states, "states");
   run(job->pool, f->num_chunks, count_chunk, f);
@@ -149,5 +208,6 @@ wf_status wf__compose_fill(const wf__row_plan *plan, const wf__compose_job *job,
   }
   free(fill.first);
   free(fill.chunk_arcs);
+  free(fill.places);
   return status;
 }

@@ -51,9 +51,10 @@ static void add_up(uint32_t *off, uint64_t count) {
 
 static wf_status alloc_moves(wf__label_moves *moves, uint64_t num_cells, uint64_t num_arcs, bool with_arcs, wf_error *err) {
   moves->off = wf__calloc(num_cells + 1, sizeof *moves->off);
+  moves->from = wf__alloc(num_arcs, sizeof *moves->from);
   moves->to = wf__alloc(num_arcs, sizeof *moves->to);
   moves->arc = with_arcs ? wf__alloc(num_arcs, sizeof *moves->arc) : NULL;
-  if (moves->off == NULL || moves->to == NULL || (with_arcs && moves->arc == NULL)) return wf__fail_memory(err, num_cells * 4 + num_arcs * 8, "arcs by label");
+  if (moves->off == NULL || moves->from == NULL || moves->to == NULL || (with_arcs && moves->arc == NULL)) return wf__fail_memory(err, num_cells * 4 + num_arcs * 12, "arcs by label");
   return WF_OK;
 }
 
@@ -72,6 +73,7 @@ static wf_status sort_moves(wf__row_plan *plan, const wf__compose_job *job, cons
           moves->off[cell + 2]++;
         } else {
           uint32_t at = moves->off[cell + 1]++;
+          moves->from[at] = (uint32_t)s;
           moves->to[at] = plan->b.arcs[i].nextstate;
           moves->arc[at] = (uint32_t)i;
         }
@@ -91,8 +93,13 @@ static wf_status reverse_moves(wf__row_plan *plan, wf_error *err) {
   for (uint64_t cell = 0; cell < num_cells; cell++)
     for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++) back->off[cell - cell % num_b + moves->to[i] + 2]++;
   add_up(back->off + 1, num_cells);
-  for (uint64_t cell = 0; cell < num_cells; cell++)
-    for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++) back->to[back->off[cell - cell % num_b + moves->to[i] + 1]++] = (uint32_t)(cell % num_b);
+  for (uint64_t cell = 0; cell < num_cells; cell++) {
+    for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++) {
+      uint32_t at = back->off[cell - cell % num_b + moves->to[i] + 1]++;
+      back->from[at] = moves->to[i];
+      back->to[at] = moves->from[i];
+    }
+  }
   return WF_OK;
 }
 
@@ -301,6 +308,7 @@ void wf__compose_plan_free(wf__row_plan *plan) {
   wf__row_steps *steps[] = {&plan->forward, &plan->backward};
   for (int i = 0; i < 2; i++) {
     free(moves[i]->off);
+    free(moves[i]->from);
     free(moves[i]->to);
     free(moves[i]->arc);
     free(steps[i]->off);

@@ -97,8 +97,8 @@ INLINE uint32_t stay(const uint64_t *mask, struct scratch *s, uint32_t count) {
   return count;
 }
 
-/* out = in moved along the arcs of a label. */
-INLINE uint32_t move(const struct reach *r, uint32_t label, struct scratch *s, uint32_t count) {
+/* out = in moved along the arcs of a label: from state to state. */
+INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratch *s, uint32_t count) {
   const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *to = r->moves->to;
   uint32_t num_out = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -115,16 +115,31 @@ INLINE uint32_t move(const struct reach *r, uint32_t label, struct scratch *s, u
   return num_out;
 }
 
+/* The same through the label's list of arcs, without a branch. Words of `in` that are not fresh must be 0. */
+INLINE uint32_t move_list(const struct reach *r, uint32_t label, struct scratch *s) {
+  const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *from = r->moves->from, *to = r->moves->to;
+  uint32_t num_out = 0;
+  for (uint32_t k = off[0]; k < off[r->plan->b.num_states]; k++) s->out[to[k] >> 6] |= (s->in[from[k] >> 6] >> (from[k] & 63) & 1) << (to[k] & 63);
+  for (uint32_t at = 0; at < r->num_words; at++)
+    if (s->out[at] != 0) s->out_at[num_out++] = at;
+  return num_out;
+}
+
 INLINE void visit(struct reach *r, uint32_t row, struct scratch *s, bool shared) {
   const wf__row_step *step = r->steps->data + r->steps->off[row], *end = r->steps->data + r->steps->off[row + 1];
   uint32_t count = take_fresh(r, row, s, shared);
+  uint64_t num_states = 0;
+  for (uint32_t i = 0; i < count; i++) num_states += (uint64_t)__builtin_popcountll(s->in[s->in_at[i]]);
+  bool lists = wf__by_lists(r->moves, r->plan->num_labels, r->plan->b.num_states, num_states);
   while (step < end) {
-    uint32_t kind = step->kind;
-    uint32_t num_out = kind < WF__STEP_LABEL ? stay(r->plan->stay[kind], s, count) : move(r, kind - WF__STEP_LABEL, s, count);
+    uint32_t kind = step->kind, num_out;
+    if (kind < WF__STEP_LABEL) num_out = stay(r->plan->stay[kind], s, count);
+    else num_out = lists ? move_list(r, kind - WF__STEP_LABEL, s) : move_states(r, kind - WF__STEP_LABEL, s, count);
     for (; step < end && step->kind == kind; step++)
       if (num_out != 0) add_words(r, step->row, s->out, s->out_at, num_out, shared);
     for (uint32_t i = 0; i < num_out; i++) s->out[s->out_at[i]] = 0;
   }
+  for (uint32_t i = 0; i < count; i++) s->in[s->in_at[i]] = 0;
 }
 
 /* --- sweeps ----------------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ typedef struct wf__row_steps {
 /* Arcs of b by (label, state): those at off[label * num_b + state] .. off[that + 1] - 1. */
 typedef struct wf__label_moves {
   uint32_t *off; /* [num_labels * num_b + 1] */
-  uint32_t *to;
+  uint32_t *from, *to;
   uint32_t *arc; /* of b; NULL in the backward table */
 } wf__label_moves;
 
@@ -63,6 +63,11 @@ wf_status wf__compose_coreach(const wf__row_plan *plan, wf__pool *pool, const ui
 
 /* The arrays of the result whose states are the bits of `kept`. */
 wf_status wf__compose_fill(const wf__row_plan *plan, const wf__compose_job *job, const uint64_t *kept, wf__compose_output *out, wf_error *err);
+
+/* Whether to go through all arcs of a label rather than from state to state: where enough states are at hand, the branches not taken pay. */
+static inline bool wf__by_lists(const wf__label_moves *moves, uint32_t num_labels, uint64_t num_b, uint64_t num_states) {
+  return num_states * num_labels * 2 >= moves->off[num_labels * num_b];
+}
 
 static inline bool wf__bit(const uint64_t *bits, uint64_t i) { return bits[i >> 6] >> (i & 63) & 1; }
 static inline void wf__bit_set(uint64_t *bits, uint64_t i) { bits[i >> 6] |= (uint64_t)1 << (i & 63); }
