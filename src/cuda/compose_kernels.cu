@@ -17,32 +17,43 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned long long ull;
 
-enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64 };
+enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 160, MAX_BLOCKS = 8192 };
 
 /* --- the search ------------------------------------------------------------------------------------------------------- */
 
-/* One direction of it. */
+/* One direction of it, and the level it is at. What is found in a level is visited in the next, after a barrier of the grid; so a visit may come upon
+ * bits of its own level or miss them, but no fence is needed for any to be found. */
 struct direction {
   const u64 *step_off;
   const wf__gpu_step *steps;
   const u64 *mask; /* NULL: none */
   u64 *bits;
   int back;
+  u32 level;
 };
 
 __device__ static u64 or_word(u64 *word, u64 value) { return atomicOr((ull *)word, (ull)value); }
-__device__ static u64 take_word(u64 *word) { return __ldcg(word) == 0 ? 0 : atomicExch((ull *)word, 0ull); }
 
-/* Puts a row with fresh bits on the next list, once. */
-__device__ static void mark_dirty(const wf__gpu_compose &c, u32 row, u32 *list, u32 *count) {
-  __threadfence();
-  if (atomicExch(&c.dirty[row], 1u) == 0) list[atomicAdd(count, 1u)] = row;
+/* Whether a level has rows: how many in its list, or 1 for some where every row is looked at. */
+__device__ static u32 *count_of(const wf__gpu_compose &c, u32 level) { return &c.counts[level % 3]; }
+__device__ static u32 *list_of(const wf__gpu_compose &c, u32 level) { return c.list + (level & 1) * c.num_rows; }
+/* Narrow rows: 1 in the row's cell for the level, no list. */
+__device__ static u32 *dirty_of(const wf__gpu_compose &c, u32 level) { return c.dirty + (level & 1) * c.num_rows; }
+
+/* A row has fresh bits for the visits of `level`. */
+template <int GROUP>
+__device__ static void mark_dirty(const wf__gpu_compose &c, u32 row, u32 level) {
+  if (GROUP == 1) {
+    dirty_of(c, level)[row] = 1;
+    if (__ldcg(count_of(c, level)) == 0) *count_of(c, level) = 1;
+  } else if (atomicExch(&c.dirty[row], level + 1) != level + 1) { /* on the list once */
+    list_of(c, level)[atomicAdd(count_of(c, level), 1u)] = row;
+  }
 }
 
-/* What of `add` is new at a word; it is fresh from now on. */
-__device__ static u64 add_word(const wf__gpu_compose &c, const direction &d, u64 at, u64 add) {
-  if (add == 0) return 0;
-  add &= ~__ldcg(&d.bits[at]);
+/* What of `add` is new at a word that held `bits` a moment ago; it is fresh from now on. */
+__device__ static u64 add_word(const wf__gpu_compose &c, const direction &d, u64 at, u64 add, u64 bits) {
+  add &= ~bits;
   if (d.mask != nullptr && add != 0) add &= d.mask[at];
   if (add == 0) return 0;
   add &= ~or_word(&d.bits[at], add);
@@ -54,14 +65,23 @@ __device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pai
 
 /* --- narrow rows: a thread each --------------------------------------------------------------------------------------- */
 
+enum { NARROW = WF__GPU_NARROW_WORDS };
+
 struct narrow {
-  u64 in[WF__GPU_NARROW_WORDS], out[WF__GPU_NARROW_WORDS];
+  u64 in[NARROW], out[NARROW];
 };
+
+/* All words are read before the first is taken: one wait, not eight. */
+__device__ static void take_narrow(const wf__gpu_compose &c, u64 word_off, u32 num_words, u64 *in) {
+  for (u32 w = 0; w < NARROW; w++) in[w] = w < num_words ? __ldcg(&c.fresh[word_off + w]) : 0;
+  for (u32 w = 0; w < NARROW; w++)
+    if (in[w] != 0) in[w] = atomicExch((ull *)&c.fresh[word_off + w], 0ull);
+}
 
 __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, u32 kind, narrow &n) {
   if (kind < STEP_LABEL) {
     const u64 *mask = mask_of(c, pair, kind);
-    for (u32 w = 0; w < pair.num_words; w++) n.out[w] = n.in[w] & mask[w];
+    for (u32 w = 0; w < pair.num_words; w++) n.out[w] = n.in[w] != 0 ? n.in[w] & mask[w] : 0;
     return;
   }
   const u32 *off = c.off + pair.off_base[d.back] + (u64)(kind - STEP_LABEL) * pair.num_b, *to = c.to + pair.to_base[d.back];
@@ -75,40 +95,42 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
 }
 
 /* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. */
-__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride, u32 *list, u32 *count) {
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride) {
   u32 kind = NO_ARC;
   for (u64 i = begin; i < end; i += stride) {
     wf__gpu_step step = d.steps[i];
     if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
-    u64 base = c.rows[step.row].word_off, any = 0;
-    for (u32 w = 0; w < pair.num_words; w++) any |= add_word(c, d, base + w, n.out[w]);
-    if (any != 0) mark_dirty(c, step.row, list, count);
+    u64 had[NARROW], any = 0;
+    for (u32 w = 0; w < NARROW; w++) had[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[step.word_off + w]) : ~(u64)0;
+    for (u32 w = 0; w < NARROW; w++)
+      if (~had[w] != 0) any |= add_word(c, d, step.word_off + w, n.out[w], had[w]);
+    if (any != 0) mark_dirty<1>(c, step.row, d.level + 1);
   }
 }
 
 struct narrow_shared {
   u32 heavy[THREADS], num_heavy;
-  u64 in[WF__GPU_NARROW_WORDS];
+  u64 in[NARROW];
 };
 
-/* Rows with many steps wait until the block takes them together. */
-__device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d, const u32 *now, u32 num_now, u32 *list, u32 *count, narrow_shared &sh) {
-  for (u32 base = blockIdx.x * THREADS; base < num_now; base += gridDim.x * THREADS) {
+/* Looks at every row. Rows with many steps wait until the block takes them together. */
+__device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d, narrow_shared &sh) {
+  u32 *dirty = dirty_of(c, d.level);
+  for (u64 base = (u64)blockIdx.x * THREADS; base < c.num_rows; base += (u64)gridDim.x * THREADS) {
+    u64 mine = base + threadIdx.x;
     if (threadIdx.x == 0) sh.num_heavy = 0;
     __syncthreads();
-    if (base + threadIdx.x < num_now) {
-      u32 row = now[base + threadIdx.x];
-      u64 begin = d.step_off[row], end = d.step_off[row + 1];
+    if (mine < c.num_rows && __ldcg(&dirty[mine]) != 0) {
+      u64 begin = d.step_off[mine], end = d.step_off[mine + 1];
+      dirty[mine] = 0;
       if (end - begin > MAX_LIGHT) {
-        sh.heavy[atomicAdd(&sh.num_heavy, 1u)] = row;
+        sh.heavy[atomicAdd(&sh.num_heavy, 1u)] = (u32)mine;
       } else {
-        const wf__gpu_row info = c.rows[row];
+        const wf__gpu_row info = c.rows[mine];
         const wf__gpu_pair &pair = c.pairs[info.pair];
         narrow n;
-        atomicExch(&c.dirty[row], 0u);
-        __threadfence();
-        for (u32 w = 0; w < pair.num_words; w++) n.in[w] = take_word(&c.fresh[info.word_off + w]);
-        take_steps(c, d, pair, n, begin, end, 1, list, count);
+        take_narrow(c, info.word_off, pair.num_words, n.in);
+        take_steps(c, d, pair, n, begin, end, 1);
       }
     }
     __syncthreads();
@@ -116,17 +138,14 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
       u32 row = sh.heavy[i];
       const wf__gpu_row info = c.rows[row];
       const wf__gpu_pair &pair = c.pairs[info.pair];
-      if (threadIdx.x == 0) atomicExch(&c.dirty[row], 0u);
-      __threadfence();
-      __syncthreads();
-      if (threadIdx.x < pair.num_words) sh.in[threadIdx.x] = take_word(&c.fresh[info.word_off + threadIdx.x]);
+      if (threadIdx.x < pair.num_words) sh.in[threadIdx.x] = atomicExch((ull *)&c.fresh[info.word_off + threadIdx.x], 0ull);
       __syncthreads();
       narrow n;
-      for (u32 w = 0; w < pair.num_words; w++) n.in[w] = sh.in[w];
-      take_steps(c, d, pair, n, d.step_off[row] + threadIdx.x, d.step_off[row + 1], THREADS, list, count);
+      for (u32 w = 0; w < NARROW; w++) n.in[w] = w < pair.num_words ? sh.in[w] : 0;
+      take_steps(c, d, pair, n, d.step_off[row] + threadIdx.x, d.step_off[row + 1], THREADS);
       __syncthreads();
     }
-    __syncthreads();
+    __syncthreads(); /* before num_heavy begins again */
   }
 }
 
@@ -150,14 +169,14 @@ __device__ static void move_wide(const u32 *off, const u32 *to, u32 num_words, c
 }
 
 template <int GROUP>
-__device__ static void visit_wide(const wf__gpu_compose &c, const direction &d, u32 row, u32 *list, u32 *count, u64 *in, u64 *out, u32 rank) {
+__device__ static void visit_wide(const wf__gpu_compose &c, const direction &d, u32 row, u64 *in, u64 *out, u32 rank) {
   const wf__gpu_row info = c.rows[row];
   const wf__gpu_pair &pair = c.pairs[info.pair];
   const u32 num_words = pair.num_words;
-  if (rank == 0) atomicExch(&c.dirty[row], 0u);
-  __threadfence();
-  sync_group<GROUP>();
-  for (u32 w = rank; w < num_words; w += GROUP) in[w] = take_word(&c.fresh[info.word_off + w]);
+  for (u32 w = rank; w < num_words; w += GROUP) {
+    u64 *fresh = &c.fresh[info.word_off + w];
+    in[w] = __ldcg(fresh) != 0 ? atomicExch((ull *)fresh, 0ull) : 0;
+  }
   u64 i = d.step_off[row], end = d.step_off[row + 1];
   while (i < end) {
     u32 kind = d.steps[i].kind;
@@ -170,57 +189,61 @@ __device__ static void visit_wide(const wf__gpu_compose &c, const direction &d, 
       const u64 *mask = mask_of(c, pair, kind);
       for (u32 w = rank; w < num_words; w += GROUP) out[w] = in[w] & mask[w];
     }
-    for (; i < end && d.steps[i].kind == kind; i++) {
-      u32 to_row = d.steps[i].row;
-      u64 base = c.rows[to_row].word_off, any = 0;
-      for (u32 w = rank; w < num_words; w += GROUP) any |= add_word(c, d, base + w, out[w]);
-      if (any != 0) mark_dirty(c, to_row, list, count);
+    for (; i < end; i++) {
+      wf__gpu_step step = d.steps[i];
+      if (step.kind != kind) break;
+      u64 any = 0;
+      for (u32 w = rank; w < num_words; w += GROUP)
+        if (out[w] != 0) any |= add_word(c, d, step.word_off + w, out[w], __ldcg(&d.bits[step.word_off + w]));
+      if (any != 0) mark_dirty<GROUP>(c, step.row, d.level + 1);
     }
     sync_group<GROUP>();
   }
+  sync_group<GROUP>();
 }
 
 /* --- levels ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bits of either direction. */
-__device__ static void seed(const wf__gpu_compose &c, const direction &d, u32 *list, u32 *count) {
-  u32 thread = blockIdx.x * THREADS + threadIdx.x, num_threads = gridDim.x * THREADS;
+/* The first bits of either direction, for the visits of its first level. */
+template <int GROUP>
+__device__ static void seed(const wf__gpu_compose &c, const direction &d) {
+  u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, num_threads = (u64)gridDim.x * THREADS;
   if (!d.back) {
-    for (u32 p = thread; p < c.num_pairs; p += num_threads) {
+    for (u64 p = thread; p < c.num_pairs; p += num_threads) {
       const wf__gpu_pair &pair = c.pairs[p];
       if (pair.num_b == 0) continue;
-      add_word(c, d, c.rows[pair.start_row].word_off + pair.start_b / 64, (u64)1 << (pair.start_b & 63));
-      mark_dirty(c, pair.start_row, list, count);
+      add_word(c, d, c.rows[pair.start_row].word_off + pair.start_b / 64, (u64)1 << (pair.start_b & 63), 0);
+      mark_dirty<GROUP>(c, pair.start_row, d.level);
     }
     return;
   }
   for (u64 at = thread; at < c.num_words; at += num_threads) {
     u32 row = c.word_row[at];
     const wf__gpu_row info = c.rows[row];
-    if (info.a_final == INFINITY || d.mask[at] == 0) continue;
-    if (add_word(c, d, at, mask_of(c, c.pairs[info.pair], WF__GPU_NUM_MASKS - 1)[at - info.word_off]) != 0) mark_dirty(c, row, list, count);
+    if (info.a_final == INFINITY) continue;
+    u64 add = mask_of(c, c.pairs[info.pair], WF__GPU_NUM_MASKS - 1)[at - info.word_off];
+    if (add != 0 && add_word(c, d, at, add, 0) != 0) mark_dirty<GROUP>(c, row, d.level);
   }
 }
 
+/* Level by level until one finds nothing. */
 template <int GROUP>
-__device__ static void run_levels(const wf__gpu_compose &c, const direction &d, u32 *level, narrow_shared &sh, u64 *words) {
+__device__ static void run_levels(const wf__gpu_compose &c, direction &d, narrow_shared &sh, u64 *words) {
   cg::grid_group grid = cg::this_grid();
   if (blockIdx.x == 0 && threadIdx.x < 3) c.counts[threadIdx.x] = 0;
   grid.sync();
-  seed(c, d, c.list + (*level & 1) * c.num_rows, &c.counts[*level % 3]);
+  seed<GROUP>(c, d);
   grid.sync();
-  for (;; ++*level) {
-    u32 num_now = __ldcg(&c.counts[*level % 3]), *next = c.list + (~*level & 1) * c.num_rows, *count = &c.counts[(*level + 1) % 3];
-    const u32 *now = c.list + (*level & 1) * c.num_rows;
-    if (num_now == 0) break;
-    if (blockIdx.x == 0 && threadIdx.x == 0) c.counts[(*level + 2) % 3] = 0;
+  for (;; d.level++) {
+    u32 count = __ldcg(count_of(c, d.level));
+    if (count == 0) break;
+    if (blockIdx.x == 0 && threadIdx.x == 0) *count_of(c, d.level + 2) = 0;
     if (GROUP == 1) {
-      visit_narrow(c, d, now, num_now, next, count, sh);
+      visit_narrow(c, d, sh);
     } else {
       u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
       u64 *in = words + (u64)group * 2 * c.max_words;
-      for (u32 i = blockIdx.x * per_block + group; i < num_now; i += gridDim.x * per_block)
-        visit_wide<GROUP>(c, d, now[i], next, count, in, in + c.max_words, threadIdx.x % GROUP);
+      for (u32 i = blockIdx.x * per_block + group; i < count; i += gridDim.x * per_block) visit_wide<GROUP>(c, d, list_of(c, d.level)[i], in, in + c.max_words, threadIdx.x % GROUP);
     }
     grid.sync();
   }
@@ -230,13 +253,12 @@ template <int GROUP>
 __global__ static void __launch_bounds__(THREADS) search_kernel(const wf__gpu_compose c) {
   extern __shared__ u64 words[];
   __shared__ narrow_shared sh;
-  u32 level = 0;
-  direction forward = {c.step_off[0], c.steps[0], nullptr, c.reached, 0};
-  run_levels<GROUP>(c, forward, &level, sh, words);
+  direction forward = {c.step_off[0], c.steps[0], nullptr, c.reached, 0, 0};
+  run_levels<GROUP>(c, forward, sh, words);
   if (!c.connect) return;
-  direction backward = {c.step_off[1], c.steps[1], c.reached, c.kept, 1};
+  direction backward = {c.step_off[1], c.steps[1], c.reached, c.kept, 1, forward.level};
   cg::this_grid().sync();
-  run_levels<GROUP>(c, backward, &level, sh, words);
+  run_levels<GROUP>(c, backward, sh, words);
 }
 
 __global__ static void count_reached_kernel(const wf__gpu_compose c) {
@@ -259,7 +281,6 @@ static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) 
   if (code == cudaSuccess) code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
   if (code == cudaSuccess) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, search_kernel<GROUP>, THREADS, shared);
   if (code != cudaSuccess) return code;
-  if (per_processor > 4) per_processor = 4; /* more blocks make barriers slower than they make visits faster */
   u64 wanted = (c->num_rows * GROUP + THREADS - 1) / THREADS, most = (u64)num_processors * (u64)per_processor;
   void *arguments[] = {(void *)c};
   return cudaLaunchCooperativeKernel((const void *)search_kernel<GROUP>, dim3((unsigned)(wanted < most ? wanted : most)), dim3(THREADS), arguments, shared, stream);
@@ -368,6 +389,8 @@ struct arc_writer {
   const wf__gpu_compose &c;
   const wf__gpu_pair &pair;
   u32 first_state; /* of the pair */
+  float4 *arcs;    /* arc i of the result goes to arcs[i - begin] */
+  u64 begin;
 
   __device__ u32 number_of(u64 word_off, u32 state) const {
     u64 at = word_off + state / 64;
@@ -382,7 +405,7 @@ struct arc_writer {
     made.y = link.arc == NO_ARC ? y.weight : b_arc == NO_ARC ? x.weight : x.weight + y.weight;
     made.z = __int_as_float(x.ilabel);
     made.w = __int_as_float(y.olabel);
-    ((float4 *)c.arcs)[at] = made;
+    arcs[at - begin] = made;
     if (c.origins != nullptr) {
       c.origins[at].a = link.arc;
       c.origins[at].b = b_arc;
@@ -397,12 +420,11 @@ __device__ static u64 arcs_of(const arc_writer &w, const piece &p, u32 state, u6
   u64 begin = at;
   for (u64 i = p.links; i < p.links_end; i++) {
     wf__gpu_link link = c.links[i];
-    u64 word_off = c.rows[link.row].word_off;
-    const u64 *bits = c.kept + word_off;
+    const u64 *bits = c.kept + link.word_off;
     if (link.kind < STEP_LABEL) {
       const u64 *mask = mask_of(c, w.pair, link.kind);
       if (!(mask[state / 64] & bits[state / 64] & (u64)1 << (state & 63))) continue;
-      if (WRITE) w.put(at, link, NO_ARC, w.number_of(word_off, state));
+      if (WRITE) w.put(at, link, NO_ARC, w.number_of(link.word_off, state));
       at++;
       continue;
     }
@@ -410,47 +432,72 @@ __device__ static u64 arcs_of(const arc_writer &w, const piece &p, u32 state, u6
     for (u32 k = off[0], end = off[1]; k < end; k++) {
       u32 to = c.to[w.pair.to_base[0] + k];
       if (!(bits[to / 64] >> (to & 63) & 1)) continue;
-      if (WRITE) w.put(at, link, c.b_arc[w.pair.to_base[0] + k], w.number_of(word_off, to));
+      if (WRITE) w.put(at, link, c.b_arc[w.pair.to_base[0] + k], w.number_of(link.word_off, to));
       at++;
     }
   }
   return at - begin;
 }
 
-/* A warp a piece, a lane two states. */
-template <bool WRITE>
-__global__ static void __launch_bounds__(THREADS) arcs_kernel(const wf__gpu_compose c) {
+/* A warp a piece, a lane a state of half a word. */
+__global__ static void __launch_bounds__(THREADS) count_kernel(const wf__gpu_compose c) {
+  u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;
+  for (u64 i = warp; i < c.num_words + c.num_part_words; i += num_warps) {
+    piece p;
+    if (!find_piece(c, i, p)) continue;
+    const wf__gpu_row info = c.rows[p.row];
+    arc_writer w = {c, c.pairs[info.pair], 0, nullptr, 0};
+    u64 kept = c.kept[p.word];
+    for (u32 bit = threadIdx.x & 31; bit < 64; bit += 32) {
+      if (!(kept >> bit & 1)) continue;
+      u64 rank = (u64)__popcll(kept & (((u64)1 << bit) - 1));
+      c.slots[c.first_slot[p.word] + rank * p.num_segments + p.segment] = arcs_of<false>(w, p, (u32)(p.word - info.word_off) * 64 + bit, 0);
+    }
+  }
+}
+
+/* What a state has besides its arcs. */
+__device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, u64 number, u32 state, u64 at) {
+  c.arc_off[number + (u64)info.pair] = at - c.slots[c.first_slot[pair.word_base]];
+  c.final_cost[number] = info.a_final + c.b_final[pair.b_final_base + state];
+}
+
+/* The same for writing. The arcs of half a word lie side by side where the row has one segment: if they are few enough, they are put together in shared
+ * memory and go out in order. */
+__global__ static void __launch_bounds__(THREADS) fill_kernel(const wf__gpu_compose c) {
+  __shared__ float4 stages[THREADS / 32][STAGE];
   u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;
   u32 lane = threadIdx.x & 31;
+  float4 *stage = stages[threadIdx.x / 32];
   for (u64 i = warp; i < c.num_words + c.num_part_words; i += num_warps) {
     piece p;
     if (!find_piece(c, i, p)) continue;
     const wf__gpu_row info = c.rows[p.row];
     const wf__gpu_pair &pair = c.pairs[info.pair];
-    arc_writer w = {c, pair, WRITE ? c.first[pair.word_base] : 0};
-    u64 kept = c.kept[p.word];
-    for (u32 bit = lane; bit < 64; bit += 32) {
-      if (!(kept >> bit & 1)) continue;
-      u32 rank = (u32)__popcll(kept & (((u64)1 << bit) - 1)), state = (u32)(p.word - info.word_off) * 64 + bit;
-      u64 slot = c.first_slot[p.word] + (u64)rank * p.num_segments + p.segment;
-      if (!WRITE) {
-        c.slots[slot] = arcs_of<false>(w, p, state, 0);
-        continue;
+    u64 kept = c.kept[p.word], slot = c.first_slot[p.word];
+    for (u32 half = 0; half < 64; half += 32) {
+      u32 low = (u32)__popcll(kept & (((u64)1 << half) - 1)), count = (u32)__popcll(kept >> half & 0xffffffffu);
+      if (count == 0) continue;
+      u64 begin = c.slots[slot + (u64)low * p.num_segments], num_arcs = c.slots[slot + (u64)(low + count) * p.num_segments] - begin;
+      bool staged = p.num_segments == 1 && num_arcs <= STAGE;
+      arc_writer w = {c, pair, c.first[pair.word_base], staged ? stage : (float4 *)c.arcs, staged ? begin : 0};
+      if (kept >> (half + lane) & 1) {
+        u32 rank = (u32)__popcll(kept & (((u64)1 << (half + lane)) - 1)), state = (u32)(p.word - info.word_off) * 64 + half + lane;
+        u64 at = c.slots[slot + (u64)rank * p.num_segments + p.segment];
+        if (p.segment == 0) put_state(c, pair, info, c.first[p.word] + rank, state, at);
+        arcs_of<true>(w, p, state, at);
       }
-      u64 at = c.slots[slot];
-      if (p.segment == 0) {
-        u32 number = c.first[p.word] + rank;
-        c.arc_off[number + (u64)info.pair] = at - c.slots[c.first_slot[pair.word_base]];
-        c.final_cost[number] = info.a_final + c.b_final[pair.b_final_base + state];
-      }
-      arcs_of<true>(w, p, state, at);
+      if (!staged) continue;
+      __syncwarp();
+      for (u32 k = lane; k < num_arcs; k += 32) ((float4 *)c.arcs)[begin + k] = stage[k];
+      __syncwarp();
     }
   }
 }
 
 static unsigned blocks_for(const wf__gpu_compose *c) {
   u64 wanted = ((c->num_words + c->num_part_words) * 32 + THREADS - 1) / THREADS;
-  return (unsigned)(wanted < 132 * 64 ? wanted : 132 * 64);
+  return (unsigned)(wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
 }
 
 int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *opaque) {
@@ -458,7 +505,7 @@ int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *sc
   if (scratch != nullptr) {
     cudaError_t code = cudaMemsetAsync(c->slots + num_slots, 0, sizeof(u64), stream);
     if (code != cudaSuccess) return code;
-    arcs_kernel<false><<<blocks_for(c), THREADS, 0, stream>>>(*c);
+    count_kernel<<<blocks_for(c), THREADS, 0, stream>>>(*c);
   }
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
 }
@@ -481,6 +528,6 @@ __global__ static void places_kernel(const wf__gpu_compose c) {
 int wf__gpu_compose_fill(const wf__gpu_compose *c, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   places_kernel<<<(unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream>>>(*c);
-  if (c->num_words != 0) arcs_kernel<true><<<blocks_for(c), THREADS, 0, stream>>>(*c);
+  if (c->num_words != 0) fill_kernel<<<blocks_for(c), THREADS, 0, stream>>>(*c);
   return cudaGetLastError();
 }

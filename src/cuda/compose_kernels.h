@@ -3,7 +3,7 @@
  * A batch of pairs is one problem: rows, words, links, steps, and tables of all pairs lie one behind the other, and numbers of rows count through.
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
  *
- *   search   bits, fresh, lists of rows with fresh bits: level by level in one cooperative launch, forward, then backward
+ *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward, then backward
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
  *   count    slots: arcs of each state, in a slot for each SEGMENT links of its row; prefix sums make places of them
  *   fill     the arrays of the result */
@@ -25,12 +25,15 @@ enum {
   WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
 };
 
+/* As wf__row_link and wf__row_step; word_off: the first word of the row that they lead to. */
 typedef struct wf__gpu_link {
-  uint32_t row, kind, arc; /* as wf__row_link */
+  uint64_t word_off;
+  uint32_t kind, arc;
 } wf__gpu_link;
 
 typedef struct wf__gpu_step {
-  uint32_t row, kind; /* as wf__row_step */
+  uint64_t word_off;
+  uint32_t row, kind;
 } wf__gpu_step;
 
 typedef struct wf__gpu_row {
@@ -81,8 +84,9 @@ typedef struct wf__gpu_compose {
   void *zeroed;
   uint64_t zeroed_bytes;
   uint64_t *reached, *kept, *fresh;
-  uint32_t *dirty, *list; /* list [2][num_rows] */
-  uint32_t *counts;       /* [3] */
+  uint32_t *dirty;  /* [2][num_rows] */
+  uint32_t *list;   /* [2][num_rows] */
+  uint32_t *counts; /* [3] */
   uint64_t *reached_count; /* [num_pairs], or NULL */
   /* the result */
   uint32_t *first;

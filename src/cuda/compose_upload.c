@@ -24,7 +24,7 @@ struct places {
   uint32_t *a, *b;
 };
 
-static wf_status add_links(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *a_place, uint64_t row_base, wf_error *err) {
+static wf_status add_links(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *a_place, wf_error *err) {
   uint64_t count = plan->link_off[plan->num_rows], base = to->links.size;
   WF__TRY(wf__vec_grow(&to->links, count + 1, "links of rows", err));
   WF__TRY(wf__vec_grow(&to->link_off, plan->num_rows + 1, "links of rows", err));
@@ -32,7 +32,7 @@ static wf_status add_links(wf__gpu_problem *to, const wf__row_plan *plan, const 
   for (uint64_t i = 0; i < count; i++) {
     wf__row_link link = plan->links[i];
     uint32_t arc = link.arc != WF_NO_ARC && a_place != NULL ? a_place[link.arc] : link.arc;
-    to->links.data[to->links.size++] = (wf__gpu_link){(uint32_t)(row_base + link.row), link.kind, arc};
+    to->links.data[to->links.size++] = (wf__gpu_link){to->num_words + link.row * plan->num_words, link.kind, arc};
   }
   return WF_OK;
 }
@@ -43,7 +43,10 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   WF__TRY(wf__vec_grow(&to->steps[back], count + 1, "steps of rows", err));
   WF__TRY(wf__vec_grow(&to->step_off[back], plan->num_rows + 1, "steps of rows", err));
   for (uint64_t row = 0; row < plan->num_rows; row++) to->step_off[back].data[to->step_off[back].size++] = base + (steps->off != NULL ? steps->off[row] : 0);
-  for (uint64_t i = 0; i < count; i++) to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + steps->data[i].row), steps->data[i].kind};
+  for (uint64_t i = 0; i < count; i++) {
+    wf__row_step step = steps->data[i];
+    to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){to->num_words + step.row * plan->num_words, (uint32_t)(row_base + step.row), step.kind};
+  }
   return WF_OK;
 }
 
@@ -110,7 +113,7 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
                        .start_row = (uint32_t)(row_base + plan->start_row),
                        .start_b = (uint32_t)plan->b.start};
   APPEND(&to->masks, plan->stay[0], plan->num_words * WF__GPU_NUM_MASKS, "masks of states");
-  WF__TRY(add_links(to, plan, places->a, row_base, err));
+  WF__TRY(add_links(to, plan, places->a, err));
   for (int back = 0; back < 2; back++) WF__TRY(add_steps(to, plan, back, row_base, err));
   WF__TRY(add_moves(to, plan, places->b, &pair, err));
   WF__TRY(add_rows(to, plan, (uint32_t)to->pairs.size, row_base, err));

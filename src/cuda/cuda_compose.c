@@ -96,7 +96,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
     enum buffer which;
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
-                      {ZEROED, words * 8 * 3 + c->num_rows * 4},
+                      {ZEROED, words * 8 * 3 + c->num_rows * 8},
                       {LIST, c->num_rows * 8},
                       {COUNTS, 12},
                       {REACHED_COUNT, c->num_pairs * 8},
@@ -132,7 +132,7 @@ static void point(wf_composer *self) {
   c->word_row = at[WORD_ROW].data;
   c->connect = self->options.connect;
   uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
-  c->zeroed_bytes = num_words * 8 * 3 + c->num_rows * 4;
+  c->zeroed_bytes = num_words * 8 * 3 + c->num_rows * 8;
   c->fresh = words;
   c->reached = words + num_words;
   c->kept = self->options.connect ? words + 2 * num_words : c->reached;
