@@ -10,6 +10,8 @@ enum {
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+/* Entries of a trace, so that they fill blocks of 256 bytes: what a plan grows by is then known to the byte. */
+static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) & ~(uint64_t)31, 0xf0000000u); }
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph) { return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16); }
@@ -79,8 +81,8 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_sh
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
   add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
   const uint64_t results = plan->flight_bytes;
-  const uint64_t score_bytes = shape->on_device ? 0 : chunk_frames * (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype) + chunk * 256;
-  add_array(plan, WF__ARRAY_SCORES, score_bytes);
+  const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */
+  if (!shape->on_device) add_array(plan, WF__ARRAY_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk * 256);
   plan->window_bytes = min_u64(plan->flight_bytes - results, WF__WINDOW_BYTES);
   wf_plan *bytes = &plan->bytes;
   bytes->graph_bytes = wf__gpu_graph_bytes(graph);
@@ -133,6 +135,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   if (shape.num_utterances < 1) shape.num_utterances = 1;
   if (shape.sum_frames == 0 || (uint64_t)shape.sum_frames > shape.num_utterances * (uint64_t)shape.max_frames)
     shape.sum_frames = (int64_t)shape.num_utterances * shape.max_frames;
+  if (shape.sum_frames >> 48 != 0) return wf__fail(err, WF_ERR_LIMIT, "a batch of %lld frames", (long long)shape.sum_frames);
   /* Scores in device memory may all lie on one GPU; others go to whoever is free. */
   const uint64_t share = ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;
@@ -142,8 +145,8 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  const uint64_t full = min_u64(((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), 0xf0000000u);
-  const uint64_t least = min_u64(full, full / LEAST_TRACE + 64), all = wf__gpu_available(facts, options);
+  const uint64_t full = whole_blocks(((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64));
+  const uint64_t least = whole_blocks(full / LEAST_TRACE + 64), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
   out->bytes.available_bytes = available;
   out->bytes.num_gpus = num_workers;
@@ -155,9 +158,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
-  uint64_t more = room / 8 / parts;
-  more -= min_u64(more, 32); /* each array may be rounded up by 256 bytes */
-  lay_out(out, graph, &shape, &attempt, least + min_u64(more, full - least));
+  lay_out(out, graph, &shape, &attempt, least + min_u64(room / 8 / parts & ~(uint64_t)31, full - least));
   return WF_OK;
 }
 
