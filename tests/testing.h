@@ -76,6 +76,10 @@ double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds);
  * `rounds` epsilon arcs in a row. */
 void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds, double delta);
 
+/* Cost of the best path for the input x, epsilons anywhere; +infinity if there is none. Frame t is read by arcs whose label's column (label itself if columns is
+ * NULL) is x[t]. Found by relaxing until nothing changes; no cycle of epsilons may have negative cost. */
+double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames);
+
 /* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Static buffer, cycled over 8 calls. */
 const char *test_temp_path(const char *name);
 /* Writes bytes to a fresh temporary file and returns its path. */

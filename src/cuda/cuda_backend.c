@@ -98,6 +98,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   wf__devices devices;
   *out = NULL;
   WF__TRY(list_devices(options->device, &devices, err));
+  WF__TRY(wf__gpu_check_graph(graph, err));
   struct cuda_backend *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
   int caller = callers_device();

@@ -38,13 +38,16 @@ struct device_state {
   float final_cost;
 };
 
-/* States, then arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon. */
+/* States, or arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon, and the next state marked if it
+ * has epsilon arcs. */
 static void convert(const wf_graph *graph, bool arcs, uint64_t from, uint64_t count, void *to) {
   for (uint64_t i = 0; i < count; i++) {
     uint64_t at = from + i;
     if (arcs) {
       wf_arc arc = graph->view.arcs[at];
+      const wf__state_index *next = &graph->index[arc.nextstate];
       arc.ilabel = graph->columns[arc.ilabel];
+      if (next[0].first_epsilon < next[1].first_arc) arc.nextstate |= 0x80000000u;
       ((wf_arc *)to)[i] = arc;
     } else {
       ((struct device_state *)to)[i] =

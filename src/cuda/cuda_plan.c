@@ -14,6 +14,11 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255
 static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) & ~(uint64_t)31, 0xf0000000u); }
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
+wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
+  if (graph->view.num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
+}
+
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph) { return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16); }
 
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
@@ -69,13 +74,12 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_sh
   plan->steps_cap = chunk_frames * 2 + chunk * 256;
   plan->flight_bytes = 0;
   lay_out_box(plan, chunk);
-  add_array(plan, WF__ARRAY_SOURCES, parts * WF__LANE_SLOTS * 16);
-  add_array(plan, WF__ARRAY_SLOTS, parts * WF__LANE_SLOTS * 16);
-  add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 8);
+  add_array(plan, WF__ARRAY_COSTS, parts * WF__LANE_SLOTS * 4);
+  add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
   add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
-  add_array(plan, WF__ARRAY_GROUP_OFF, parts * (frames + 1) * WF__LANE_GROUPS * 2);
+  add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
   const uint64_t traced = plan->flight_bytes;
   add_array(plan, WF__ARRAY_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
@@ -131,6 +135,7 @@ static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch
 wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers,
                             int num_sharing, wf__gpu_plan *out, wf_error *err) {
   *out = (wf__gpu_plan){0};
+  WF__TRY(wf__gpu_check_graph(graph, err));
   wf_batch_shape shape = *given;
   if (shape.num_utterances < 1) shape.num_utterances = 1;
   if (shape.sum_frames == 0 || (uint64_t)shape.sum_frames > shape.num_utterances * (uint64_t)shape.max_frames)

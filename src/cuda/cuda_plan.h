@@ -30,12 +30,11 @@ typedef struct wf__gpu_facts {
 
 /* Arrays of a flight in device memory; lane_search.h says what they hold. */
 typedef enum wf__array {
-  WF__ARRAY_SOURCES,
-  WF__ARRAY_SLOTS,
+  WF__ARRAY_COSTS,
   WF__ARRAY_AGENDA,
   WF__ARRAY_TRACE,
   WF__ARRAY_FRAME_OFF,
-  WF__ARRAY_GROUP_OFF,
+  WF__ARRAY_INDEX,
   WF__ARRAY_PATH_SCRATCH,
   WF__ARRAY_STEPS,
   WF__ARRAY_BOX, /* the flight's box, see below */
@@ -68,6 +67,8 @@ typedef struct wf__gpu_plan {
   wf_plan bytes;
 } wf__gpu_plan;
 
+/* Is the graph small enough for the GPU search? */
+wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
  * `options` have passed wf__decoder_limits. */

@@ -56,13 +56,12 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.steps_cap = plan->steps_cap;
   p.num_lanes = plan->lanes < flight->count ? plan->lanes : flight->count;
   p.ranks = plan->ranks;
-  p.sources = wf__flight_array(worker, flight, WF__ARRAY_SOURCES);
-  p.slots = wf__flight_array(worker, flight, WF__ARRAY_SLOTS);
+  p.costs = wf__flight_array(worker, flight, WF__ARRAY_COSTS);
   p.agenda = wf__flight_array(worker, flight, WF__ARRAY_AGENDA);
   p.trace = wf__flight_array(worker, flight, WF__ARRAY_TRACE);
   p.path_scratch = wf__flight_array(worker, flight, WF__ARRAY_PATH_SCRATCH);
   p.frame_off = wf__flight_array(worker, flight, WF__ARRAY_FRAME_OFF);
-  p.group_off = wf__flight_array(worker, flight, WF__ARRAY_GROUP_OFF);
+  p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
   p.trace_cap = plan->trace_cap;
   p.frames_cap = plan->frames_cap;
   p.path_cap = plan->path_cap;

@@ -29,6 +29,9 @@ static wf_graph *graph_on_device(const wf__lane_params *p) {
       wf_arc arc = ((const wf_arc *)p->arcs)[a];
       assert_int_equal(arc.ilabel < 0, a >= states[s].first_epsilon);
       arc.ilabel++;
+      const bool marked = arc.nextstate >> 31;
+      arc.nextstate &= 0x7fffffffu;
+      assert_int_equal(marked, states[arc.nextstate].first_epsilon < states[arc.nextstate].end);
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
   }
@@ -49,13 +52,12 @@ static void scribble(void *array, uint64_t bytes) {
 /* Writes to both ends of everything the lanes own. */
 static void use_lanes(const wf__lane_params *p) {
   uint64_t parts = (uint64_t)p->num_lanes * p->ranks;
-  scribble(p->sources, parts * WF__LANE_SLOTS * 16);
-  scribble(p->slots, parts * WF__LANE_SLOTS * 16);
-  scribble(p->agenda, parts * WF__LANE_SLOTS * 8);
+  scribble(p->costs, parts * WF__LANE_SLOTS * 4);
+  scribble(p->agenda, parts * WF__LANE_SLOTS * 16);
   scribble(p->trace, parts * p->trace_cap * 8);
   scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
   scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
-  scribble(p->group_off, parts * (p->frames_cap + 1) * WF__LANE_GROUPS * 2);
+  scribble(p->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2);
 }
 
 static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
