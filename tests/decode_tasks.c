@@ -15,7 +15,10 @@ struct decode_task test_random_task(uint64_t seed) {
   test_rng rng = {seed};
   struct decode_task task = {0};
   static const float epsilon_shares[] = {0, 0.2f, 0.6f};
-  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 30), .num_olabels = 4, .final_share = test_unit(&rng), .max_weight = seed % 3 == 0 ? 0 : 2,
+  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 30),
+                          .num_olabels = 4,
+                          .final_share = test_unit(&rng),
+                          .max_weight = seed % 3 == 0 ? 0 : 2,
                           .epsilon_share = epsilon_shares[test_below(&rng, 3)]};
   int32_t num_columns = 1 + (int32_t)test_below(&rng, 5);
   shape.num_ilabels = num_columns;
@@ -82,8 +85,8 @@ static bool same(const wf_result *a, const wf_result *b) {
 }
 
 static void print_result(const char *name, const wf_result *r) {
-  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name, r->status,
-                r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->graph_cost, r->acoustic_cost, r->num_words,
+  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name,
+                r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->graph_cost, r->acoustic_cost, r->num_words,
                 (unsigned long long)r->num_tokens, (unsigned long long)r->num_arcs, (unsigned long long)r->num_expanded, (unsigned long long)r->num_narrowed);
 }
 

@@ -132,7 +132,8 @@ static void test_device_names(void **state) {
     const char *text;
     int32_t num_gpus;
   } good[] = {{"cpu", 0}, {"", 0}, {NULL, 0}, {"cuda", 1}, {"cuda:3", 1}, {"cuda:0,1", 2}, {"cuda:7,7,7", 3}, {"cuda:all", 1}};
-  static const char *const bad[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:0,", "cuda:,0", "cuda:0;1", "cuda:1024", "CUDA", "cuda:0,all", "cpu:0", "cuda:1.5"};
+  static const char *const bad[] = {"gpu",      "cuda:",     "cuda:x", "cuda:-1",    "cuda:0,", "cuda:,0",
+                                    "cuda:0;1", "cuda:1024", "CUDA",   "cuda:0,all", "cpu:0",   "cuda:1.5"};
   wf_graph *graph = small_graph(3);
   wf_decoder_options options;
   wf_decoder *decoder;
@@ -187,6 +188,7 @@ static void test_padded(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_device_names), cmocka_unit_test(test_padded)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_device_names),
+                                     cmocka_unit_test(test_padded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,9 @@ struct cuda_backend {
   wf__devices devices;     /* one for each worker */
   wf__gpu_worker *workers; /* [devices.count] */
   int num_workers;         /* opened so far */
-  wf__pool *pool; /* a thread for each worker */
-  void *stream;   /* the caller's */
-  bool broken;    /* a CUDA error that does not go away */
+  wf__pool *pool;          /* a thread for each worker */
+  void *stream;            /* the caller's */
+  bool broken;             /* a CUDA error that does not go away */
 };
 
 /* The calling thread keeps its current device. */
@@ -144,7 +144,8 @@ static wf_status make_plans(struct cuda_backend *self, const wf_batch_shape *sha
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     WF__TRY(read_available(self, worker, err));
-    WF__TRY(wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, wf__devices_sharing(&self->devices, worker->device), &worker->plan, err));
+    WF__TRY(wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, wf__devices_sharing(&self->devices, worker->device),
+                              &worker->plan, err));
   }
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
@@ -163,7 +164,8 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
     wf__gpu_facts facts;
     wf__gpu_plan plan;
     status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
-    if (status == WF_OK) status = wf__gpu_plan_make(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+    if (status == WF_OK)
+      status = wf__gpu_plan_make(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
   }
   give_back(caller);

@@ -31,12 +31,13 @@ struct attempt {
 };
 
 /* Blocks a lane needs for max_tokens, or more when there are few utterances to share the GPU. */
-static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes, wf_error *err) {
+static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
+                              wf_error *err) {
   int least = 0, bits;
   while (least < WF__MAX_RANK_BITS && WF__LANE_TOKENS << least < options->max_tokens) least++;
   if (WF__LANE_TOKENS << least < options->max_tokens)
-    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d", options->max_tokens > options->max_active ? "max_tokens" : "max_active",
-                    options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
+    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
+                    options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
   for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
   while (bits > least && facts->lanes[bits] < 1) bits--;
   if (facts->lanes[bits] < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
@@ -53,7 +54,8 @@ static void add_array(wf__gpu_plan *plan, wf__array array, uint64_t bytes) {
 }
 
 static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
-  const uint64_t sizes[WF__NUM_BOX] = {chunk * sizeof(wf__lane_utterance), chunk * 4, 16, chunk * 8, chunk * sizeof(wf__lane_outcome), chunk * 4, (chunk + 1) * 8};
+  const uint64_t sizes[WF__NUM_BOX] = {
+      chunk * sizeof(wf__lane_utterance), chunk * 4, 16, chunk * 8, chunk * sizeof(wf__lane_outcome), chunk * 4, (chunk + 1) * 8};
   plan->box_bytes = 0;
   for (int i = 0; i < WF__NUM_BOX; i++) {
     plan->box_off[i] = plan->box_bytes;
@@ -63,7 +65,8 @@ static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
 
 /* Sizes of everything if the trace has `trace` entries a block. */
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_shape *shape, const struct attempt *attempt, uint64_t trace) {
-  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk, num_flights = attempt->num_flights;
+  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
+                 num_flights = attempt->num_flights;
   const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
   plan->num_flights = attempt->num_flights;
   plan->lanes = attempt->lanes;
@@ -122,14 +125,18 @@ static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch
   const uint64_t tokens = need->lane_bytes + need->trace_bytes, scores = need->score_bytes + need->result_bytes;
   if (need->graph_bytes >= need->available_bytes || (need->graph_bytes > tokens && need->graph_bytes > scores))
     snprintf(advice, sizeof advice, "the graph takes most of it");
-  else if (tokens >= scores) snprintf(advice, sizeof advice, "lower %s (%d) or decode shorter utterances (%lld frames)", active ? "max_active" : "max_tokens",
-                                      options->max_tokens, (long long)shape->max_frames);
-  else snprintf(advice, sizeof advice, "lower the batch (%zu utterances) or decode shorter utterances (%lld frames)", shape->num_utterances, (long long)shape->max_frames);
-  return wf__fail(err, WF_ERR_MEMORY,
-                  "the GPU has %llu bytes for this batch (gpu_memory or what is free), at least %llu are needed (%.3f GB: graph %.3f, tokens and their history %.3f, "
-                  "scores and results %.3f): %s",
-                  (unsigned long long)need->available_bytes, (unsigned long long)need->total_bytes, (double)need->total_bytes / GIGA, (double)need->graph_bytes / GIGA,
-                  (double)tokens / GIGA, (double)scores / GIGA, advice);
+  else if (tokens >= scores)
+    snprintf(advice, sizeof advice, "lower %s (%d) or decode shorter utterances (%lld frames)", active ? "max_active" : "max_tokens", options->max_tokens,
+             (long long)shape->max_frames);
+  else
+    snprintf(advice, sizeof advice, "lower the batch (%zu utterances) or decode shorter utterances (%lld frames)", shape->num_utterances,
+             (long long)shape->max_frames);
+  return wf__fail(
+      err, WF_ERR_MEMORY,
+      "the GPU has %llu bytes for this batch (gpu_memory or what is free), at least %llu are needed (%.3f GB: graph %.3f, tokens and their history %.3f, "
+      "scores and results %.3f): %s",
+      (unsigned long long)need->available_bytes, (unsigned long long)need->total_bytes, (double)need->total_bytes / GIGA, (double)need->graph_bytes / GIGA,
+      (double)tokens / GIGA, (double)scores / GIGA, advice);
 }
 
 wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers,

@@ -55,10 +55,10 @@ typedef enum wf__box {
 } wf__box;
 
 typedef struct wf__gpu_plan {
-  uint32_t ranks;       /* blocks a lane */
+  uint32_t ranks; /* blocks a lane */
   uint32_t num_flights;
-  uint32_t lanes;       /* of a flight */
-  uint32_t chunk;       /* utterances of a flight at most */
+  uint32_t lanes; /* of a flight */
+  uint32_t chunk; /* utterances of a flight at most */
   uint32_t trace_cap, frames_cap, path_cap;
   uint64_t steps_cap;
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;

@@ -57,8 +57,10 @@ static uint32_t find_utterance(const uint64_t *score_off, uint32_t count, uint64
   uint32_t low = 0, high = count;
   while (high - low > 1) {
     uint32_t mid = low + (high - low) / 2;
-    if (score_off[mid] <= at) low = mid;
-    else high = mid;
+    if (score_off[mid] <= at)
+      low = mid;
+    else
+      high = mid;
   }
   return low;
 }
@@ -103,8 +105,12 @@ static wf_status send_range(wf__gpu_worker *worker, wf__flight *flight, const wf
   char *to = wf__flight_array(worker, flight, WF__ARRAY_SCORES);
   for (uint64_t begin = 0; begin < bytes; begin += window_bytes) {
     const int turn = worker->window;
-    struct window window = {.worker = worker, .flight = flight, .batch = batch, .data = worker->pinned + (uint64_t)turn * window_bytes,
-                            .begin = begin, .end = bytes - begin < window_bytes ? bytes : begin + window_bytes};
+    struct window window = {.worker = worker,
+                            .flight = flight,
+                            .batch = batch,
+                            .data = worker->pinned + (uint64_t)turn * window_bytes,
+                            .begin = begin,
+                            .end = bytes - begin < window_bytes ? bytes : begin + window_bytes};
     const uint64_t size = window.end - begin;
     WF__CUDA_TRY(cudaEventSynchronize(worker->window_sent[turn]), "scores to the GPU");
     wf__pool_run(worker->pool, (size + WF__PIECE_BYTES - 1) / WF__PIECE_BYTES, fill_piece, &window);

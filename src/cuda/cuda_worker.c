@@ -81,8 +81,8 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
   WF__CUDA_TRY(wf__lane_search_launch(&p, flight->stream), "the search kernel");
-  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS], cudaMemcpyDeviceToHost,
-                               flight->stream),
+  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
+                               cudaMemcpyDeviceToHost, flight->stream),
                "results from the GPU");
   return WF_OK;
 }
@@ -135,8 +135,10 @@ static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uin
   const uint64_t element = wf__dtype_bytes(scores->dtype);
   const char *at = (const char *)scores->data + (uint64_t)(frame * scores->stride + column) * element;
   uint32_t bits = 0;
-  if (scores->on_device) WF__TRY(fetch(flight, &bits, at, element, "a score from the GPU", err));
-  else memcpy(&bits, at, element);
+  if (scores->on_device)
+    WF__TRY(fetch(flight, &bits, at, element, "a score from the GPU", err));
+  else
+    memcpy(&bits, at, element);
   one.data = &bits;
   wf__result_bad_score(result, frame, column, wf__score_at(&one, 0, 0));
   return WF_OK;
@@ -208,7 +210,8 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
   landing.steps = wf__alloc(used, sizeof *landing.steps);
   if (landing.steps == NULL) return wf__fail_memory(err, used * sizeof *landing.steps, "paths");
   wf_status status = WF_OK;
-  if (used > 0) status = fetch(flight, landing.steps, wf__flight_array(worker, flight, WF__ARRAY_STEPS), used * sizeof *landing.steps, "paths from the GPU", err);
+  if (used > 0)
+    status = fetch(flight, landing.steps, wf__flight_array(worker, flight, WF__ARRAY_STEPS), used * sizeof *landing.steps, "paths from the GPU", err);
   if (status == WF_OK) {
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
     atomic_fetch_add(&deal->num_done, flight->count);
@@ -253,7 +256,8 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
   if (worker->flights[0].count == 0) return WF_OK;
   fill_options(&worker->params, worker->graph, &worker->options);
   WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
-  for (uint32_t k = 0; k < worker->plan.num_flights; k++) WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");
   wf_status status = fly(worker, deal, progress, err);
   if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {

@@ -50,14 +50,14 @@ typedef struct wf__gpu_worker {
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;
-  int window;              /* to fill next */
+  int window; /* to fill next */
   wf__gpu_plan plan;
-  wf_plan largest;         /* plan so far */
-  wf__lane_params params;  /* what all flights share */
+  wf_plan largest;        /* plan so far */
+  wf__lane_params params; /* what all flights share */
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
-  wf__search **searches;   /* [pool size] for what does not fit the plan, made on first use */
-  wf_error *errors;        /* [pool size] scratch */
+  wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
+  wf_error *errors;      /* [pool size] scratch */
 } wf__gpu_worker;
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
@@ -68,7 +68,9 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
   } while (0)
 
 /* An array of a flight on the GPU, and what it hands the GPU or gets from it. */
-static inline void *wf__flight_array(const wf__gpu_worker *worker, const wf__flight *flight, wf__array array) { return flight->memory + worker->plan.off[array]; }
+static inline void *wf__flight_array(const wf__gpu_worker *worker, const wf__flight *flight, wf__array array) {
+  return flight->memory + worker->plan.off[array];
+}
 static inline void *wf__flight_box(const wf__gpu_worker *worker, const wf__flight *flight, wf__box part) { return flight->box + worker->plan.box_off[part]; }
 
 /* cuda_memory.c */

@@ -46,7 +46,8 @@ wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *score
   for (size_t i = 0; i < padded->num_utterances; i++) {
     int64_t length = padded->lengths != NULL ? padded->lengths[i] : padded->max_frames;
     if (length < 0 || length > padded->max_frames)
-      return wf__fail(err, WF_ERR_ARGUMENT, "utterance %zu of a padded tensor has %lld frames, the tensor %lld", i, (long long)length, (long long)padded->max_frames);
+      return wf__fail(err, WF_ERR_ARGUMENT, "utterance %zu of a padded tensor has %lld frames, the tensor %lld", i, (long long)length,
+                      (long long)padded->max_frames);
     scores[i] = (wf_scores){.data = (const char *)padded->data + i * (uint64_t)utterance_stride * wf__dtype_bytes(padded->dtype),
                             .num_frames = length,
                             .num_columns = padded->num_columns,

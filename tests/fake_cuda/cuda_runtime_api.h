@@ -47,13 +47,13 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 /* --- the imitation's own ------------------------------------------------------------------------------------------------- */
 
 struct fake_gpus {
-  int num_devices;    /* 3 unless changed */
-  int num_processors; /* 12 */
-  size_t memory_bytes; /* of each: 1 GB */
-  unsigned eager;     /* 0: work is put off until somebody waits for it; else a seed: some of it is done earlier */
-  long fail_at;       /* the call of this number fails; 0: none */
-  long num_calls;     /* so far */
-  long num_objects;   /* that exist: allocations, streams, events */
+  int num_devices;                   /* 3 unless changed */
+  int num_processors;                /* 12 */
+  size_t memory_bytes;               /* of each: 1 GB */
+  unsigned eager;                    /* 0: work is put off until somebody waits for it; else a seed: some of it is done earlier */
+  long fail_at;                      /* the call of this number fails; 0: none */
+  long num_calls;                    /* so far */
+  long num_objects;                  /* that exist: allocations, streams, events */
   size_t device_bytes, pinned_bytes; /* allocated now */
 };
 extern struct fake_gpus fake_gpus;

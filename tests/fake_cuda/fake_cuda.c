@@ -2,8 +2,8 @@
  *
  * A stream is a list of work that is done in its own order, as late as the rules allow: when somebody waits for it, or for something that waits for
  * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. With `eager`, some
- * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, and any call can be made
- * to fail. One lock makes it all thread-safe. */
+ * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, and any call can be
+ * made to fail. One lock makes it all thread-safe. */
 #include "cuda_runtime_api.h"
 
 #include <pthread.h>
@@ -109,8 +109,10 @@ static bool put(struct fake_stream *stream, void (*fn)(void *), void *data, stru
   struct work *work = malloc(sizeof *work);
   if (work == NULL) return false;
   *work = (struct work){fn, data, wait_for, wait_number, NULL};
-  if (stream->last != NULL) stream->last->next = work;
-  else stream->first = work;
+  if (stream->last != NULL)
+    stream->last->next = work;
+  else
+    stream->first = work;
   stream->last = work;
   stream->num_queued++;
   return true;

@@ -62,8 +62,13 @@ static void use_lanes(const wf__lane_params *p) {
 
 static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
   const wf__path *path = &search->path;
-  *outcome = (wf__lane_outcome){.flags = path->flags, .num_decoded = path->num_decoded, .final_cost = path->final_cost, .num_tokens = path->num_tokens,
-                                .num_expanded = path->num_expanded, .num_arcs = path->num_arcs, .num_narrowed = path->num_narrowed};
+  *outcome = (wf__lane_outcome){.flags = path->flags,
+                                .num_decoded = path->num_decoded,
+                                .final_cost = path->final_cost,
+                                .num_tokens = path->num_tokens,
+                                .num_expanded = path->num_expanded,
+                                .num_arcs = path->num_arcs,
+                                .num_narrowed = path->num_narrowed};
   uint64_t from = *p->steps_used, frame = 0;
   *p->steps_used += path->arcs.size;
   outcome->path_off = from;
@@ -102,13 +107,18 @@ static void run_search(void *data) {
     const uint32_t u = p->order[*p->queue];
     const wf__lane_utterance *utterance = &p->utterances[u];
     assert_true(utterance->num_frames <= (int32_t)p->frames_cap);
-    wf_scores scores = {.data = utterance->scores, .num_frames = utterance->num_frames, .num_columns = utterance->num_columns, .stride = utterance->stride,
+    wf_scores scores = {.data = utterance->scores,
+                        .num_frames = utterance->num_frames,
+                        .num_columns = utterance->num_columns,
+                        .stride = utterance->stride,
                         .dtype = (wf_dtype)utterance->dtype};
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
-    if (status == WF_OK) store_path(p, search, graph, &p->outcomes[u]);
-    else p->outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
+    if (status == WF_OK)
+      store_path(p, search, graph, &p->outcomes[u]);
+    else
+      p->outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
   }
   wf__search_free(search);
   wf_graph_free(graph);

@@ -35,14 +35,16 @@ static uint32_t bits_of(float value, wf_dtype dtype) {
 
 static void put(void *data, int64_t i, float value, wf_dtype dtype) {
   uint32_t bits = bits_of(value, dtype);
-  if (dtype == WF_FLOAT32) ((uint32_t *)data)[i] = bits;
-  else ((uint16_t *)data)[i] = (uint16_t)bits;
+  if (dtype == WF_FLOAT32)
+    ((uint32_t *)data)[i] = bits;
+  else
+    ((uint16_t *)data)[i] = (uint16_t)bits;
 }
 
 /* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for. */
 struct forms {
   wf_scores plain[BATCH], shaped[BATCH];
-  void *owned[2 * BATCH];   /* host */
+  void *owned[2 * BATCH]; /* host */
   void *on_device[BATCH];
 };
 
@@ -146,7 +148,8 @@ static void test_padded(void **state) {
         for (int64_t c = 0; c < columns; c++)
           put(tensor, i * utterance_stride + t * frame_stride + c, ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c], dtype);
     }
-    wf_padded_scores padded = {.data = tensor, .num_utterances = BATCH, .max_frames = longest, .num_columns = (int32_t)columns, .lengths = lengths, .dtype = dtype};
+    wf_padded_scores padded = {
+        .data = tensor, .num_utterances = BATCH, .max_frames = longest, .num_columns = (int32_t)columns, .lengths = lengths, .dtype = dtype};
     if (seed % 2 != 0) padded.frame_stride = frame_stride;
     if (seed % 4 >= 2) padded.utterance_stride = utterance_stride;
     void *copy = to_device(tensor, (size_t)(BATCH * utterance_stride) * element(dtype));
@@ -171,7 +174,6 @@ static void test_padded(void **state) {
 /* The first bad score is told alike wherever the scores lie; the other utterances are decoded. */
 static void test_bad_scores(void **state) {
   (void)state;
-  wf_error err = {0};
   static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed}, {0x7e00, 0x7c00, 0xfe00, 0xfc01}, {0x7fc0, 0x7f80, 0x60ae, 0xe0ae}};
   for (uint64_t seed = 300; seed < 300 + test_seeds(24); seed++) {
     struct decode_task task = test_random_task(seed);
@@ -186,8 +188,10 @@ static void test_bad_scores(void **state) {
       for (uint32_t k = test_below(&rng, 3); s->num_frames > 0 && columns > 0 && k < 3; k++) {
         int64_t at = test_below(&rng, (uint32_t)s->num_frames) * s->stride + test_below(&rng, (uint32_t)columns);
         uint32_t bits = bad[dtype][test_below(&rng, 4)];
-        if (dtype == WF_FLOAT32) ((uint32_t *)forms.owned[BATCH + i])[at] = bits;
-        else ((uint16_t *)forms.owned[BATCH + i])[at] = (uint16_t)bits;
+        if (dtype == WF_FLOAT32)
+          ((uint32_t *)forms.owned[BATCH + i])[at] = bits;
+        else
+          ((uint16_t *)forms.owned[BATCH + i])[at] = (uint16_t)bits;
       }
     }
     test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu);
@@ -212,7 +216,6 @@ static void test_bad_scores(void **state) {
     free_forms(&forms);
     test_free_task(&task);
   }
-  (void)err;
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------------------------- */
@@ -299,7 +302,8 @@ static void test_no_room(void **state) {
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < STATES; s++) { /* all states are alive soon */
     for (uint32_t k = 1; k <= 4; k++)
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = (s * 5 + k * 7) % STATES, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s}, &err));
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.nextstate = (s * 5 + k * 7) % STATES, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s}, &err));
     assert_ok(wf_builder_set_final(builder, s, 0, &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
@@ -503,8 +507,10 @@ static void test_failures(void **state) {
       fake_gpus.num_calls = 0;
       fake_gpus.fail_at = n;
       wf_status status = wf_decoder_create(task.graph, &task.options, &decoder, &err);
-      if (status == WF_OK) status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
-      else assert_null(decoder);
+      if (status == WF_OK)
+        status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
+      else
+        assert_null(decoder);
       if (status == WF_OK) {
         test_assert_same_batch((uint64_t)n, cpu, gpu, BATCH);
         test_free_results(gpu, BATCH);
@@ -550,9 +556,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
-      cmocka_unit_test(test_no_room),  cmocka_unit_test(test_stream), cmocka_unit_test(test_reuse),      cmocka_unit_test(test_cancel),
-      cmocka_unit_test(test_no_such_gpu),
+      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),  cmocka_unit_test(test_bad_scores),
+      cmocka_unit_test(test_budgets),  cmocka_unit_test(test_no_room), cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_reuse),    cmocka_unit_test(test_cancel),  cmocka_unit_test(test_no_such_gpu),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
 #endif
