@@ -360,7 +360,8 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights towards the start first; off: minimize with weights as part of the label")     \
-  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")
+  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")                                                           \
+  X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor. The result is the same")
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
@@ -380,7 +381,8 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                                                      \
+  X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor. The result is the same")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
@@ -389,7 +391,8 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
  * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring") \
+  X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor. The result is the same")
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/option_tables.h"
+#include "fst/properties.h"
 #include "fstops/compose_side.h"
 #include "fstops/compose_states.h"
 #include "fstops/connect.h"
@@ -237,6 +238,7 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
   int64_t start = -1;
   wf_status status = compose(&composer, a, b, &o, &start, err);
   if (status == WF_OK) status = wf__fst_from_csr(&composer.csr, start, semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+  if (status == WF_OK && o.connect) wf__fst_set_trimmed(*out);
   wf__csr_free(&composer.csr);
   wf__vec_free(&composer.triples);
   wf__compose_states_free(&composer.states);

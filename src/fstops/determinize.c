@@ -279,9 +279,9 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   *out = NULL;
   wf_determinize_options o;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
-  wf_fst *trimmed = NULL;
-  if (!(wf_fst_properties(fst) & WF_PROP_COACCESSIBLE)) WF__TRY(wf_connect(fst, &trimmed, err));
-  wf_status status = determinize_trimmed(trimmed != NULL ? trimmed : fst, &o, out, err);
+  wf_fst *trimmed;
+  WF__TRY(wf_connect(fst, &trimmed, err));
+  wf_status status = determinize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;
 }

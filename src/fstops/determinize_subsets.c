@@ -29,12 +29,7 @@ const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint3
   return single;
 }
 
-/* Costs in the same bin of width delta are the same. */
-static inline uint32_t bin(const wf__det_subsets *subsets, float cost) {
-  double scaled = (double)cost * subsets->inverse_delta;
-  if (subsets->inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
-  return wf__ordered_cost(cost);
-}
+static inline uint32_t bin(const wf__det_subsets *subsets, float cost) { return wf__cost_bin(subsets->inverse_delta, cost); }
 
 static uint32_t hash_of(const wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size) {
   uint64_t hash = size;
