@@ -348,7 +348,8 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor. The result is the same")
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 

@@ -47,6 +47,9 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape);
 /* From "src dst il ol weight" and "state weight" lines, numbers only, weight optional; start is the first line's source. */
 wf_fst *test_fst_of(wf_semiring semiring, const char *text);
 
+/* Is every state on a path from the start to a final one? Found out from the arrays, whatever the library says. */
+bool test_is_trimmed(const wf_fst *fst);
+
 /* All (input string, output string) pairs of the successful paths with at most max_arcs arcs, epsilons dropped, costs of equal pairs summed in
  * the semiring (in double), sorted. Fails the test beyond `limit` paths. */
 typedef struct test_pair {

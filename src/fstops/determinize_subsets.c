@@ -19,6 +19,8 @@ void wf__det_subsets_free(wf__det_subsets *subsets) {
   wf__vec_free(&subsets->elements);
   free(subsets->single);
   free(subsets->slots);
+  subsets->single = NULL;
+  subsets->slots = NULL;
 }
 
 const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint32_t id, wf__det_element *single, uint32_t *size) {
@@ -31,11 +33,11 @@ const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint3
 
 static inline uint32_t bin(const wf__det_subsets *subsets, float cost) { return wf__cost_bin(subsets->inverse_delta, cost); }
 
-static uint32_t hash_of(const wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size) {
+uint32_t wf__det_hash(double inverse_delta, const wf__det_element *elements, uint32_t size) {
   uint64_t hash = size;
   for (uint32_t i = 0; i < size; i++) {
     hash = (hash ^ ((uint64_t)elements[i].string << 32 | elements[i].state)) * 0x9e3779b97f4a7c15ULL;
-    hash = (hash ^ hash >> 29 ^ bin(subsets, elements[i].cost)) * 0xbf58476d1ce4e5b9ULL;
+    hash = (hash ^ hash >> 29 ^ wf__cost_bin(inverse_delta, elements[i].cost)) * 0xbf58476d1ce4e5b9ULL;
     hash ^= hash >> 32;
   }
   return (uint32_t)wf__mix64(hash);
@@ -84,9 +86,8 @@ wf_status wf__det_subsets_add_single(wf__det_subsets *subsets, uint32_t state, u
   return WF_OK;
 }
 
-wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size, uint32_t *out, wf_error *err) {
+wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size, uint32_t hash, uint32_t *out, wf_error *err) {
   if (subsets->bits == 0 || subsets->num_hashed * 2 >= (uint64_t)1 << subsets->bits) WF__TRY(grow_slots(subsets, err));
-  uint32_t hash = hash_of(subsets, elements, size);
   uint64_t mask = ((uint64_t)1 << subsets->bits) - 1, slot = hash & mask;
   for (; subsets->slots[slot] != UINT64_MAX; slot = (slot + 1) & mask) {
     if (subsets->slots[slot] >> 32 != hash || !same(subsets, (uint32_t)subsets->slots[slot], elements, size)) continue;
