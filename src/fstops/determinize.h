@@ -67,6 +67,7 @@ typedef struct wf__determinizer {
   uint32_t current_id; /* the subset being expanded or interned, for witnesses */
   bool uses_sink;
   wf__det_closure *closure; /* NULL unless epsilon inputs are followed */
+  struct wf__det_worker *workers; /* one a thread */
 } wf__determinizer;
 
 /* --- expansion: the arcs out of subsets (determinize_expand.c) --------------------------------------------------- */
@@ -85,7 +86,7 @@ typedef struct wf__det_expanded {
   float final_cost;
 } wf__det_expanded;
 
-/* Some subsets in a row, and what expanding them gave. */
+/* A chunk of the pipeline: some subsets in a row, and what expanding them gave. */
 typedef struct wf__det_chunk {
   WF__VEC(wf__det_element) input; /* elements of the subsets */
   WF__VEC(uint32_t) input_size;   /* [number of subsets] */
