@@ -73,8 +73,11 @@ static wf_status add_level(struct run *run, const char *left, const char *name) 
   wf_fst *a, *out = NULL;
   wf_status status = load(run, left, &a);
   if (status != WF_OK) return status;
+  wf_compose_options compose;
+  wf_compose_options_init(&compose);
+  compose.num_threads = run->num_threads;
   begin(run);
-  status = wf_compose(a, run->fst, NULL, &out, &g_err);
+  status = wf_compose(a, run->fst, &compose, &out, &g_err);
   wf_fst_free(a);
   snprintf(step, sizeof step, "compose %s", name);
   if (status == WF_OK) status = end(run, step, out);
@@ -82,6 +85,7 @@ static wf_status add_level(struct run *run, const char *left, const char *name) 
 
   wf_determinize_options determinize;
   wf_determinize_options_init(&determinize);
+  determinize.num_threads = run->num_threads;
   begin(run);
   status = wf_determinize(run->fst, &determinize, &out, &g_err);
   snprintf(step, sizeof step, "determinize %s", name);
@@ -90,6 +94,7 @@ static wf_status add_level(struct run *run, const char *left, const char *name) 
 
   wf_minimize_options minimize;
   wf_minimize_options_init(&minimize);
+  minimize.num_threads = run->num_threads;
   begin(run);
   status = wf_minimize(run->fst, &minimize, &out, &g_err);
   snprintf(step, sizeof step, "minimize %s", name);

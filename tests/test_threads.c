@@ -177,8 +177,35 @@ static void test_determinize_fails(void **unused) {
   }
 }
 
+/* Every filter, with epsilons on both sides, trimmed and not. */
+static void test_compose(void **unused) {
+  test_rng rng = {31};
+  const test_fst_shape shape_a = {.num_states = 300, .num_arcs = 70000, .num_ilabels = 9, .num_olabels = 4000, .epsilon_share = 0.05f, .final_share = 0.02f, .max_weight = 4};
+  const test_fst_shape shape_b = {.num_states = 200, .num_arcs = 3000, .num_ilabels = 4000, .num_olabels = 9, .epsilon_share = 0.05f, .final_share = 0.02f, .max_weight = 4};
+  wf_fst *a = test_random_fst(&rng, &shape_a), *b = test_random_fst(&rng, &shape_b), *alone, *together;
+  for (int32_t filter = 0; filter < 7; filter++) {
+    wf_compose_options o;
+    wf_compose_options_init(&o);
+    o.filter = filter;
+    o.connect = filter % 2 == 0;
+    o.num_threads = 1;
+    assert_ok(wf_compose(a, b, &o, &alone, &err));
+    if (filter < 4) assert_in_range(wf_fst_get_view(alone).num_states, 10000, 1000000);
+    for (int k = 0; k < NUM_COUNTS; k++) {
+      o.num_threads = thread_counts[k];
+      assert_ok(wf_compose(a, b, &o, &together, &err));
+      assert_identical(alone, together);
+      wf_fst_free(together);
+    }
+    wf_fst_free(alone);
+  }
+  wf_fst_free(a);
+  wf_fst_free(b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_compose),
       cmocka_unit_test(test_minimize),
       cmocka_unit_test(test_shortest_distance),
       cmocka_unit_test(test_determinize),
