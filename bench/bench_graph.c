@@ -2,7 +2,7 @@
  *
  *     bench_graph FOLDER [--threads=N] [--steps=FOLDER] [-o OUT]
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst. Prints a line a step: name, seconds of processor time, seconds of wall time, MiB of memory at its highest
+ * FOLDER holds L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. Prints a line a step: name, seconds of processor time, seconds of wall time, MiB of memory at its highest
  * during the step (all that the process holds, inputs of the step included), states, arcs. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,11 +101,31 @@ static wf_status add_level(struct run *run, const char *left, const char *name) 
   return status == WF_OK ? end(run, step, out) : status;
 }
 
+/* Input labels of disambiguation symbols, which follow the senones, become epsilon. */
+static wf_status remove_disambig(struct run *run) {
+  char path[4096];
+  int32_t num_senones, count, labels[1000];
+  snprintf(path, sizeof path, "%s/info.txt", run->folder);
+  FILE *file = fopen(path, "r");
+  bool good = file != NULL && fscanf(file, "%d %d", &num_senones, &count) == 2 && count <= 1000;
+  if (file != NULL) fclose(file);
+  if (!good) {
+    snprintf(g_err.message, sizeof g_err.message, "%s: not readable", path);
+    return WF_ERR_IO;
+  }
+  for (int32_t i = 0; i < count; i++) labels[i] = num_senones + 1 + i;
+  wf_fst *out;
+  begin(run);
+  wf_status status = wf_remove_disambig(run->fst, labels, (size_t)count, &out, &g_err);
+  return status == WF_OK ? end(run, "relabel HCLG", out) : status;
+}
+
 static wf_status build(struct run *run) {
   wf_status status = load(run, "G", &run->fst);
   if (status == WF_OK) status = add_level(run, "L", "LG");
   if (status == WF_OK) status = add_level(run, "C", "CLG");
   if (status == WF_OK) status = add_level(run, "H", "HCLG");
+  if (status == WF_OK) status = remove_disambig(run);
   if (status == WF_OK && run->output != NULL) status = wf_fst_write(run->fst, run->output, WF_FORMAT_OPENFST_CONST, &g_err);
   return status;
 }

@@ -18,12 +18,12 @@ typedef struct wf__det_element {
 
 /* --- subsets, numbered by discovery (determinize_subsets.c) ------------------------------------------------------
  *
- *   where[id]   SINGLE | state            the subset {(state, empty, 0)}, by far the most frequent kind: an array finds it
- *               offset into `elements`    sizes[id] elements from there; a hash table finds it
+ *   where[id]   SINGLE | state      the subset {(state, empty, 0)}, by far the most frequent kind: an array finds it
+ *               k                   elements [off[k], off[k + 1]); a hash table finds it
  */
 typedef struct wf__det_subsets {
-  WF__VEC(uint64_t) where;
-  WF__VEC(uint32_t) sizes;
+  WF__VEC(uint32_t) where;
+  WF__VEC(uint64_t) off; /* one more than there are subsets of that kind */
   WF__VEC(wf__det_element) elements;
   uint32_t *single;  /* [num input states] id, or WF__MAP64_NONE */
   uint64_t *slots;   /* hash << 32 | id; UINT64_MAX: free */

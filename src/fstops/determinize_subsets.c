@@ -3,7 +3,7 @@
 
 #include "fstops/determinize.h"
 
-#define SINGLE ((uint64_t)1 << 63)
+#define SINGLE 0x80000000u
 
 wf_status wf__det_subsets_init(wf__det_subsets *subsets, uint64_t num_states, double delta, uint64_t max_states, wf_error *err) {
   *subsets = (wf__det_subsets){.inverse_delta = delta > 0 ? 1 / delta : 0, .max_states = max_states};
@@ -15,7 +15,7 @@ wf_status wf__det_subsets_init(wf__det_subsets *subsets, uint64_t num_states, do
 
 void wf__det_subsets_free(wf__det_subsets *subsets) {
   wf__vec_free(&subsets->where);
-  wf__vec_free(&subsets->sizes);
+  wf__vec_free(&subsets->off);
   wf__vec_free(&subsets->elements);
   free(subsets->single);
   free(subsets->slots);
@@ -23,11 +23,17 @@ void wf__det_subsets_free(wf__det_subsets *subsets) {
   subsets->slots = NULL;
 }
 
+static inline const wf__det_element *several(const wf__det_subsets *subsets, uint32_t id, uint32_t *size) {
+  const uint64_t *off = subsets->off.data + subsets->where.data[id];
+  *size = (uint32_t)(off[1] - off[0]);
+  return subsets->elements.data + off[0];
+}
+
 const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint32_t id, wf__det_element *single, uint32_t *size) {
-  uint64_t where = subsets->where.data[id];
-  *size = subsets->sizes.data[id];
-  if (!(where & SINGLE)) return subsets->elements.data + where;
-  *single = (wf__det_element){.state = (uint32_t)where};
+  uint32_t where = subsets->where.data[id];
+  if (!(where & SINGLE)) return several(subsets, id, size);
+  *size = 1;
+  *single = (wf__det_element){.state = where & ~SINGLE};
   return single;
 }
 
@@ -44,8 +50,9 @@ uint32_t wf__det_hash(double inverse_delta, const wf__det_element *elements, uin
 }
 
 static bool same(const wf__det_subsets *subsets, uint32_t id, const wf__det_element *elements, uint32_t size) {
-  if (subsets->sizes.data[id] != size) return false;
-  const wf__det_element *have = subsets->elements.data + subsets->where.data[id];
+  uint32_t have_size;
+  const wf__det_element *have = several(subsets, id, &have_size);
+  if (have_size != size) return false;
   for (uint32_t i = 0; i < size; i++)
     if (have[i].state != elements[i].state || have[i].string != elements[i].string || bin(subsets, have[i].cost) != bin(subsets, elements[i].cost)) return false;
   return true;
@@ -68,20 +75,18 @@ static wf_status grow_slots(wf__det_subsets *subsets, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status append(wf__det_subsets *subsets, uint64_t where, uint32_t size, uint32_t *out, wf_error *err) {
+static wf_status append(wf__det_subsets *subsets, uint32_t where, uint32_t *out, wf_error *err) {
   if (subsets->where.size >= subsets->max_states) return WF_ERR_NOT_DETERMINIZABLE;
   WF__TRY(wf__vec_grow(&subsets->where, 1, "subsets", err));
-  WF__TRY(wf__vec_grow(&subsets->sizes, 1, "subsets", err));
   *out = (uint32_t)subsets->where.size;
   subsets->where.data[subsets->where.size++] = where;
-  subsets->sizes.data[subsets->sizes.size++] = size;
   return WF_OK;
 }
 
 wf_status wf__det_subsets_add_single(wf__det_subsets *subsets, uint32_t state, uint32_t *out, wf_error *err) {
   *out = subsets->single[state];
   if (*out != WF__MAP64_NONE) return WF_OK;
-  WF__TRY(append(subsets, SINGLE | state, 1, out, err));
+  WF__TRY(append(subsets, SINGLE | state, out, err));
   subsets->single[state] = *out;
   return WF_OK;
 }
@@ -95,9 +100,12 @@ wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *e
     return WF_OK;
   }
   WF__TRY(wf__vec_grow(&subsets->elements, size, "subsets", err));
-  WF__TRY(append(subsets, subsets->elements.size, size, out, err));
+  WF__TRY(wf__vec_grow(&subsets->off, 2, "subsets", err));
+  if (subsets->off.size == 0) subsets->off.data[subsets->off.size++] = 0;
+  WF__TRY(append(subsets, (uint32_t)subsets->off.size - 1, out, err));
   memcpy(subsets->elements.data + subsets->elements.size, elements, size * sizeof *elements);
   subsets->elements.size += size;
+  subsets->off.data[subsets->off.size++] = subsets->elements.size;
   subsets->slots[slot] = (uint64_t)hash << 32 | *out;
   subsets->num_hashed++;
   return WF_OK;

@@ -9,7 +9,6 @@
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "fst/properties.h"
-#include "fstops/csr_copy.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
 #include "fstops/push.h"
@@ -21,14 +20,14 @@ struct minimizer {
   wf_minimize_options o;
   wf__pool *pool;
   double inverse_delta; /* for wf__cost_bin */
-  wf__csr pushed; /* same states and arcs; olabels are strings unless encode_labels */
+  wf__csr pushed; /* same arcs and final costs; olabels are strings unless encode_labels */
   wf__strings strings;
   uint32_t prefix;  /* output string that goes in front of everything */
   double total;     /* cost that goes in front of everything */
-  uint32_t *symbol, *initial;
+  uint32_t *symbol;
   uint32_t num_symbols, num_initial;
   bool nondeterministic;
-  uint32_t *class_of;
+  uint32_t *class_of; /* at first, by final costs */
   uint32_t num_classes;
 };
 
@@ -36,7 +35,13 @@ static const double distance_delta = 1e-6; /* convergence of distances for pushi
 
 static wf_status push(struct minimizer *min, wf_error *err) {
   WF__TRY(wf__strings_init(&min->strings, err));
-  WF__TRY(wf__csr_append(&min->pushed, &min->view, err));
+  const wf_fst_view *view = &min->view; /* offsets stay those of the view */
+  WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs, "arcs", err));
+  WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
+  memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  memcpy(min->pushed.final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
+  min->pushed.arcs.size = view->num_arcs;
+  min->pushed.final_cost.size = view->num_states;
   if (!min->o.encode_labels) {
     uint32_t *potential;
     WF__TRY(wf__push_labels(&min->view, false, &min->strings, &min->pushed, &potential, err));
@@ -134,9 +139,9 @@ static wf_status number_finals(struct minimizer *min, wf_error *err) {
   wf_status status = WF_OK;
   for (uint64_t s = 0; s < min->view.num_states && status == WF_OK; s++) {
     float cost = min->pushed.final_cost.data[s];
-    min->initial[s] = 0; /* not final */
+    min->class_of[s] = 0; /* not final */
     if (cost == INFINITY) continue;
-    status = wf__map64_insert(&costs, wf__cost_bin(min->inverse_delta, cost), (uint32_t)costs.size + 1, &min->initial[s], NULL, "final costs", err);
+    status = wf__map64_insert(&costs, wf__cost_bin(min->inverse_delta, cost), (uint32_t)costs.size + 1, &min->class_of[s], NULL, "final costs", err);
   }
   min->num_initial = (uint32_t)costs.size + 1;
   wf__map64_free(&costs);
@@ -150,7 +155,6 @@ static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *m
   WF__TRY(number_arcs(min, err));
   graph->symbol = min->symbol;
   graph->num_symbols = min->num_symbols;
-  graph->initial = min->class_of;
   graph->num_initial = min->num_classes;
   return wf__partition_refine(graph, min->class_of, &min->num_classes, err);
 }
@@ -158,13 +162,12 @@ static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *m
 static wf_status partition(struct minimizer *min, wf_error *err) {
   wf_fst_view view = min->view;
   if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
-  min->initial = wf__alloc(view.num_states, sizeof *min->initial);
   min->class_of = wf__alloc(view.num_states, sizeof *min->class_of);
-  if (min->initial == NULL || min->class_of == NULL) return wf__fail_memory(err, view.num_states * 8, "minimization");
+  if (min->class_of == NULL) return wf__fail_memory(err, view.num_states * 4, "minimization");
   WF__TRY(check_determinism(min, err));
   WF__TRY(number_finals(min, err));
   view.arcs = min->pushed.arcs.data;
-  wf__labelled_graph graph = {.view = &view, .inverse_delta = min->inverse_delta, .initial = min->initial, .num_initial = min->num_initial};
+  wf__labelled_graph graph = {.view = &view, .inverse_delta = min->inverse_delta, .initial = min->class_of, .num_initial = min->num_initial};
   if (!wf__fst_is_acyclic(min->fst)) return partition_cyclic(&graph, min, err);
   wf__scc scc;
   WF__TRY(number_arcs(min, err));
@@ -261,7 +264,6 @@ static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *
   wf__csr_free(&min.pushed);
   wf__strings_free(&min.strings);
   free(min.symbol);
-  free(min.initial);
   free(min.class_of);
   if (status == WF_OK) return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);

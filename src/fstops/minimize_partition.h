@@ -17,7 +17,7 @@ typedef struct wf__labelled_graph {
   double inverse_delta;      /* weights are compared in bins: wf__cost_bin */
   const uint32_t *symbol;    /* [num_arcs], dense from 0: labels and bin of each arc as one number. wf__partition_rounds needs none */
   uint32_t num_symbols;
-  const uint32_t *initial;   /* [num_states] class to start from, dense from 0 */
+  const uint32_t *initial;   /* [num_states] class to start from, dense from 0; may be the array that receives the classes */
   uint32_t num_initial;
 } wf__labelled_graph;
 

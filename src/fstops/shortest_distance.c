@@ -59,9 +59,9 @@ static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
 struct sweeper {
   const wf_fst_view *view;
   double *dist;
-  uint64_t *fell, *fell_before; /* bits: states whose distance fell in this sweep, and in the one before */
+  uint64_t *fell; /* bits: states whose distance fell in this sweep, words 2 i + now, and in the one before, words 2 i + 1 - now */
   uint64_t num_pieces;
-  int round;
+  int round, now;
   atomic_bool any;
 };
 
@@ -73,8 +73,8 @@ static inline double load_cost(const double *cost) {
 
 static bool after_fell(const struct sweeper *sweeper, const wf_arc *arcs, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
-    uint64_t word = arcs[i].nextstate / 64;
-    if ((__atomic_load_n(&sweeper->fell[word], __ATOMIC_RELAXED) | sweeper->fell_before[word]) >> (arcs[i].nextstate % 64) & 1) return true;
+    const uint64_t *words = &sweeper->fell[arcs[i].nextstate / 64 * 2];
+    if ((__atomic_load_n(&words[0], __ATOMIC_RELAXED) | __atomic_load_n(&words[1], __ATOMIC_RELAXED)) >> (arcs[i].nextstate % 64) & 1) return true;
   }
   return false;
 }
@@ -96,7 +96,8 @@ static void sweep_piece(void *user, uint64_t item, int worker) {
     }
     if (!(best < before)) continue;
     __atomic_store(&sweeper->dist[s], &best, __ATOMIC_RELAXED);
-    __atomic_store_n(&sweeper->fell[s / 64], sweeper->fell[s / 64] | (uint64_t)1 << (s % 64), __ATOMIC_RELAXED);
+    uint64_t *word = &sweeper->fell[s / 64 * 2 + (uint64_t)sweeper->now];
+    __atomic_store_n(word, *word | (uint64_t)1 << (s % 64), __ATOMIC_RELAXED);
     any = true;
   }
   if (any) atomic_store_explicit(&sweeper->any, true, memory_order_relaxed);
@@ -107,15 +108,13 @@ static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bo
   uint64_t num_pieces = wf__num_pieces(view->num_states), words = num_pieces * WF__PIECE_STATES / 64;
   uint64_t *bits = wf__calloc(words, 2 * sizeof *bits);
   if (bits == NULL) return wf__fail_memory(err, words * 16, "distances");
-  struct sweeper sweeper = {.view = view, .dist = dist, .fell = bits, .fell_before = bits + words, .num_pieces = num_pieces};
+  struct sweeper sweeper = {.view = view, .dist = dist, .fell = bits, .num_pieces = num_pieces};
   for (*done = false; !*done && sweeper.round < MAX_SWEEPS; sweeper.round++) {
     atomic_store(&sweeper.any, false);
     wf__pool_run(pool, num_pieces, sweep_piece, &sweeper);
     *done = !atomic_load(&sweeper.any);
-    uint64_t *other = sweeper.fell_before;
-    sweeper.fell_before = sweeper.fell;
-    sweeper.fell = other;
-    memset(other, 0, words * sizeof *other);
+    sweeper.now = 1 - sweeper.now;
+    for (uint64_t i = 0; i < words; i++) bits[2 * i + (uint64_t)sweeper.now] = 0;
   }
   free(bits);
   return WF_OK;
