@@ -22,7 +22,7 @@
 #include "fstops/pipeline.h"
 
 enum filter { AUTO, SEQUENCE, ALT_SEQUENCE, MATCH, NO_MATCH, TRIVIAL, NULL_FILTER };
-enum { AHEAD = 32, BLOCKED = -1 };
+enum { AHEAD = 16, BLOCKED = -1 };
 #define INLINE static inline __attribute__((always_inline))
 
 struct composer {
@@ -237,7 +237,8 @@ static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
     WF__TRY(wf__csr_add_state(&c->csr, chunk->final_cost.data[k], err));
     for (; i < chunk->arc_end.data[k]; i++) {
       wf_arc *arc = &c->csr.arcs.data[c->csr.arcs.size++];
-      if (i + AHEAD < chunk->triples.size) wf__compose_prefetch(&c->states, triples[i + AHEAD]);
+      if (i + 2 * AHEAD < chunk->triples.size) wf__compose_prefetch(&c->states, triples[i + 2 * AHEAD]);
+      if (i + AHEAD < chunk->triples.size) wf__compose_prefetch_pair(&c->states, triples[i + AHEAD]);
       *arc = chunk->arcs.data[i];
       WF__TRY(wf__compose_intern(&c->states, triples[i], &arc->nextstate, err));
     }
