@@ -36,9 +36,9 @@ static const double distance_delta = 1e-6; /* convergence of distances for pushi
 static wf_status push(struct minimizer *min, wf_error *err) {
   WF__TRY(wf__strings_init(&min->strings, err));
   const wf_fst_view *view = &min->view; /* offsets stay those of the view */
-  WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs, "arcs", err));
+  WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs + 1, "arcs", err));
   WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
-  memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  if (view->num_arcs != 0) memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
   memcpy(min->pushed.final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
   min->pushed.arcs.size = view->num_arcs;
   min->pushed.final_cost.size = view->num_states;
