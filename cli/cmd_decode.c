@@ -43,6 +43,7 @@ struct decode_run {
   bool lost_rest; /* of an archive that could not be followed to its end */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
+  uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
   double decode_s;
 };
 
@@ -109,11 +110,19 @@ static wf_status read_columns(const char *path, struct columns *out, wf_error *e
   return err->code;
 }
 
+/* The table of --columns, or else the one that `warpfst mkgraph` put beside the graph, or none. */
+static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
+  char beside[4096];
+  if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
+  snprintf(beside, sizeof beside, "%s.columns", graph);
+  return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
+}
+
 /* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   struct columns columns = {0};
   wf_error why = {0};
-  wf_status status = run->columns_path != NULL ? read_columns(run->columns_path, &columns, err) : WF_OK;
+  wf_status status = find_columns(run, path, &columns, err);
   if (status == WF_OK) {
     status = wf_graph_create(run->fst, columns.data, columns.size, &run->graph, &why);
     *err = why;
@@ -202,6 +211,11 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   run->num_frames += result->num_decoded;
   run->num_tokens += result->num_tokens;
   run->num_arcs += result->num_arcs;
+  if (result->lattice == NULL) return;
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  run->lattice_states += lattice.num_states;
+  run->lattice_arcs += lattice.num_arcs;
+  for (uint64_t a = 0; a < lattice.num_arcs; a++) run->lattice_emitting += lattice.arcs[a].ilabel != 0;
 }
 
 /* To the word error rate and to the output. */
@@ -294,6 +308,7 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
 struct summary {
   double audio_s, frames, seconds; /* the last never 0 */
   double tokens, arcs;             /* a frame */
+  double density;                  /* arcs of the lattices that cross a frame */
   wf_wer_counts totals;
 };
 
@@ -304,6 +319,9 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
           (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
           (unsigned long long)run->num_narrowed, sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds,
           sum->tokens, sum->arcs);
+  if (run->decoder_options.lattice_beam > 0)
+    fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
+            (unsigned long long)run->lattice_arcs, sum->density);
   if (run->wer != NULL) {
     double percent = wf_wer_percent(&sum->totals);
     fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
@@ -318,6 +336,8 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
+  if (run->decoder_options.lattice_beam > 0)
+    fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
@@ -331,6 +351,7 @@ static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
                         .seconds = run->decode_s > 0 ? run->decode_s : 1e-9};
   sum.tokens = run->num_frames > 0 ? (double)run->num_tokens / sum.frames : 0;
   sum.arcs = run->num_frames > 0 ? (double)run->num_arcs / sum.frames : 0;
+  sum.density = run->num_frames > 0 ? (double)run->lattice_emitting / sum.frames : 0;
   if (run->wer != NULL) sum.totals = wf_wer_totals(run->wer);
   cli_progress_end();
   if (run->json) print_json(stderr, run, &sum);
@@ -371,7 +392,7 @@ int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
-      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy files, folders of them, '-') with a decoding graph, and writes words.\n"
+      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of them, '-') with a decoding graph, and writes words.\n"
                "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), frames per second, tokens per frame.\n"
                "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
@@ -380,7 +401,7 @@ int cmd_decode(int argc, char **argv) {
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
-  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: column = label - 1)");
+  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");

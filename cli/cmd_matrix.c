@@ -73,7 +73,7 @@ static int info(int argc, char **argv) {
   wf_score_reader_options options;
   cli_parser parser = {.usage = "SCORES...",
                        .about = "Lists acoustic scores: key, frames, columns, smallest, largest and mean score of every utterance; the totals go to\n"
-                                "standard error. SCORES: Kaldi archives or script files, .npy files, folders of .npy, '-'. Scores that a decoder\n"
+                                "standard error. SCORES: Kaldi archives or script files, .npy and .sen files, folders of them, '-'. Scores that a decoder\n"
                                 "would refuse (NaN, +infinity) are told and make the exit code 1.",
                        .min_args = 1,
                        .max_args = -1};

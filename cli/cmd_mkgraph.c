@@ -1,9 +1,11 @@
-/* cmd_mkgraph.c - `warpfst mkgraph ctc`: a decoding graph from tokens, lexicon and language model, each step told as it ends. */
+/* cmd_mkgraph.c - `warpfst mkgraph`; and `mkgraph ctc`: a decoding graph from tokens, lexicon and language model, each step told as it ends. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "fst_output.h"
+#include "interrupt.h"
+#include "mkgraph_hmm.h"
+#include "step_report.h"
 
 struct request {
   const char *tokens, *lexicon, *lm, *grammar, *words, *words_out, *keep_steps, *output, *format;
@@ -22,77 +24,34 @@ struct parts {
   wf_ctc_graph_result result;
 };
 
-/* --- telling what happens ----------------------------------------------------------------------------------------------- */
-
-enum { MAX_STEPS = 16 };
-
-struct report {
-  const struct request *request;
-  struct {
-    char name[16];
-    wf_graph_step step;
-  } rows[MAX_STEPS];
-  size_t num_rows;
-  double begin_s;
-  int code; /* of a step's file that could not be written */
-};
-
-static int write_step(const struct report *report, const char *file, const wf_fst *fst) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/%s.fst", report->request->keep_steps, file);
-  return cli_write_fst(fst, path, "vector");
-}
-
-static bool on_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
-  struct report *report = user;
-  if (report->num_rows < MAX_STEPS) {
-    snprintf(report->rows[report->num_rows].name, sizeof report->rows[0].name, "%s", step->name);
-    report->rows[report->num_rows++].step = *step;
-  }
-  if (!report->request->quiet) {
-    cli_progress_end();
-    if (report->num_rows == 1) fprintf(stderr, "%-8s %12s %12s %10s %10s\n", "step", "states", "arcs", "seconds", "peak MiB");
-    fprintf(stderr, "%-8s %12llu %12llu %10.3f %10.1f\n", step->name, (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds,
-            (double)step->peak_bytes / (1 << 20));
-  }
-  if (report->request->keep_steps != NULL) report->code = write_step(report, step->file, fst);
-  return report->code == CLI_OK;
-}
-
 static const char *topology_name(int32_t topology) {
   static const char *const names[] = {"correct", "compact", "minimal", "eesen"};
   return names[topology];
 }
 
-static void print_json(const struct report *report, const struct parts *parts) {
+static void print_json(const struct request *request, const cli_steps *steps, const struct parts *parts) {
   printf("{\"output\": ");
-  cli_json_string(stdout, report->request->output);
-  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu", topology_name(report->request->graph_options.topology), cli_now_s() - report->begin_s,
+  cli_json_string(stdout, request->output);
+  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu", topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
          (unsigned long long)cli_peak_bytes());
   printf(", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": %llu}", wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
          wf_lexicon_num_repeated(parts->lexicon), (unsigned long long)parts->result.lexicon_words_missing);
-  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, \"steps\": [",
+  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, ",
          (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words), (unsigned long long)parts->arpa_stats.num_oov_skipped);
-  for (size_t i = 0; i < report->num_rows; i++) {
-    const wf_graph_step *step = &report->rows[i].step;
-    printf("%s{\"name\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"seconds\": %.6f, \"peak_bytes\": %llu}", i != 0 ? ", " : "", report->rows[i].name,
-           (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds, (unsigned long long)step->peak_bytes);
-  }
-  printf("]}\n");
+  cli_steps_json(steps);
+  printf("}\n");
 }
 
-static void print_end(const struct report *report, const struct parts *parts) {
-  if (report->request->json) print_json(report, parts);
-  if (report->request->quiet) return;
+static void print_end(const struct request *request, const cli_steps *steps, const struct parts *parts) {
+  if (request->json) print_json(request, steps, parts);
+  if (request->quiet) return;
   cli_progress_end();
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
   if (wf_lexicon_num_skipped(parts->lexicon) != 0) fprintf(stderr, "words left out for unknown tokens: %zu\n", wf_lexicon_num_skipped(parts->lexicon));
   if (not_spoken != 0) fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n", (unsigned long long)not_spoken);
   if (result->lexicon_words_missing != 0) fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n", (unsigned long long)result->lexicon_words_missing);
-  wf_fst_view view = wf_fst_get_view(result->graph);
-  fprintf(stderr, "%s: %llu states, %llu arcs, %.2f s\n", report->request->output, (unsigned long long)view.num_states, (unsigned long long)view.num_arcs,
-          cli_now_s() - report->begin_s);
+  cli_steps_end(steps, request->output, result->graph);
 }
 
 /* --- doing it ----------------------------------------------------------------------------------------------------------- */
@@ -119,8 +78,7 @@ static wf_status read_parts(const struct request *request, struct parts *parts, 
   return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
 }
 
-static wf_status build(struct report *report, struct parts *parts, wf_error *err) {
-  const struct request *request = report->request;
+static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts, wf_error *err) {
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
   if (!request->quiet) of.progress = cli_progress();
@@ -130,15 +88,11 @@ static wf_status build(struct report *report, struct parts *parts, wf_error *err
   of.lm = parts->lm;
   of.grammar = parts->grammar;
   of.words = parts->words;
-  of.step_fn = on_step;
-  of.step_user = report;
+  of.step_fn = cli_on_step;
+  of.step_user = steps;
   status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
   if (status != WF_OK) return status;
-  char path[4096];
-  if (request->keep_steps != NULL) {
-    snprintf(path, sizeof path, "%s/words.txt", request->keep_steps);
-    status = wf_symbols_write(parts->result.words, path, err);
-  }
+  if (request->keep_steps != NULL) status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
   if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(parts->result.words, request->words_out, err);
   return status;
 }
@@ -153,15 +107,17 @@ static void free_parts(struct parts *parts) {
 }
 
 static int run(const struct request *request) {
-  struct report report = {.request = request, .begin_s = cli_now_s(), .code = CLI_OK};
+  cli_steps steps = {.quiet = request->quiet, .keep_steps = request->keep_steps};
   struct parts parts = {0};
   wf_error err;
   wf_arpa_stats_init(&parts.arpa_stats);
-  if (request->keep_steps != NULL) (void)mkdir(request->keep_steps, 0777); /* if it cannot be made, writing into it says why */
+  cli_guard_output(request->output);
+  cli_guard_output(request->words_out);
+  cli_steps_begin(&steps);
   int code = CLI_OK;
-  if (build(&report, &parts, &err) != WF_OK) code = report.code != CLI_OK ? report.code : cli_fail(&err);
+  if (build(request, &steps, &parts, &err) != WF_OK) code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
   else code = cli_write_fst(parts.result.graph, request->output, request->format);
-  if (code == CLI_OK) print_end(&report, &parts);
+  if (code == CLI_OK) print_end(request, &steps, &parts);
   free_parts(&parts);
   return code;
 }
@@ -200,14 +156,18 @@ static int mkgraph_ctc(int argc, char **argv) {
 }
 
 int cmd_mkgraph(int argc, char **argv) {
-  static char name[] = "mkgraph ctc";
+  static char ctc_name[] = "mkgraph ctc", hmm_name[] = "mkgraph hmm";
   if (argc >= 2 && strcmp(argv[1], "ctc") == 0) {
-    argv[1] = name;
+    argv[1] = ctc_name;
     return mkgraph_ctc(argc - 1, argv + 1);
   }
-  cli_parser parser = {.usage = "ctc [FLAGS]", .about = "Builds decoding graphs. Kinds: ctc (see `warpfst mkgraph ctc --help`).", .max_args = 1};
+  if (argc >= 2 && strcmp(argv[1], "hmm") == 0) {
+    argv[1] = hmm_name;
+    return mkgraph_hmm(argc - 1, argv + 1);
+  }
+  cli_parser parser = {.usage = "ctc|hmm [FLAGS]", .about = "Builds decoding graphs. Kinds: ctc, hmm (see `warpfst mkgraph ctc --help`, `warpfst mkgraph hmm --help`).", .max_args = 1};
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (parser.num_args == 0) return cli_usage("which kind of graph? ctc");
-  return cli_usage("unknown kind of graph '%s': ctc", parser.args[0]);
+  if (parser.num_args == 0) return cli_usage("which kind of graph? ctc or hmm");
+  return cli_usage("unknown kind of graph '%s': ctc or hmm", parser.args[0]);
 }

@@ -569,6 +569,13 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
  * other words.
  * ================================================================================================================== */
 
+/* How often something odd was met, and the first names of it, in the order they were met. Owned by the structure it stands in. */
+#define WF_TALLY_NAMES 10
+typedef struct wf_tally {
+  uint64_t count;
+  char *names[WF_TALLY_NAMES]; /* the first ten; NULL beyond them */
+} wf_tally;
+
 /* The label table of the tokens: <eps> 0, the tokens, then #0 .. #(num_disambig - 1). `*out_num_tokens` (may be NULL) is N.
  * Errors: ids with gaps. */
 WF_API wf_status wf_token_labels(const wf_symbols *tokens, int32_t num_disambig, wf_symbols **out, int32_t *out_num_tokens, wf_error *err);
@@ -582,10 +589,11 @@ typedef struct wf_lexicon wf_lexicon; /* reference counted */
 #define WF_LEXICON_OPTIONS(X)                                                                                                            \
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob", "lines are `word token ...`, or `word probability token ...`; auto looks at the second column") \
   X(ENUM, unknown, 0, 0, 0, "error|skip", "a word with tokens that are not in the table: an error, or left out and counted")               \
-  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")                \
+  X(STR, blank, 0, 0, 0, "TOKEN", "the blank, which no word may hold; empty: none (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)")  \
   X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
   X(STR, word_start, 0, 0, 0, "TEXT", "spelling: put before each word (default: U+2581 if a token begins with it, else nothing)")            \
-  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")
+  X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")                                             \
+  X(BOOL, variants, 0, 0, 1, "", "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in CMU's dictionaries (mkgraph hmm: on)")
 WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
 /* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs between columns; empty lines are passed over. A line given twice counts
  * once (with the larger probability). Errors, with path and line: no tokens after the word, probability outside (0, 1], unknown token,
@@ -607,6 +615,8 @@ WF_API wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i);
 /* Lines or words left out for unknown tokens, and lines given more than once. */
 WF_API size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon);
 WF_API size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon);
+/* The first of those left out: "word (unknown token)". Spelling names words alone. */
+WF_API const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon);
 /* How many disambiguation symbols its transducer needs: #0, one for silence, and #1 .. #k as the words demand. */
 WF_API int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon);
 /* Kaldi's words.txt: <eps> 0, the words in byte order, #0, <s>, </s>. */
@@ -662,8 +672,8 @@ WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* What a step made. */
 typedef struct wf_graph_step {
-  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph" */
-  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T", "TLG", "graph" */
+  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph"; for HMMs "C o LG", "H", "H o CLG", "loops", "rmeps" */
+  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T", "TLG", "CLG", "CLG.det", ..., "graph" */
   uint64_t num_states, num_arcs;
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* largest memory of the process up to its end */
@@ -694,6 +704,80 @@ typedef struct wf_ctc_graph_result {
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err);
 WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
+/* An acoustic model's HMMs, read from its own files: which HMM a phone has among which neighbours, what each HMM state's column of the scores is, and
+ * the transition probabilities. Reference counted; graph building adds HMM types to it, so one thread at a time. */
+typedef struct wf_hmm wf_hmm;
+/* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and, if there is one, noisedict. Column = senone. */
+WF_API wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err);
+WF_API wf_hmm *wf_hmm_ref(const wf_hmm *hmm);
+WF_API void wf_hmm_free(wf_hmm *hmm);
+/* What lexicons are written in: the table for wf_lexicon_read, with the option blank = "" (none). */
+WF_API const wf_symbols *wf_hmm_phones(const wf_hmm *hmm);
+/* Set up with wf_hmm_info_init. */
+typedef struct wf_hmm_info {
+  size_t struct_size;
+  int32_t num_phones;      /* that lexicons are written in */
+  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0 */
+  int32_t num_labels;      /* input labels of graphs: 1 .. num_labels */
+  int32_t num_columns;     /* of the score matrix */
+  int32_t num_types;       /* distinct HMMs known so far */
+  bool identity;           /* label = column + 1 for every label: the decoder needs no table */
+} wf_hmm_info;
+WF_API void wf_hmm_info_init(wf_hmm_info *info);
+WF_API wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err);
+/* The table `columns` for wf_graph_create: entry l is the column of label l, entry 0 is -1. `*out_columns` is for wf_free. */
+WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t *out_count, wf_error *err);
+
+/* Decoding graph for hybrid HMM models: H o C o L o G, each composition followed by determinization and minimization, disambiguation symbols replaced by epsilons,
+ * self-loops added last, ready for the decoder. Input labels are the model's (columns: wf_hmm_columns), output labels words. Costs: -ln P of the LM, and
+ * 1 / lm_weight times all others (words, silences, transitions, pronunciations), to be decoded with acoustic_scale = 1 / lm_weight. What 0 (or -1) stands for in
+ * the scales: lm_weight 6.5, word_prob 0.65, silence_prob 0.005, self_loop_scale 1, silence at edges for Sphinx (PocketSphinx's defaults); 1, 1, 0.5, 0.1,
+ * optional for Kaldi (its recipes'; take self_loop_scale 1 for chain models). filler_prob: 1e-8. */
+#define WF_HMM_GRAPH_OPTIONS(X)                                                                                                            \
+  X(F32, lm_weight, 0, 0, 1e6, "", "divides every cost but the LM's; decode with acoustic_scale = 1 / this. 0: the toolkit's (Sphinx 6.5, Kaldi 1)") \
+  X(F32, word_prob, 0, 0, 1e6, "", "factor on each word (Sphinx's wip). 0: the toolkit's (Sphinx 0.65, Kaldi 1)")                           \
+  X(STR, silence, 0, 0, 0, "PHONE", "phone of silence between words; empty: none (default: the model's)")                                  \
+  X(ENUM, silence_style, 0, 0, 0, "toolkit|optional|edges", "optional: once at the start and after each word, or not. edges: always at both ends, any number of times between words") \
+  X(F32, silence_prob, 0, 0, 1, "", "probability of silence where it may be. 0: the toolkit's (Sphinx 0.005, Kaldi 0.5)")                   \
+  X(BOOL, fillers, 0, 0, 1, "", "let the model's noises stand between words (silence_style=edges)")                                        \
+  X(F32, filler_prob, 0, 0, 1, "", "probability of each. 0: the toolkit's (1e-8)")                                                         \
+  X(F32, transition_scale, 1, 0, 1e6, "", "factor on costs of transitions other than self-loops")                                          \
+  X(F32, self_loop_scale, -1, -1, 1e6, "", "factor on costs of self-loops and of leaving them. -1: the toolkit's (Sphinx 1, Kaldi 0.1)")    \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
+  X(ENUM, push, 1, 0, 0, "none|tropical|log", "weights paid early: as determinization leaves them; best continuation; sum of all continuations of LG") \
+  X(ENUM, missing_words, 0, 0, 0, "skip|error", "words of the LM or grammar that the lexicon lacks: never recognised, or an error")         \
+  X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error", "phones in a context for which the model has no HMM: the toolkit's rule, paths left out, or an error") \
+  X(ENUM, ambiguous, 0, 0, 0, "error|best", "words that the HMMs cannot tell apart though their phones differ (phones with the same states): an error, or the best of them") \
+  X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon folds them into the arcs before them: nearly twice the arcs, for decoders that want a frame on every arc") \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
+
+/* What a graph is made of. All pointers are borrowed for the call. */
+typedef struct wf_hmm_graph_parts {
+  size_t struct_size;
+  wf_hmm *hmm;                /* required */
+  const wf_lexicon *lexicon;  /* required; read with wf_hmm_phones */
+  const wf_lm *lm;            /* either an n-gram LM ... */
+  const wf_fst *grammar;      /* ... or a grammar over word labels, as in wf_ctc_graph_parts */
+  const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
+  wf_graph_step_fn step_fn;   /* may be NULL */
+  void *step_user;
+  wf_progress progress;
+} wf_hmm_graph_parts;
+WF_API void wf_hmm_graph_parts_init(wf_hmm_graph_parts *parts);
+
+typedef struct wf_hmm_graph_result {
+  wf_fst *graph;                  /* output symbols: words */
+  wf_symbols *words;              /* the LM's or the grammar's table, with #0 added if it was missing */
+  wf_tally lm_words_missing;      /* words of the LM or the grammar that the lexicon cannot pronounce */
+  wf_tally lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
+  wf_tally hmm_substituted;       /* phones in context with the HMM of another context */
+  wf_tally hmm_dropped;           /* phones in context left out */
+} wf_hmm_graph_result;
+/* Errors: besides those of the steps, no word in common between lexicon and grammar, an empty result; the message says in which step. */
+WF_API wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options, wf_hmm_graph_result *out, wf_error *err);
+WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
+
 /* =====================================================================================================================
  * 8  The decoder
  * ================================================================================================================== */
@@ -723,6 +807,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
+  X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU; 0: one per processor")                              \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N]", "where to search; the results are the same (default: cpu)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
@@ -775,6 +861,8 @@ typedef struct wf_result {
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
+  struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
+                                 keeps it. 2^31 states or more fail the utterance */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -803,10 +891,11 @@ WF_API wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err);
 /* A stream of score matrices from one or more sources, one after the other. A source is
  *     scores.ark              Kaldi archive, text or binary: float (FM), double (DM), compressed (CM, CM2, CM3); plain or gzipped
  *     scores.scp              Kaldi script file: lines `key path`, `key path:byte_offset`, either with rows `[first:last]` or rows and columns
- *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy file
+ *                             `[first:last,first:last]` behind it, counted from 0 and inclusive; `path` may be a .npy or .sen file
  *     scores.npy              [frames, columns] or [1, frames, columns] of float16/32/64, int8/16/32, uint8/16/32; the key is the file's name
  *                             without folder and .npy
- *     folder                  every .npy in it, sorted by name
+ *     scores.sen              senone scores as pocketsphinx_batch -senlogdir writes them (costs in units of 1024 ln(logbase)), as log-likelihoods
+ *     folder                  every .npy and .sen in it, sorted by name
  *     -                       archive from standard input, read as it arrives
  * recognised by content, or told by Kaldi's prefixes (`ark:`, `scp:`, `ark,t:`, `scp,p:` and so on). Paths are relative to the current
  * folder. Pipes ("cmd |") are refused: nothing is executed. A reader is used by one thread at a time. */
@@ -815,7 +904,7 @@ typedef struct wf_score_reader wf_score_reader;
   X(F32, scale, 1, -1e30, 1e30, "", "factor on every score as read; for integer .npy, the size of one unit (negative if they are costs)")
 WF_DECLARE_OPTIONS(score_reader, WF_SCORE_READER_OPTIONS)
 
-/* Errors at once: a source that does not exist, a folder without .npy, a malformed script file, a pipe. Archives are opened when their turn comes. */
+/* Errors at once: a source that does not exist, a folder without such files, a malformed script file, a pipe. Archives are opened when their turn comes. */
 WF_API wf_status wf_score_reader_open(const char *const *sources, size_t num_sources, const wf_score_reader_options *options, wf_score_reader **out,
                                       wf_error *err);
 /* Next utterance into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end.

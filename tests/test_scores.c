@@ -385,6 +385,55 @@ static void test_folder(void **state) {
 }
 
 /* Writers, read back by the reader; Python's readers judge them in test_score.sh. */
+/* PocketSphinx's logged scores: whole frames, frames with some senones, by name, from a folder and a script file. */
+static void test_sen(void **state) {
+  (void)state;
+  wf_error err = {0};
+  static const char head[] = "s3\nversion 0.1\nmdef_file /x/mdef\nn_sen 3\nlogbase 1.000100\nendhdr\n\x44\x33\x22\x11";
+  static const int16_t whole[] = {3, 7, 0, 500}, part[] = {2}, values[] = {9, 4};
+  bytes b = {.size = 0};
+  put(&b, head, sizeof head - 1);
+  put(&b, whole, sizeof whole);
+  put(&b, part, sizeof part);
+  put(&b, "\0\2", 2); /* senones 0 and 2 */
+  put(&b, values, sizeof values);
+  const char *path = test_write_file("one.sen", b.data, b.size);
+  wf_score_reader *reader;
+  wf_matrix m;
+  bool done;
+  assert_ok(wf_score_reader_open(&path, 1, NULL, &reader, &err));
+  assert_ok(wf_score_reader_next(reader, &m, &done, &err));
+  assert_string_equal(m.key, "one");
+  assert_true(m.num_frames == 2 && m.num_columns == 3);
+  const double unit = 1024 * log(1.0001), wanted[6] = {-7, 0, -500, -9, -32767, -4};
+  for (int i = 0; i < 6; i++) assert_true(fabs((double)m.data[i] - unit * wanted[i]) < 1e-3);
+  wf_matrix_clear(&m);
+  wf_score_reader_free(reader);
+  char script[600], want[200];
+  snprintf(script, sizeof script, "utt-1 %s\n", path);
+  const char *scp = test_write_file("sen.scp", script, strlen(script));
+  snprintf(want, sizeof want, "utt-1 2x3 %g %g;", (double)(float)(-7 * unit), (double)(float)(-4 * unit));
+  assert_string_equal(trace(&scp, 1, NULL), want);
+  for (size_t size = sizeof head - 1; size < b.size; size++) { /* only whole frames */
+    bytes cut = b;
+    cut.size = size;
+    bool frames = size == sizeof head - 1 || size == sizeof head - 1 + sizeof whole;
+    if (frames != (strchr(trace_bytes("cut.sen", &cut), '!') == NULL)) fail_msg("%zu bytes: %s", size, trace_bytes("cut.sen", &cut));
+  }
+  static const struct {
+    const char *bytes;
+    size_t size;
+  } bad[] = {{"\4\0", 2}, {"\377\377", 2}, {"\2\0\2\1\0\0\0\0", 8}}; /* more than n_sen, negative, steps beyond the end */
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    b.size = sizeof head - 1;
+    put(&b, bad[i].bytes, bad[i].size);
+    assert_string_equal(trace_bytes("bad.sen", &b), "bad!;");
+  }
+  b.size = 0;
+  put_text(&b, "s3\nn_sen 3\nendhdr\n\x44\x33\x22\x11");
+  assert_string_equal(trace_bytes("nobase.sen", &b), "nobase!;");
+}
+
 static void test_writers(void **state) {
   (void)state;
   wf_error err = {0};
@@ -488,6 +537,6 @@ int main(void) {
                                      cmocka_unit_test(test_truncated),    cmocka_unit_test(test_streams),   cmocka_unit_test(test_sources),
                                      cmocka_unit_test(test_npy_types),    cmocka_unit_test(test_npy_half),  cmocka_unit_test(test_npy_bad),
                                      cmocka_unit_test(test_folder),       cmocka_unit_test(test_writers),   cmocka_unit_test(test_results),
-                                     cmocka_unit_test(test_check)};
+                                     cmocka_unit_test(test_check),     cmocka_unit_test(test_sen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,6 +203,45 @@ void test_assert_same_relation(const test_relation *a, const test_relation *b, d
   if (a->size != b->size) fail_msg("%zu pairs against %zu; first beyond: '%s'", a->size, b->size, a->size > b->size ? a->pairs[b->size].key : b->pairs[a->size].key);
 }
 
+/* --- best path -------------------------------------------------------------------------------------------------------- */
+
+static void close_epsilons(const wf_fst_view *view, double *cost) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint64_t s = 0; s < view->num_states; s++)
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+        const wf_arc *arc = &view->arcs[i];
+        if (arc->ilabel != 0 || cost[s] + (double)arc->weight >= cost[arc->nextstate] - 1e-9) continue;
+        cost[arc->nextstate] = cost[s] + (double)arc->weight;
+        changed = true;
+      }
+  }
+}
+
+double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  double *cost = malloc((view.num_states + 1) * sizeof *cost), *next = malloc((view.num_states + 1) * sizeof *next), best = INFINITY;
+  for (uint64_t s = 0; s < view.num_states; s++) cost[s] = (int64_t)s == view.start ? 0 : INFINITY;
+  close_epsilons(&view, cost);
+  for (int t = 0; t < frames; t++) {
+    for (uint64_t s = 0; s < view.num_states; s++) next[s] = INFINITY;
+    for (uint64_t s = 0; s < view.num_states; s++)
+      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+        const wf_arc *arc = &view.arcs[i];
+        if (arc->ilabel == 0 || (columns != NULL ? columns[arc->ilabel] : arc->ilabel) != x[t]) continue;
+        next[arc->nextstate] = fmin(next[arc->nextstate], cost[s] + (double)arc->weight);
+      }
+    close_epsilons(&view, next);
+    double *swap = cost;
+    cost = next;
+    next = swap;
+  }
+  for (uint64_t s = 0; s < view.num_states; s++) best = fmin(best, cost[s] + (double)view.final_cost[s]);
+  free(cost);
+  free(next);
+  return best;
+}
+
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 static char g_folder[256];

@@ -65,6 +65,10 @@ void test_relation_free(test_relation *relation);
 /* Same pairs with costs within delta? Fails the test with the first difference. */
 void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta);
 
+/* Cost of the best path for the input x, epsilons anywhere; +infinity if there is none. Frame t is read by arcs whose label's column (label itself if columns is
+ * NULL) is x[t]. Found by relaxing until nothing changes; no cycle of epsilons may have negative cost. */
+double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames);
+
 /* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Static buffer, cycled over 8 calls. */
 const char *test_temp_path(const char *name);
 /* Writes bytes to a fresh temporary file and returns its path. */

@@ -23,6 +23,7 @@
   X(lexicon_fst, WF_LEXICON_FST_OPTIONS) \
   X(topology, WF_TOPOLOGY_OPTIONS) \
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
+  X(hmm_graph, WF_HMM_GRAPH_OPTIONS) \
   X(decoder, WF_DECODER_OPTIONS) \
   X(score_reader, WF_SCORE_READER_OPTIONS) \
   X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \

@@ -2,6 +2,7 @@
 #include "graph/lexicon.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/option_tables.h"
@@ -43,6 +44,7 @@ void wf_lexicon_free(wf_lexicon *lexicon) {
   wf__vec_free(&lexicon->entries);
   wf__vec_free(&lexicon->labels);
   wf__arena_free(&lexicon->texts);
+  wf__tally_free(&lexicon->skipped);
   free(lexicon);
 }
 
@@ -129,14 +131,14 @@ static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
 }
 
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
-  if (lexicon->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%zu left out)", lexicon->name, lexicon->num_skipped);
+  if (lexicon->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)", lexicon->name, (unsigned long long)lexicon->skipped.count);
   struct sort_item *items = wf__alloc(lexicon->entries.size, sizeof *items);
   if (items == NULL) return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
   drop_repeated(lexicon, items);
   number_disambig(lexicon, items);
   free(items);
   if (lexicon->num_repeated != 0) wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name, lexicon->num_repeated);
-  if (lexicon->num_skipped != 0) wf__log(WF_LOG_WARNING, "%s: %zu entries left out for unknown tokens", lexicon->name, lexicon->num_skipped);
+  if (lexicon->skipped.count != 0) wf__log(WF_LOG_WARNING, "%s: %llu entries left out for unknown tokens", lexicon->name, (unsigned long long)lexicon->skipped.count);
   return WF_OK;
 }
 
@@ -151,7 +153,8 @@ static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *ent
 wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon *part;
-  WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift), &part, err));
+  const char *blank = lexicon->blank != 0 ? wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift) : "";
+  WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, blank, &part, err));
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);
@@ -163,6 +166,14 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lex
   *out = part;
   return WF_OK;
 }
+
+wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token, wf_error *err) {
+  char text[200];
+  snprintf(text, sizeof text, "%.*s (%.*s)", WF__SPAN_ARG(word), WF__SPAN_ARG(token));
+  return wf__tally_add(&lexicon->skipped, text, err);
+}
+
+const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon) { return &lexicon->skipped; }
 
 /* --- reading -------------------------------------------------------------------------------------------------------- */
 
@@ -182,8 +193,17 @@ static bool looks_like_prob(const wf__input *input, const wf__tokens *tokens) {
 struct reader {
   wf_lexicon *lexicon;
   wf__lines lines;
-  bool prob, skip_unknown;
+  bool prob, skip_unknown, variants;
 };
+
+/* "word(2)" -> "word". */
+static wf__span without_variant(wf__span word) {
+  size_t at = word.size;
+  if (at == 0 || word.data[at - 1] != ')') return word;
+  for (at--; at > 0 && word.data[at - 1] >= '0' && word.data[at - 1] <= '9';) at--;
+  bool numbered = at + 1 < word.size && at > 1 && word.data[at - 1] == '(';
+  return numbered ? (wf__span){word.data, at - 1} : word;
+}
 
 static wf_status check_word(const struct reader *reader, wf__span word, wf_error *err) {
   if (!wf__is_utf8(word) || memchr(word.data, '\0', word.size) != NULL) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word is not UTF-8 text");
@@ -205,15 +225,16 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   double prob = 1;
   wf__span word, field;
   if (!wf__next_field(&rest, &word)) return WF_OK;
+  if (reader->variants && word.size >= 3 && memcmp(word.data, ";;;", 3) == 0) return WF_OK;
+  if (reader->variants) word = without_variant(word);
   WF__TRY(check_word(reader, word, err));
   if (reader->prob) WF__TRY(read_prob(reader, word, &rest, &prob, err));
   while (wf__next_field(&rest, &field)) {
     int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
-    if (label == lexicon->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+    if (label != 0 && label == lexicon->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
     if (label == 0 && reader->skip_unknown) {
       lexicon->labels.size = label_off;
-      lexicon->num_skipped++;
-      return WF_OK;
+      return wf__lexicon_tell_skipped(lexicon, word, field, err);
     }
     if (label == 0)
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': '%.*s' is not in the token table %s", WF__SPAN_ARG(word), WF__SPAN_ARG(field), wf_symbols_name(lexicon->table));
@@ -226,7 +247,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
 
 static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options, wf_lexicon *lexicon, wf_error *err) {
   enum { FORMAT_AUTO, FORMAT_PLAIN, FORMAT_PROB };
-  struct reader reader = {.lexicon = lexicon, .lines = wf__lines_of(input), .skip_unknown = options->unknown != 0};
+  struct reader reader = {.lexicon = lexicon, .lines = wf__lines_of(input), .skip_unknown = options->unknown != 0, .variants = options->variants};
   reader.prob = options->lexicon_format == FORMAT_PROB || (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
   return wf__lexicon_close(lexicon, err);
@@ -259,7 +280,7 @@ wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_l
 /* --- looking at it, writing ----------------------------------------------------------------------------------------- */
 
 size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
-size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return lexicon->num_skipped; }
+size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return (size_t)lexicon->skipped.count; }
 size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon) { return lexicon->num_repeated; }
 int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon) { return lexicon->max_disambig + 2; }
 

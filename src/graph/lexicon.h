@@ -12,6 +12,7 @@
 
 #include "base/input.h"
 #include "base/memory.h"
+#include "graph/tally.h"
 #include "graph/tokens.h"
 
 typedef struct wf__lexicon_entry {
@@ -27,11 +28,12 @@ struct wf_lexicon {
   char *name; /* for messages: the path */
   wf_symbols *table; /* the token table it was made with */
   wf__tokens tokens;
-  int32_t blank; /* as a label */
+  int32_t blank; /* as a label; 0: none */
   WF__VEC(wf__lexicon_entry) entries;
   WF__VEC(int32_t) labels;
   wf__arena texts;
-  size_t num_skipped, num_repeated;
+  wf_tally skipped; /* entries left out for unknown tokens */
+  size_t num_repeated;
   int32_t max_disambig; /* largest k in use */
 };
 
@@ -39,6 +41,8 @@ struct wf_lexicon {
 wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err);
 /* Adds an entry with the labels from `label_off` to the end of lexicon->labels. */
 wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err);
+/* For wf_lexicon_skipped. */
+wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token, wf_error *err);
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 

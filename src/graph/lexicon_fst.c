@@ -8,6 +8,10 @@
  *
  *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
  *
+ * With silence at the edges, as Sphinx has it:
+ *
+ *   START --silence--> LOOP --silence--> END (final)     words and further silences, at their cost, are loops of LOOP
+ *
  * Each pronunciation has a chain of states of its own; determinization makes the tree. */
 #include "graph/lexicon_fst.h"
 
@@ -20,63 +24,86 @@
 struct making {
   const wf_lexicon *lexicon;
   const wf_symbols *words;
+  wf__lexicon_shape shape;
   wf__csr csr;
-  bool disambig, backoff_loop;
-  int32_t silence;                /* label, or 0 */
-  float silence_cost, other_cost; /* after a word: with silence, without */
-  uint32_t loop;                  /* state between words */
+  uint32_t loop;        /* state between words */
+  uint32_t first_chain; /* state of the first chain */
 };
 
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
+enum { EDGE_START, EDGE_LOOP, EDGE_END, EDGE_STATES };
 
-static int32_t disambig_label(const struct making *making, int32_t k) { return making->lexicon->tokens.num_tokens + 1 + k; }
+static int32_t disambig_label(const struct making *making, int32_t k) { return making->shape.num_labels + 1 + k; }
 
 /* Arcs of an entry: its tokens, and #k if it has one. */
 static uint32_t num_steps(const struct making *making, const wf__lexicon_entry *entry) {
-  return entry->num_labels + (making->disambig && entry->disambig != 0);
+  return entry->num_labels + (making->shape.disambig && entry->disambig != 0);
 }
 
 static int32_t label_at(const struct making *making, const wf__lexicon_entry *entry, uint32_t i) {
-  return i < entry->num_labels ? making->lexicon->labels.data[entry->label_off + i] : disambig_label(making, entry->disambig);
+  if (i == entry->num_labels) return disambig_label(making, entry->disambig);
+  int32_t label = making->lexicon->labels.data[entry->label_off + i];
+  if (making->shape.position_of == NULL) return label;
+  bool first = i == 0, last = i + 1 == entry->num_labels;
+  return making->shape.position_of[label][first && last ? WF__SINGLE : first ? WF__BEGIN : last ? WF__END : WF__INTERNAL];
+}
+
+static float first_cost(const struct making *making, const wf__lexicon_entry *entry) {
+  float cost = making->shape.pron_scale * -logf(entry->prob) + making->shape.word_cost;
+  return cost != 0 ? cost : 0; /* no -0 */
 }
 
 /* The i-th arc of an entry, whose inner states start at `chain`: to the next inner state, or back between words. */
 static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word, uint32_t i, uint32_t chain, wf_error *err) {
-  wf_arc arc = {chain + i, i == 0 ? -logf(entry->prob) : 0, label_at(making, entry, i), i == 0 ? word : 0};
-  if (arc.weight == 0) arc.weight = 0; /* no -0 */
+  wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i), i == 0 ? word : 0};
   if (i + 1 < num_steps(making, entry)) return wf__csr_push(&making->csr, arc, err);
   float before = arc.weight;
   arc.nextstate = making->loop;
-  arc.weight = before + making->other_cost;
+  arc.weight = before + making->shape.other_cost;
   WF__TRY(wf__csr_push(&making->csr, arc, err));
-  if (making->silence == 0) return WF_OK;
+  if (making->shape.silence == 0 || making->shape.edge_silence) return WF_OK;
   arc.nextstate = SIL_SIL;
-  arc.weight = before + making->silence_cost;
+  arc.weight = before + making->shape.silence_cost;
   return wf__csr_push(&making->csr, arc, err);
 }
 
 static wf_status make_silence_start(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
-  WF__TRY(wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, making->other_cost, 0, 0}, err));
-  return wf__csr_push(&making->csr, (wf_arc){SIL_SIL, making->silence_cost, 0, 0}, err);
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, making->shape.other_cost, 0, 0}, err));
+  return wf__csr_push(&making->csr, (wf_arc){SIL_SIL, making->shape.silence_cost, 0, 0}, err);
 }
 
 static wf_status make_silence_states(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
-  WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->disambig ? SIL_AFTER : SIL_LOOP, 0, making->silence, 0}, err));
-  if (!making->disambig) return WF_OK;
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->shape.disambig ? SIL_AFTER : SIL_LOOP, 0, making->shape.silence, 0}, err));
+  if (!making->shape.disambig) return WF_OK;
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
   return wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
 }
 
-static wf_status make_loop_state(struct making *making, const int32_t *word_of, uint32_t first_chain, wf_error *err) {
-  WF__TRY(wf__csr_add_state(&making->csr, 0, err));
-  if (making->disambig && making->backoff_loop) {
+static wf_status make_edge_start(struct making *making, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  return wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, 0, making->shape.silence, 0}, err);
+}
+
+/* Silences and noises of the loop state. */
+static wf_status push_edge_loops(struct making *making, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, shape->silence_cost, shape->silence, 0}, err));
+  WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_END, 0, shape->silence, 0}, err));
+  for (size_t i = 0; i < shape->num_fillers; i++) WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, shape->filler_cost, shape->fillers[i], 0}, err));
+  return WF_OK;
+}
+
+static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
+  if (making->shape.disambig && making->shape.backoff_loop) {
     int64_t word = wf_symbols_find(making->words, "#0");
     if (word <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: no '#0', which lets the grammar back off", wf_symbols_name(making->words));
     WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
   }
-  uint64_t chain = first_chain;
+  if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
+  uint64_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];
     if (word_of[i] == 0) continue;
@@ -87,8 +114,8 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
   return WF_OK;
 }
 
-static wf_status make_chains(struct making *making, const int32_t *word_of, uint32_t first_chain, wf_error *err) {
-  uint32_t chain = first_chain;
+static wf_status make_chains(struct making *making, const int32_t *word_of, wf_error *err) {
+  uint32_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];
     if (word_of[i] == 0) continue;
@@ -103,11 +130,15 @@ static wf_status make_chains(struct making *making, const int32_t *word_of, uint
 }
 
 static wf_status make_states(struct making *making, const int32_t *word_of, wf_error *err) {
-  uint32_t first_chain = making->silence == 0 ? 1 : making->disambig ? SIL_STATES : SIL_AFTER;
-  if (making->silence != 0) WF__TRY(make_silence_start(making, err));
-  WF__TRY(make_loop_state(making, word_of, first_chain, err));
-  if (making->silence != 0) WF__TRY(make_silence_states(making, err));
-  return make_chains(making, word_of, first_chain, err);
+  bool edges = making->shape.edge_silence, optional = making->shape.silence != 0 && !edges;
+  making->loop = edges ? EDGE_LOOP : optional ? SIL_LOOP : 0;
+  making->first_chain = edges ? EDGE_STATES : !optional ? 1 : making->shape.disambig ? SIL_STATES : SIL_AFTER;
+  if (edges) WF__TRY(make_edge_start(making, err));
+  if (optional) WF__TRY(make_silence_start(making, err));
+  WF__TRY(make_loop_state(making, word_of, err));
+  if (edges) WF__TRY(wf__csr_add_state(&making->csr, 0, err));
+  if (optional) WF__TRY(make_silence_states(making, err));
+  return make_chains(making, word_of, err);
 }
 
 /* Word label of every entry, 0 for words that the table lacks. */
@@ -123,22 +154,19 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
   return WF_OK;
 }
 
-static wf_status take_silence(struct making *making, const wf_lexicon_fst_options *options, wf_error *err) {
+wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options, wf__lexicon_shape *out, wf_error *err) {
+  *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens, .disambig = options->disambig, .backoff_loop = true, .pron_scale = 1};
   if (options->silence == NULL) return WF_OK;
-  making->silence = wf__tokens_label(&making->lexicon->tokens, options->silence, strlen(options->silence));
-  if (making->silence == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)", wf_symbols_name(making->lexicon->table), options->silence);
-  making->silence_cost = -logf(options->silence_prob);
-  making->other_cost = -logf(1 - options->silence_prob);
-  making->loop = SIL_LOOP;
+  out->silence = wf__tokens_label(&lexicon->tokens, options->silence, strlen(options->silence));
+  if (out->silence == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)", wf_symbols_name(lexicon->table), options->silence);
+  out->silence_cost = -logf(options->silence_prob);
+  out->other_cost = -logf(1 - options->silence_prob);
   return WF_OK;
 }
 
-wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *o, bool backoff_loop, wf_fst **out,
+wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf__lexicon_shape *shape, const wf_symbols *labels, wf_fst **out,
                              size_t *out_missing, wf_error *err) {
-  struct making making = {.lexicon = lexicon, .words = words, .disambig = o->disambig, .backoff_loop = backoff_loop};
-  WF__TRY(take_silence(&making, o, err));
-  wf_symbols *labels;
-  WF__TRY(wf_token_labels(lexicon->table, o->disambig ? wf_lexicon_num_disambig(lexicon) : 0, &labels, NULL, err));
+  struct making making = {.lexicon = lexicon, .words = words, .shape = *shape};
   size_t missing = 0;
   int32_t *word_of = wf__alloc(lexicon->entries.size, sizeof *word_of);
   wf_status status = word_of != NULL ? WF_OK : wf__fail_memory(err, lexicon->entries.size * sizeof *word_of, "L");
@@ -147,7 +175,6 @@ wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words,
   if (status == WF_OK) status = wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, labels, words, out, err);
   else wf__csr_free(&making.csr);
   free(word_of);
-  wf_symbols_free(labels);
   if (status == WF_OK && out_missing != NULL) *out_missing = missing;
   return status;
 }
@@ -157,11 +184,15 @@ wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, 
   *out = NULL;
   if (out_missing != NULL) *out_missing = 0;
   wf_lexicon_fst_options o;
+  wf__lexicon_shape shape;
   WF__TRY(wf__options_take(wf__lexicon_fst_table(), options, &o, err));
-  wf_symbols *table = NULL;
+  WF__TRY(wf__lexicon_plain_shape(lexicon, &o, &shape, err));
+  wf_symbols *table = NULL, *labels = NULL;
   if (words != NULL) table = wf_symbols_ref(words);
   else WF__TRY(wf_lexicon_words(lexicon, &table, err));
-  wf_status status = wf__lexicon_to_fst(lexicon, table, &o, true, out, out_missing, err);
+  wf_status status = wf_token_labels(lexicon->table, o.disambig ? wf_lexicon_num_disambig(lexicon) : 0, &labels, NULL, err);
+  if (status == WF_OK) status = wf__lexicon_to_fst(lexicon, table, &shape, labels, out, out_missing, err);
+  wf_symbols_free(labels);
   wf_symbols_free(table);
   return status;
 }

@@ -134,8 +134,7 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
   if (!speller->skip_unknown) return wf__fail(err, WF_ERR_FORMAT, "the word '%.80s' cannot be spelled with the tokens of %s", word, wf_symbols_name(lexicon->table));
-  lexicon->num_skipped++;
-  return WF_OK;
+  return wf__tally_add(&lexicon->skipped, word, err);
 }
 
 /* --- the whole table ------------------------------------------------------------------------------------------------ */

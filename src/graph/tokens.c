@@ -52,6 +52,7 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
 wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label, wf_error *err) {
   static const char *const usual[] = {"<blk>", "<blank>", "<b>", "<pad>", "[PAD]", "<ctc>"};
   *out_label = 0;
+  if (name != NULL && name[0] == '\0') return WF_OK;
   if (name != NULL) {
     *out_label = wf__tokens_label(tokens, name, strlen(name));
     if (*out_label == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as the blank)", wf_symbols_name(tokens->table), name);

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/option_tables.h"
+#include "graph/sphinx_s3.h"
 #include "io/kaldi_archive.h"
 #include "io/npy.h"
 #include "io/score_spec.h"
+#include "io/sphinx_sen.h"
 
 struct wf_score_reader {
   float scale;
@@ -140,6 +142,8 @@ static wf_status read_entry(wf_score_reader *reader, const wf__score_entry *entr
   if (wf__is_npy(file->data, file->size) || (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0)) {
     if (entry->offset != 0) return wf__fail(err, WF_ERR_FORMAT, "%s: an npy file takes no offset", entry->path);
     WF__TRY(wf__npy_read(file->data, file->size, file->path, reader->scale, out, err));
+  } else if (entry->offset == 0 && wf__is_s3(file->data, file->size)) {
+    WF__TRY(wf__sen_read(file, reader->scale, out, err));
   } else {
     WF__TRY(read_kaldi_file(file, entry->offset, reader->scale, out, err));
   }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "graph/sphinx_s3.h"
 #include "io/npy.h"
 #include "io/source.h"
 
@@ -113,13 +114,16 @@ static bool has_suffix(const char *name, const char *suffix) {
   return size > tail && strcmp(name + size - tail, suffix) == 0;
 }
 
-/* folder may be NULL. The key is the name without folder and .npy. */
-static wf_status add_npy(wf__score_spec *out, const char *folder, const char *name, wf_error *err) {
+/* Names of files that hold one matrix. */
+static bool has_matrix_suffix(const char *name) { return has_suffix(name, ".npy") || has_suffix(name, ".sen"); }
+
+/* folder may be NULL. The key is the name without folder and suffix. */
+static wf_status add_file(wf__score_spec *out, const char *folder, const char *name, wf_error *err) {
   WF__TRY(wf__vec_grow(&out->entries, 1, "a list of files", err));
   wf__score_entry *entry = &out->entries.data[out->entries.size++];
   *entry = (wf__score_entry){0};
   const char *slash = strrchr(name, '/'), *stem = slash != NULL ? slash + 1 : name;
-  entry->key = wf__strndup(stem, has_suffix(stem, ".npy") ? strlen(stem) - 4 : strlen(stem));
+  entry->key = wf__strndup(stem, has_matrix_suffix(stem) ? strlen(stem) - 4 : strlen(stem));
   size_t size = (folder != NULL ? strlen(folder) : 0) + strlen(name) + 2;
   entry->path = wf__alloc(size, 1);
   if (entry->key == NULL || entry->path == NULL) return wf__fail_memory(err, size, "a list of files");
@@ -134,9 +138,9 @@ static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *er
   if (folder == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   wf_status status = WF_OK;
   for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
-    if (entry->d_name[0] != '.' && has_suffix(entry->d_name, ".npy")) status = add_npy(out, path, entry->d_name, err);
+    if (entry->d_name[0] != '.' && has_matrix_suffix(entry->d_name)) status = add_file(out, path, entry->d_name, err);
   closedir(folder);
-  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy files", path);
+  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy or .sen files", path);
   if (status == WF_OK) qsort(out->entries.data, out->entries.size, sizeof *out->entries.data, compare_keys);
   return status;
 }
@@ -166,12 +170,12 @@ static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) 
 }
 
 /* An archive has a binary mark or '[' behind its first key. A file with nothing there is taken for an archive too, empty or cut short. */
-static wf_status guess(wf__source *source, bool *npy, enum kind *kind, wf_error *err) {
+static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error *err) {
   enum { LOOK_BYTES = 8192 };
   WF__TRY(wf__source_need(source, LOOK_BYTES, err));
   size_t left = (size_t)wf__source_left(source);
   wf__span text = {(const char *)source->at, left < LOOK_BYTES ? left : LOOK_BYTES}, field = {NULL, 0};
-  *npy = wf__is_npy(source->at, left);
+  *one = wf__is_npy(source->at, left) || wf__is_s3(source->at, left);
   while (text.size > 0 && (*text.data == '\n' || *text.data == '\r')) text.data++, text.size--;
   bool has_key = wf__next_field(&text, &field);
   while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
@@ -181,7 +185,7 @@ static wf_status guess(wf__source *source, bool *npy, enum kind *kind, wf_error 
 
 static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *out, wf_error *err) {
   struct stat info;
-  bool is_stdin = strcmp(path, "-") == 0, npy = false;
+  bool is_stdin = strcmp(path, "-") == 0, one = false;
   if (!is_stdin && stat(path, &info) != 0) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   if (!is_stdin && S_ISDIR(info.st_mode)) {
     if (kind != KIND_UNKNOWN) return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path, kind == KIND_ARCHIVE ? "n archive" : " script file");
@@ -192,10 +196,10 @@ static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *ou
   if (kind == KIND_UNKNOWN) {
     wf__source source;
     WF__TRY(wf__source_open(path, &source, err));
-    wf_status status = guess(&source, &npy, &kind, err);
+    wf_status status = guess(&source, &one, &kind, err);
     wf__source_close(&source);
     WF__TRY(status);
-    if (npy || has_suffix(path, ".npy")) return add_npy(out, NULL, path, err);
+    if (one || has_matrix_suffix(path)) return add_file(out, NULL, path, err);
   }
   if (kind == KIND_SCRIPT) return read_script(path, out, err);
   out->is_archive = true;

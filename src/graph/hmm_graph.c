@@ -1,0 +1,290 @@
+/* hmm_graph.c - the pipeline from lexicon, grammar and acoustic model to a decoding graph for hybrid HMM models.
+ *
+ *   L, G --> L o G --> det --> min --> LG        C o LG --> det --> min --> CLG       H o CLG --> det --> min --> disambiguation symbols out,
+ *   self-loops in --> epsilons last --> graph
+ *
+ * At most the inputs and the result of one step are in memory. H has only the HMM types that C o LG asked for. (Mohri, Pereira, Riley 2002.) */
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "graph/emitting_only.h"
+#include "graph/graph_steps.h"
+#include "graph/hmm.h"
+#include "graph/lexicon_fst.h"
+#include "graph/lg.h"
+
+enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
+enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
+enum { SILENCE_TOOLKIT, SILENCE_OPTIONAL, SILENCE_EDGES };
+
+struct build {
+  const wf_hmm_graph_parts *parts;
+  wf_hmm_graph_options options;
+  float scale; /* 1 / lm_weight */
+  wf__step_runner runner;
+  wf__lg inputs;
+  wf_tally dropped;
+  int32_t *fillers;          /* input labels of L */
+  wf_fst *l, *g, *h, *graph; /* graph: LG, CLG, HCLG in turn */
+};
+
+void wf_hmm_graph_parts_init(wf_hmm_graph_parts *parts) {
+  memset(parts, 0, sizeof *parts);
+  parts->struct_size = sizeof *parts;
+}
+
+void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
+  if (result == NULL) return;
+  wf_fst_free(result->graph);
+  wf_symbols_free(result->words);
+  wf__tally_free(&result->lm_words_missing);
+  wf__tally_free(&result->lexicon_words_missing);
+  wf__tally_free(&result->hmm_substituted);
+  wf__tally_free(&result->hmm_dropped);
+  *result = (wf_hmm_graph_result){0};
+}
+
+/* --- L and G ---------------------------------------------------------------------------------------------------------- */
+
+static float cost_of(const struct build *build, float given, float toolkit) {
+  float p = given > 0 ? given : toolkit;
+  return p != 1 ? build->scale * -logf(p) : 0;
+}
+
+/* A phone of lexicons that stands alone, as a phone of windows. */
+static int32_t alone(const wf_hmm *hmm, int32_t phone) { return phone != 0 && hmm->position_of != NULL ? hmm->position_of[phone][WF__SINGLE] : phone; }
+
+static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_error *err) {
+  const wf_hmm *hmm = build->parts->hmm;
+  const wf_hmm_graph_options *o = &build->options;
+  int32_t phone = hmm->silence;
+  if (o->silence != NULL) phone = o->silence[0] != '\0' ? (int32_t)wf_symbols_find(hmm->lexicon_phones, o->silence) : 0;
+  if (phone < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: no phone '%.80s' (given as silence)", hmm->name, o->silence);
+  if (o->silence_style == SILENCE_EDGES && phone == 0) return wf__fail(err, WF_ERR_ARGUMENT, "silence at the edges of utterances, and no phone for it");
+  shape->silence = alone(hmm, phone);
+  shape->edge_silence = phone != 0 && (o->silence_style == SILENCE_EDGES || (o->silence_style == SILENCE_TOOLKIT && hmm->edge_silence));
+  shape->silence_cost = cost_of(build, o->silence_prob, hmm->silence_prob);
+  if (phone != 0 && !shape->edge_silence) {
+    float p = o->silence_prob > 0 ? o->silence_prob : hmm->silence_prob;
+    if (p >= 1) return wf__fail(err, WF_ERR_ARGUMENT, "a silence_prob of %g leaves nothing for words without silence", (double)p);
+    shape->other_cost = cost_of(build, 1 - p, 1);
+  }
+  if (!o->fillers) return WF_OK;
+  build->fillers = wf__alloc(hmm->fillers.size, sizeof *build->fillers);
+  if (build->fillers == NULL) return wf__fail_memory(err, hmm->fillers.size * sizeof *build->fillers, "noises");
+  for (uint64_t i = 0; i < hmm->fillers.size; i++) build->fillers[i] = alone(hmm, hmm->fillers.data[i]);
+  shape->fillers = build->fillers;
+  shape->num_fillers = (size_t)hmm->fillers.size;
+  shape->filler_cost = cost_of(build, o->filler_prob, hmm->filler_prob);
+  return WF_OK;
+}
+
+static wf_status make_l(void *user, wf_error *err) {
+  struct build *build = user;
+  const wf_hmm *hmm = build->parts->hmm;
+  wf__lexicon_shape shape = {.num_labels = hmm->num_phones, .disambig = true, .pron_scale = build->scale};
+  wf_symbols *labels;
+  wf_fst *l;
+  shape.position_of = (const int32_t(*)[WF__NUM_POSITIONS])hmm->position_of;
+  shape.backoff_loop = build->options.backoff == BACKOFF_EPSILON;
+  shape.word_cost = cost_of(build, build->options.word_prob, hmm->word_prob);
+  WF__TRY(take_silence(build, &shape, err));
+  WF__TRY(wf_token_labels(hmm->phones, build->inputs.num_disambig, &labels, NULL, err));
+  wf_status status = wf__lexicon_to_fst(build->inputs.lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
+  wf_symbols_free(labels);
+  WF__TRY(status);
+  wf__slot_set(&build->runner, &build->l, l);
+  return wf__slot_sort_olabels(&build->runner, &build->l, err);
+}
+
+static wf_status make_g(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *g;
+  WF__TRY(wf__lg_make_g(&build->inputs, build->options.backoff, &g, err));
+  wf__slot_set(&build->runner, &build->g, g);
+  return WF_OK;
+}
+
+static wf_status make_lg(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *lg;
+  int32_t phi_label = build->options.backoff == BACKOFF_FAILURE ? build->inputs.backoff_word : 0;
+  WF__TRY(wf__step_compose(build->l, build->g, phi_label, build->options.max_states, &lg, err));
+  wf__slot_clear(&build->l);
+  wf__slot_clear(&build->g);
+  wf__slot_set(&build->runner, &build->graph, lg);
+  return WF_OK;
+}
+
+/* --- C and H ---------------------------------------------------------------------------------------------------------- */
+
+static wf_status make_clg(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *clg;
+  WF__TRY(wf__hmm_expand(build->parts->hmm, build->graph, build->inputs.num_disambig, build->options.missing_hmm, (uint64_t)build->options.max_states, &build->dropped, &clg, err));
+  if (wf_fst_get_view(clg).num_states == 0) {
+    wf_fst_free(clg);
+    return wf__fail(err, WF_ERR_ARGUMENT, "the result is empty: every sentence needs a phone in a context that was left out");
+  }
+  wf__slot_set(&build->runner, &build->graph, clg);
+  return WF_OK;
+}
+
+static wf_status make_h(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *h;
+  WF__TRY(wf__hmm_to_fst(build->parts->hmm, build->scale * build->options.transition_scale, build->inputs.num_disambig, &h, err));
+  wf__slot_set(&build->runner, &build->h, h);
+  return wf__slot_sort_olabels(&build->runner, &build->h, err);
+}
+
+static wf_status make_hclg(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *hclg;
+  WF__TRY(wf__step_compose(build->h, build->graph, 0, build->options.max_states, &hclg, err));
+  wf__slot_clear(&build->h);
+  wf__slot_set(&build->runner, &build->graph, hclg);
+  return WF_OK;
+}
+
+/* --- the same for all three ------------------------------------------------------------------------------------------- */
+
+static wf_status make_det(void *user, wf_error *err) {
+  struct build *build = user;
+  return wf__slot_determinize(&build->runner, &build->graph, build->options.ambiguous != 0, build->options.max_states, err);
+}
+
+static wf_status make_push(void *user, wf_error *err) {
+  struct build *build = user;
+  return wf__slot_push(&build->runner, &build->graph, err);
+}
+
+static wf_status make_min(void *user, wf_error *err) {
+  struct build *build = user;
+  return wf__slot_minimize(&build->runner, &build->graph, build->options.push == PUSH_TROPICAL, err);
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------------- */
+
+static wf_status drop_disambig(struct build *build, wf_error *err) {
+  int32_t count = build->inputs.num_disambig, *labels = wf__alloc((uint64_t)count, sizeof *labels);
+  wf_fst *removed;
+  if (labels == NULL) return wf__fail_memory(err, (uint64_t)count * sizeof *labels, "disambiguation symbols");
+  for (int32_t k = 0; k < count; k++) labels[k] = wf__hmm_num_labels(build->parts->hmm) + 1 + k;
+  wf_status status = wf_remove_disambig(build->graph, labels, (size_t)count, &removed, err);
+  free(labels);
+  if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, removed);
+  return status;
+}
+
+static wf_status make_loops(void *user, wf_error *err) {
+  struct build *build = user;
+  const wf_hmm *hmm = build->parts->hmm;
+  float self_loop_scale = build->options.self_loop_scale >= 0 ? build->options.self_loop_scale : hmm->self_loop_scale;
+  wf_fst *looped;
+  WF__TRY(drop_disambig(build, err));
+  WF__TRY(wf__hmm_add_loops(hmm, build->graph, build->scale * self_loop_scale, &looped, err));
+  wf__slot_set(&build->runner, &build->graph, looped);
+  return WF_OK;
+}
+
+static wf_status make_emitting_only(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *emitting;
+  WF__TRY(wf__emitting_only(build->graph, (uint64_t)build->options.max_states, &emitting, err));
+  wf__slot_set(&build->runner, &build->graph, emitting);
+  return WF_OK;
+}
+
+static wf_status make_graph(void *user, wf_error *err) {
+  struct build *build = user;
+  wf_fst *ordered, *graph;
+  WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
+  wf_status status = wf_fst_with_symbols(ordered, NULL, build->inputs.words, &graph, err);
+  wf_fst_free(ordered);
+  if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, graph);
+  return status;
+}
+
+static const wf__step steps[] = {
+    {"L", "L", "lexicon to L", make_l},
+    {"G", "G", "language model to G", make_g},
+    {"L o G", "LG", "compose L o G", make_lg},
+    {"det", "LG.det", "determinize LG", make_det},
+    {"push", "LG.push", "push LG", make_push},
+    {"min", "LG.min", "minimize LG", make_min},
+    {"C o LG", "CLG", "compose C o LG", make_clg},
+    {"det", "CLG.det", "determinize CLG", make_det},
+    {"min", "CLG.min", "minimize CLG", make_min},
+    {"H", "H", "HMMs to H", make_h},
+    {"H o CLG", "HCLG", "compose H o CLG", make_hclg},
+    {"det", "HCLG.det", "determinize HCLG", make_det},
+    {"min", "HCLG.min", "minimize HCLG", make_min},
+    {"loops", "HCLG.loops", "add self-loops", make_loops},
+    {"rmeps", "HCLG.rmeps", "remove epsilons", make_emitting_only},
+    {"graph", "graph", "order arcs", make_graph},
+};
+enum { NUM_STEPS = sizeof steps / sizeof *steps };
+
+static bool is_wanted(const struct build *build, const wf__step *step) {
+  if (step->run == make_push) return build->options.push == PUSH_LOG;
+  return step->run != make_emitting_only || !build->options.epsilon;
+}
+
+static wf_status take_inputs(struct build *build, wf_error *err) {
+  WF__TRY(wf__lg_take(&build->inputs, err));
+  const wf_tally *missing = &build->inputs.lm_words_missing;
+  if (build->options.missing_words == 0 || missing->count == 0) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT, "%llu words of the %s have no pronunciation, the first of them '%.80s'", (unsigned long long)missing->count,
+                  build->parts->lm != NULL ? "language model" : "grammar", missing->names[0]);
+}
+
+static wf_status run(struct build *build, wf_error *err) {
+  WF__TRY(take_inputs(build, err));
+  for (size_t i = 0; i < NUM_STEPS; i++)
+    if (is_wanted(build, &steps[i])) WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
+  return wf__progress(&build->parts->progress, "graph built", 1, err);
+}
+
+static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
+  if (parts == NULL || parts->struct_size != sizeof *parts) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_hmm_graph_parts_init first");
+  if (parts->hmm == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no acoustic model");
+  if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
+  if (parts->lexicon->table != parts->hmm->lexicon_phones) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: the lexicon was not read with the table of wf_hmm_phones");
+  if ((parts->lm == NULL) == (parts->grammar == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a language model or a grammar is needed");
+  if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
+  return WF_OK;
+}
+
+static void move_tally(wf_tally *from, wf_tally *to) {
+  *to = *from;
+  *from = (wf_tally){0};
+}
+
+wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options, wf_hmm_graph_result *out, wf_error *err) {
+  *out = (wf_hmm_graph_result){0};
+  struct build build = {.parts = parts};
+  WF__TRY(wf__options_take(wf__hmm_graph_table(), options, &build.options, err));
+  WF__TRY(check_parts(parts, err));
+  build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);
+  build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words};
+  wf__tally_free(&parts->hmm->substituted);
+  wf_status status = run(&build, err);
+  if (status == WF_OK) {
+    *out = (wf_hmm_graph_result){.graph = build.graph, .words = wf_symbols_ref(build.inputs.words)};
+    build.graph = NULL;
+    move_tally(&build.inputs.lm_words_missing, &out->lm_words_missing);
+    move_tally(&build.inputs.lexicon_words_missing, &out->lexicon_words_missing);
+    move_tally(&parts->hmm->substituted, &out->hmm_substituted);
+    move_tally(&build.dropped, &out->hmm_dropped);
+  }
+  wf__slot_clear(&build.l);
+  wf__slot_clear(&build.g);
+  wf__slot_clear(&build.h);
+  wf__slot_clear(&build.graph);
+  free(build.fillers);
+  wf__tally_free(&build.dropped);
+  wf__lg_free(&build.inputs);
+  return status;
+}

@@ -1,0 +1,132 @@
+/* lg.c - the two inputs of every decoding graph: which words lexicon and grammar share, and G. */
+#include "graph/lg.h"
+
+#include <string.h>
+
+#include "base/map64.h"
+
+/* --- the word table, and which words lexicon and grammar share ----------------------------------------------------------- */
+
+static wf_status add_backoff_word(const wf_symbols *from, wf_symbols *to, wf_error *err) {
+  const char *text;
+  int64_t key;
+  for (size_t i = 0; (text = wf_symbols_at(from, i, &key)) != NULL; i++) WF__TRY(wf_symbols_add(to, text, key, NULL, err));
+  return wf_symbols_add(to, "#0", -1, NULL, err);
+}
+
+static wf_status take_words(wf__lg *lg, wf_error *err) {
+  const wf_symbols *words = lg->given_words;
+  if (lg->lm != NULL) words = wf_lm_words(lg->lm);
+  else if (words == NULL) words = wf_fst_osymbols(lg->grammar) != NULL ? wf_fst_osymbols(lg->grammar) : wf_fst_isymbols(lg->grammar);
+  if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar has no symbol table and no word table is given");
+  if (wf_symbols_text(words, 0) != NULL && strcmp(wf_symbols_text(words, 0), "<eps>") != 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: label 0 is '%.80s'; it must be <eps>", wf_symbols_name(words), wf_symbols_text(words, 0));
+  if (wf_symbols_find(words, "#0") > 0) {
+    lg->words = wf_symbols_ref(words);
+  } else {
+    WF__TRY(wf_symbols_create(wf_symbols_name(words), &lg->words, err));
+    WF__TRY(add_backoff_word(words, lg->words, err));
+  }
+  lg->backoff_word = (int32_t)wf_symbols_find(lg->words, "#0");
+  lg->unk = -1;
+  if (lg->lm == NULL) return WF_OK;
+  wf_lm_info info;
+  wf_lm_info_init(&info);
+  WF__TRY(wf_lm_get_info(lg->lm, &info, err));
+  if (info.has_unk) lg->unk = info.unk;
+  return WF_OK;
+}
+
+static wf_status collect_grammar_words(const wf_fst *grammar, wf__map64 *used, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(grammar);
+  uint32_t stands;
+  for (uint64_t i = 0; i < view.num_arcs; i++) WF__TRY(wf__map64_insert(used, (uint64_t)view.arcs[i].ilabel, 1, &stands, NULL, "words of a grammar", err));
+  return WF_OK;
+}
+
+static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
+  if (label <= 0 || label == lg->backoff_word) return false;
+  if (lg->lm == NULL) return wf__map64_find(used, (uint64_t)label) != WF__MAP64_NONE;
+  return label == lg->unk || wf_lm_knows(lg->lm, (int32_t)label);
+}
+
+/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as a word may have several entries. */
+static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
+  int64_t next = wf_symbols_next_key(told), key;
+  WF__TRY(wf_symbols_add(told, word, -1, &key, err));
+  return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
+}
+
+/* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
+static wf_status match_words(wf__lg *lg, wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
+  const wf_lexicon *lexicon = lg->given_lexicon;
+  uint64_t num_kept = 0;
+  int64_t label;
+  if (lg->lm == NULL) WF__TRY(collect_grammar_words(lg->grammar, used, err));
+  for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
+    const char *word = wf_lexicon_at(lexicon, i).word;
+    uint32_t stands;
+    label = wf_symbols_find(lg->words, word);
+    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
+    keep[i] = is_used(lg, used, label);
+    if (keep[i]) num_kept++;
+    else WF__TRY(tell_unused(lg, told, word, err));
+  }
+  const char *text;
+  for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
+    if (label != lg->unk && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
+  if (num_kept == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon->name,
+                    lg->lm != NULL ? "language model" : "grammar");
+  return WF_OK;
+}
+
+static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
+  wf__map64 used = {0}, spoken = {0};
+  size_t count = wf_lexicon_count(lg->given_lexicon);
+  bool *keep = wf__alloc(count, sizeof *keep);
+  wf_symbols *told = NULL;
+  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
+  if (status == WF_OK) status = match_words(lg, &used, &spoken, told, keep, err);
+  if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, &lg->lexicon, err);
+  if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
+  free(keep);
+  wf_symbols_free(told);
+  wf__map64_free(&used);
+  wf__map64_free(&spoken);
+  if (lg->lm_words_missing.count != 0)
+    wf__log(WF_LOG_INFO, "%llu words of the language model are not in the lexicon", (unsigned long long)lg->lm_words_missing.count);
+  if (lg->lexicon_words_missing.count != 0)
+    wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model", (unsigned long long)lg->lexicon_words_missing.count);
+  return status;
+}
+
+wf_status wf__lg_take(wf__lg *lg, wf_error *err) {
+  WF__TRY(take_words(lg, err));
+  return take_lexicon(lg, err);
+}
+
+void wf__lg_free(wf__lg *lg) {
+  wf_lexicon_free(lg->lexicon);
+  wf_symbols_free(lg->words);
+  wf__tally_free(&lg->lm_words_missing);
+  wf__tally_free(&lg->lexicon_words_missing);
+}
+
+/* --- G ---------------------------------------------------------------------------------------------------------------- */
+
+wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err) {
+  wf_fst *g = NULL;
+  if (lg->lm != NULL) {
+    wf_lm_fst_options o;
+    wf_lm_fst_options_init(&o);
+    o.backoff_label = lg->backoff_word;
+    o.backoff = backoff;
+    WF__TRY(wf_lm_to_fst(lg->lm, &o, &g, err));
+  } else {
+    WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
+  }
+  wf_status status = wf_arcsort(g, NULL, out, err);
+  wf_fst_free(g);
+  return status;
+}

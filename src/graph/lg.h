@@ -1,0 +1,29 @@
+/* lg.h - lexicon and grammar as a decoding graph takes them. */
+#ifndef WF_GRAPH_LG_H
+#define WF_GRAPH_LG_H
+
+#include "fst/fst.h"
+#include "graph/lexicon.h"
+
+typedef struct wf__lg {
+  /* given, borrowed */
+  const wf_lexicon *given_lexicon;
+  const wf_lm *lm;      /* or */
+  const wf_fst *grammar;
+  const wf_symbols *given_words; /* of the grammar; NULL: its own */
+  /* taken */
+  wf_lexicon *lexicon; /* the entries whose words the grammar uses */
+  wf_symbols *words;
+  int32_t backoff_word; /* label of #0 among the words */
+  int32_t unk;          /* label of the LM's unknown word; -1: the model has none */
+  int32_t num_disambig;
+  wf_tally lm_words_missing, lexicon_words_missing;
+} wf__lg;
+
+/* Fills the second half. Error if lexicon and grammar have no word in common. */
+wf_status wf__lg_take(wf__lg *lg, wf_error *err);
+void wf__lg_free(wf__lg *lg);
+/* G, sorted by input label. `backoff` is WF_LM_FST_OPTIONS's. */
+wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err);
+
+#endif
