@@ -143,7 +143,7 @@ def format_rows(rows, walls, threads):
 def figures(rows, walls, threads):
     """Rows for results.csv."""
     for row in rows:
-        setup = f"{row['size']} hybrid graph, {row['states']} states out"
+        setup = f"{row['size']} hybrid graph"
         yield row["step"], setup + ", OpenFst, processor time", f"{row['openfst']['cpu_s']:.2f}", "s"
         yield row["step"], setup + ", OpenFst, peak memory", f"{row['openfst']['peak_mib']:.0f}", "MiB"
         for count in threads:
