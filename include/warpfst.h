@@ -309,6 +309,9 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
  * only states reachable from the start where the operation says "trimmed". Semirings of two inputs must be the same.
  * ================================================================================================================== */
 
+/* The operations with this option work in threads, on fsts large enough for that to pay. */
+#define WF_OPTION_NUM_THREADS(X) X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor, 16 at most. The result is the same")
+
 /* Arcs of each state sorted, stable. */
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
 WF_DECLARE_OPTIONS(arcsort, WF_ARCSORT_OPTIONS)
@@ -334,7 +337,8 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
   X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
-  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")       \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
 
@@ -348,7 +352,8 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
@@ -360,7 +365,8 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights towards the start first; off: minimize with weights as part of the label")     \
-  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")
+  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")                                                           \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
@@ -380,7 +386,8 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                                                      \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
@@ -389,7 +396,8 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
  * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring") \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
