@@ -505,6 +505,10 @@ WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
  * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
 WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err);
+/* Reads a model of either format, recognised by its content: an ARPA file as above, or CMU Sphinx's trie language model (`en-us.lm.bin`), by the same rules.
+ * Errors: as above; in a binary file they name the byte or the n-gram. */
+WF_API wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                            const wf_progress *progress, wf_error *err);
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
 WF_API void wf_lm_free(wf_lm *lm);
 
