@@ -12,11 +12,13 @@ static const struct {
     {"query", "lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
     {"perplexity", "lm perplexity", "perplexity of a text", cmd_lm_perplexity},
     {"convert", "lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
+    {"prune", "lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
+    {"arpa", "lm arpa", "the model as an ARPA file", cmd_lm_arpa},
 };
 enum { NUM_PARTS = sizeof parts / sizeof *parts };
 
 static void print_parts(FILE *out) {
-  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped.\n\n");
+  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin).\n\n");
   for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  lm %-14s%s\n", parts[i].name, parts[i].summary);
   fprintf(out, "\n'warpfst lm PART --help' tells the flags.\n");
 }
