@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 enum {
+  FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8, /* the trace gets room for at least one in so many of the tokens a frame can have */
   GIGA = 1000000000
 };
@@ -30,7 +31,7 @@ struct attempt {
   uint32_t num_flights, lanes, chunk;
 };
 
-/* Blocks a lane needs for max_tokens, or more when there are few utterances to share the GPU. */
+/* Blocks a lane needs for max_tokens, or more when there are few utterances to share the GPU and their frames are large enough. */
 static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
                               wf_error *err) {
   int least = 0, bits;
@@ -39,6 +40,7 @@ static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_f
     return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
                     options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
   for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
+  while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
   while (bits > least && facts->lanes[bits] < 1) bits--;
   if (facts->lanes[bits] < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
   *ranks = (uint32_t)1 << bits;

@@ -201,6 +201,18 @@ static void land_one(void *user, uint64_t item, int thread) {
   snprintf(result->message, sizeof result->message, "%s", err->message);
 }
 
+/* What the next plan should know of these utterances. */
+static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
+  const wf__lane_outcome *outcomes = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
+  uint64_t tokens = 0, frames = 0;
+  for (uint32_t i = 0; i < flight->count; i++) {
+    if (outcomes[i].status != WF__LANE_OK) continue;
+    tokens += outcomes[i].num_tokens;
+    frames += (uint64_t)outcomes[i].num_decoded;
+  }
+  if (frames > 0) worker->facts.usual_tokens = (uint32_t)(tokens / frames) + 1;
+}
+
 /* Waits for the flight and fills its results. */
 static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
   struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
@@ -217,6 +229,7 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     atomic_fetch_add(&deal->num_done, flight->count);
     status = landing.error.code;
     if (status != WF_OK) wf__fail(err, status, "%s", landing.error.message);
+    learn(worker, flight);
   }
   free(landing.steps);
   flight->count = 0;

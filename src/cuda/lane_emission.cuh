@@ -233,9 +233,51 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
 
 /* --- frames of few candidates ------------------------------------------------------------------------------------------ */
 
-/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. */
+/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. As select_by_cost: even steps of cost, here
+ * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
 template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
+  const u64 *list = own().values + (1u << l.bits);
+  const float best = cost_of(own().best), scale = p->beam > 1e-20f ? 64 / p->beam : 0;
+  u32 *near = (u32 *)own().boxes, bin;
+  constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
+  if (tid() < 256) own().hist[tid()] = 0;
+  if (tid() == 0) own().num_near = 0;
+  __syncthreads();
+  u32 beyond = 0; /* all in one step, so not one by one */
+  for (u32 i = tid(); i < size; i += THREADS) {
+    u32 step = (u32)fminf((cost_of((u32)(list[i] >> 32)) - best) * scale, 255);
+    if (step == 255) beyond++;
+    else atomicAdd(&own().hist[step], 1u);
+  }
+  beyond = __reduce_add_sync(ALL, beyond);
+  if (in_warp() == 0 && beyond > 0) atomicAdd(&own().hist[255], beyond);
+  const u32 want = k - pick_bin(k, &bin);
+  for (u32 i = tid(); i < size; i += THREADS) {
+    const u32 order = (u32)(list[i] >> 32);
+    if ((u32)fminf((cost_of(order) - best) * scale, 255) != bin) continue;
+    for (int r = 0; r < RANKS; r++) {
+      u32 place = atomicAdd(&l.of(r).num_near, 1u);
+      if (place < MOST) ((u32 *)l.of(r).boxes)[place] = order;
+    }
+  }
+  l.sync();
+  const u32 count = own().num_near;
+  if (count > MOST) return aside([&](searcher &self) { return self.listed_radix_rank(k, size); });
+  for (u32 i = tid(); i < count; i += THREADS) {
+    u32 mine = near[i], below = 0, same = 0;
+    for (u32 n = 0; n < count; n++) {
+      below += near[n] < mine;
+      same += near[n] == mine;
+    }
+    if (below < want && want <= below + same) atomicExch(&own().select_key, (u64)mine); /* all who are equal write the same */
+  }
+  __syncthreads();
+  return own().select_key;
+}
+
+template <int RANKS>
+__device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) {
   const u64 *list = own().values + (1u << l.bits);
   u32 prefix = 0;
   u64 left = k;
@@ -244,10 +286,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
     __syncthreads();
     for (u32 i = tid(); i < size; i += THREADS) {
       u32 order = (u32)(list[i] >> 32);
-      if (shift == 24 || order >> (shift + 8) == prefix) {
-        u32 bin = (order >> shift) & 255, peers = __match_any_sync(__activemask(), bin); /* costs share their high bits */
-        if (in_warp() == __ffs(peers) - 1) atomicAdd(&own().hist[bin], (u32)__popc(peers));
-      }
+      if (shift == 24 || order >> (shift + 8) == prefix) atomicAdd(&own().hist[(order >> shift) & 255], 1u);
     }
     u32 bin;
     left -= pick_bin(left, &bin);
@@ -288,7 +327,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
     if (all_of_them) {
       within = (u32)l.sum(within);
       if (within < p->min_active) {
-        u64 all = l.sum(tid() == 0 ? size : 0), old = *last;
+        u64 all = RANKS == 1 ? size : l.sum(tid() == 0 ? size : 0), old = *last;
         *last = all <= p->min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->min_active, size) << 32 | 0xffffffffu;
         if (all > within) insert_listed(size, old, *last);
       }
