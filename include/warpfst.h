@@ -701,6 +701,12 @@ WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 typedef struct wf_hmm wf_hmm;
 /* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and, if there is one, noisedict. Column = senone. */
 WF_API wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err);
+/* Kaldi: `model` is final.mdl of a GMM, nnet3 or chain model (its TransitionModel is read, what follows is not), `tree` its tree, `lang` the folder with phones.txt,
+ * phones/word_boundary.txt and phones/optional_silence.txt (or .int; the last two may be missing). Files are text or binary. Column = pdf, label = transition-id.
+ * Without `tree` (NULL) only wf_hmm_columns and wf_hmm_get_info are of use; without `lang` phones are called by their numbers. Lexicons are
+ * written in the phones of phones.txt or, where it has positions (AH_B, AH_I, AH_E, AH_S), without them (AH). Context of any width up to 8, the central phone
+ * anywhere. A phone in context for which the tree has no answer counts as missing. */
+WF_API wf_status wf_hmm_read_kaldi(const char *model, const char *tree, const char *lang, wf_hmm **out, wf_error *err);
 WF_API wf_hmm *wf_hmm_ref(const wf_hmm *hmm);
 WF_API void wf_hmm_free(wf_hmm *hmm);
 /* What lexicons are written in: the table for wf_lexicon_read, with the option blank = "" (none). */
