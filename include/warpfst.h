@@ -715,7 +715,7 @@ WF_API const wf_symbols *wf_hmm_phones(const wf_hmm *hmm);
 typedef struct wf_hmm_info {
   size_t struct_size;
   int32_t num_phones;      /* that lexicons are written in */
-  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0 */
+  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0; width 0: Kaldi's, read without a tree */
   int32_t num_labels;      /* input labels of graphs: 1 .. num_labels */
   int32_t num_columns;     /* of the score matrix */
   int32_t num_types;       /* distinct HMMs known so far */
@@ -754,7 +754,9 @@ WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 typedef struct wf_hmm_graph_parts {
   size_t struct_size;
   wf_hmm *hmm;                /* required */
-  const wf_lexicon *lexicon;  /* required; read with wf_hmm_phones */
+  const wf_lexicon *lexicon;  /* either a lexicon, read with wf_hmm_phones, ... */
+  const wf_fst *lexicon_fst;  /* ... or Kaldi's L_disambig.fst, phones to words in the numbers of phones.txt and of the word table; its costs stand, and options about
+                               * words, silence and fillers do not matter */
   const wf_lm *lm;            /* either an n-gram LM ... */
   const wf_fst *grammar;      /* ... or a grammar over word labels, as in wf_ctc_graph_parts */
   const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */

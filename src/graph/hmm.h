@@ -59,7 +59,7 @@ struct wf_hmm {
   /* phones and windows */
   wf_symbols *phones; /* <eps> 0, the phones that windows are made of 1 .. num_phones */
   int32_t num_phones;
-  int32_t width, central;
+  int32_t width, central; /* width 0: not known, no graph can be made */
   int32_t *context_of;  /* [num_phones + 1] the phone that stands for this one once it is to the left of the centre: AH_b for all of AH_b/i/e/s in Sphinx */
   bool *context_free;   /* [num_phones + 1] same type whatever the neighbours (silence): need not wait for its right context */
 

@@ -16,7 +16,6 @@
 struct kaldi {
   wf__kaldi_transitions transitions;
   wf__kaldi_tree tree;
-  bool has_tree;
   wf__map64 sequences; /* (prefix << 32 | item) -> longer prefix, over phone, pdf, pdf, ...; the empty prefix is 0 */
   wf__ints types;      /* by prefix: the type of a whole sequence, 0: none yet */
 };
@@ -143,7 +142,6 @@ static wf_status find_type(wf_hmm *hmm, const int32_t *window, int32_t *out_type
   int32_t phone = window[hmm->central], pdfs[2 * WF__KALDI_MAX_STATES];
   uint32_t sequence;
   *out_type = 0;
-  if (!kaldi->has_tree) return wf__fail(err, WF_ERR_STATE, "%s: the model was read without its tree", hmm->name);
   const wf__topology_entry *entry = wf__topology_of(&kaldi->transitions.topology, phone);
   if (entry == NULL) return WF_OK;
   for (int32_t c = 0; c < entry->num_classes; c++) {
@@ -165,12 +163,9 @@ static const wf__hmm_class g_kaldi_class = {find_type, free_kaldi};
 static wf_status fill_model(wf_hmm *hmm, struct kaldi *kaldi, const wf__input *model, const wf__input *tree, const wf__lang_inputs *lang, wf_error *err) {
   WF__TRY(wf__kaldi_transitions_read(model, &kaldi->transitions, err));
   WF__TRY(wf__vec_push(&kaldi->types, 0, "HMM types", err)); /* of the empty sequence */
-  if (tree != NULL) {
-    WF__TRY(wf__kaldi_tree_read(tree, &kaldi->tree, err));
-    kaldi->has_tree = true;
-    hmm->width = kaldi->tree.width;
-    hmm->central = kaldi->tree.central;
-  }
+  if (tree != NULL) WF__TRY(wf__kaldi_tree_read(tree, &kaldi->tree, err));
+  hmm->width = kaldi->tree.width; /* 0 without a tree: good for tables only */
+  hmm->central = kaldi->tree.central;
   if (kaldi->transitions.topology.split) hmm->self_loop_scale = 1; /* a chain model */
   WF__TRY(wf__kaldi_take_phones(hmm, (int32_t)kaldi->transitions.topology.entry_of.size - 1, lang, err));
   WF__TRY(make_labels(hmm, kaldi, err));

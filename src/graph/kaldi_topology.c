@@ -185,14 +185,18 @@ static wf_status read_binary(wf__kaldi_stream *stream, wf__topology *topology, w
   return wf__kaldi_expect(stream, "</Topology>", err);
 }
 
-wf_status wf__topology_read(wf__kaldi_stream *stream, wf__topology *out, wf_error *err) {
-  WF__TRY(wf__kaldi_expect(stream, "<Topology>", err));
-  if (!stream->binary) return read_text(stream, out, err);
+static wf_status read_binary_and_free(wf__kaldi_stream *stream, wf__topology *topology, wf_error *err) {
   wf__ints phones = {0}, entry_of = {0};
-  wf_status status = read_binary(stream, out, &phones, &entry_of, err);
+  wf_status status = read_binary(stream, topology, &phones, &entry_of, err);
   wf__vec_free(&phones);
   wf__vec_free(&entry_of);
   return status;
+}
+
+wf_status wf__topology_read(wf__kaldi_stream *stream, wf__topology *out, wf_error *err) {
+  WF__TRY(wf__kaldi_expect(stream, "<Topology>", err));
+  WF__TRY(stream->binary ? read_binary_and_free(stream, out, err) : read_text(stream, out, err));
+  return out->num_phones != 0 ? WF_OK : wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a topology without phones");
 }
 
 void wf__topology_free(wf__topology *topology) {
