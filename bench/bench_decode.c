@@ -1,9 +1,21 @@
-/* bench_decode.c - decoding speed on one task, CPU and GPU side by side.
+/* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a line. bench/decode.py makes tables of them.
  *
- *     bench_decode GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE FRAME_SHIFT_S DEVICE UTTERANCES [DEVICE UTTERANCES ...]
+ *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] RUN...
  *
- * The score files' utterances are repeated to the number asked for. DEVICE: cpu (all processors), cpu1 (one thread), cuda (scores sent from host
- * memory), or cudad (scores already in device memory). Prints one line a pair: best of several runs. */
+ * RUN is a list of settings, comma-separated, each of which may be left out:
+ *     device=cpu|cuda[:N]      where to search
+ *     scores=host|pinned|device where the scores are at the beginning; host and pinned: sending them is part of the time
+ *     dtype=f32|f16|bf16       of the scores
+ *     batch=400                utterances in one call of wf_decode
+ *     utterances=N             to decode in one round, call after call: the first N of SCORES, which is begun anew at its end (default: the batch, but at
+ *                              least 16 and --check)
+ *     beam=17 max_active=10000 max_tokens=28000 threads=0
+ *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU; one at least on the CPU)
+ * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
+ * the same beam, max_active and dtype must agree on it wherever they ran. A run that fails is an object with "error"; the others go on, and the exit code is 1.
+ * Anything else that is wrong ends the program: exit code 2. */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +27,44 @@
 
 #include "warpfst.h"
 
-enum { MAX_MATRICES = 4096 };
+enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64 };
+
+struct run {
+  char device[16], scores[8], dtype[8];
+  size_t batch, utterances;
+  wf_decoder_options options;
+  double seconds;
+};
+
+/* What a run reads again and again: matrix i in the run's form. */
+struct held {
+  void *data;
+  bool on_device, pinned, owned;
+};
+
+struct bench {
+  const char *graph_path, *scores_path, *ref_path, *words_path;
+  float acoustic_scale;
+  double frame_shift_s;
+  size_t check;
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_symbols *words;
+  wf_transcripts *references;
+  wf_matrix *matrices;
+  size_t num_matrices;
+  struct held *held; /* [num_matrices], for the form below */
+  char held_form[16];
+  wf_decoder *decoder; /* of the last run's options, used again if they stay */
+  wf_decoder_options decoder_options;
+};
+
+struct totals {
+  double tokens, expanded, arcs, narrowed, cost;
+  size_t num_not_final, num_narrowed, num_died, num_overflow, num_failed;
+  uint64_t digest;
+  wf_wer_counts wer;
+};
 
 static double now_s(void) {
   struct timespec t;
@@ -23,99 +72,372 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static void fail(const char *message) {
+  fprintf(stderr, "bench_decode: %s\n", message);
+  exit(2);
+}
+
 static void check(wf_status status, const wf_error *err) {
-  if (status == WF_OK) return;
-  fprintf(stderr, "bench_decode: %s\n", err->message);
-  exit(1);
+  if (status != WF_OK) fail(err->message);
 }
 
-static const void *to_device(const wf_matrix *matrix) {
+static void *allocate(size_t count, size_t bytes) {
+  void *memory = calloc(count > 0 ? count : 1, bytes);
+  if (memory == NULL) fail("out of memory");
+  return memory;
+}
+
+/* --- scores in the form that a run wants --------------------------------------------------------------------------------- */
+
+static size_t element_bytes(const char *dtype) { return strcmp(dtype, "f32") == 0 ? 4 : 2; }
+
+static uint16_t to_bfloat16(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+/* Nearest, ties to even; below 2^-14 in steps of 2^-24. */
+static uint16_t to_float16(float x) {
+  int exponent;
+  float size = fabsf(x);
+  uint16_t sign = signbit(x) ? 0x8000 : 0;
+  if (size >= 65520) return sign | 0x7c00;
+  if (size < 0x1p-14f) return sign | (uint16_t)nearbyintf(size * 0x1p24f);
+  float fraction = frexpf(size, &exponent);
+  return sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyintf(fraction * 2048) - 1024);
+}
+
+static void convert(const float *from, void *to, size_t size, const char *dtype) {
+  if (strcmp(dtype, "f32") == 0) memcpy(to, from, size * sizeof *from);
+  for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++) ((uint16_t *)to)[i] = to_bfloat16(from[i]);
+  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++) ((uint16_t *)to)[i] = to_float16(from[i]);
+}
+
 #ifdef WARPFST_BENCH_CUDA
-  void *copy = NULL;
-  size_t bytes = (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float);
-  if (cudaMalloc(&copy, bytes) == cudaSuccess && cudaMemcpy(copy, matrix->data, bytes, cudaMemcpyHostToDevice) == cudaSuccess) return copy;
+static void cuda_check(cudaError_t code) {
+  if (code != cudaSuccess) fail(cudaGetErrorString(code));
+}
+static void *gpu_memory(size_t bytes, bool on_device) {
+  void *memory = NULL;
+  cuda_check(on_device ? cudaMalloc(&memory, bytes) : cudaMallocHost(&memory, bytes));
+  return memory;
+}
+static void gpu_send(void *to, const void *from, size_t bytes) { cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
+static void gpu_free(void *memory, bool on_device) { cuda_check(on_device ? cudaFree(memory) : cudaFreeHost(memory)); }
+static void gpu_name(char *out, size_t size, int *num_processors) {
+  struct cudaDeviceProp properties;
+  cuda_check(cudaGetDeviceProperties(&properties, 0));
+  snprintf(out, size, "%s", properties.name);
+  *num_processors = properties.multiProcessorCount;
+}
+#else
+static void *gpu_memory(size_t bytes, bool on_device) {
+  fail("built without CUDA: scores=host and device=cpu only");
+  return NULL;
+}
+static void gpu_send(void *to, const void *from, size_t bytes) {}
+static void gpu_free(void *memory, bool on_device) {}
+static void gpu_name(char *out, size_t size, int *num_processors) { fail("built without CUDA"); }
 #endif
-  fprintf(stderr, "bench_decode: no device memory\n");
-  exit(1);
+
+static void release_held(struct bench *bench) {
+  for (size_t i = 0; i < bench->num_matrices; i++) {
+    if (bench->held[i].on_device || bench->held[i].pinned)
+      gpu_free(bench->held[i].data, bench->held[i].on_device);
+    else if (bench->held[i].owned)
+      free(bench->held[i].data);
+    bench->held[i] = (struct held){0};
+  }
 }
 
-static void run(const wf_graph *graph, wf_decoder_options options, const wf_matrix *matrices, size_t num_matrices, const void **on_device, const char *device,
-                size_t count, double frame_shift_s) {
+static void hold(struct bench *bench, const struct run *run, size_t i) {
+  struct held *held = &bench->held[i];
+  const wf_matrix *matrix = &bench->matrices[i];
+  size_t size = (size_t)matrix->num_frames * (size_t)matrix->num_columns, bytes = size * element_bytes(run->dtype);
+  if (held->data != NULL || size == 0) return;
+  bool device = strcmp(run->scores, "device") == 0, pinned = strcmp(run->scores, "pinned") == 0;
+  if (!device && !pinned && strcmp(run->dtype, "f32") == 0) {
+    *held = (struct held){.data = matrix->data};
+    return;
+  }
+  void *host = pinned ? gpu_memory(bytes, false) : allocate(bytes, 1);
+  convert(matrix->data, host, size, run->dtype);
+  *held = (struct held){.data = host, .pinned = pinned, .owned = true};
+  if (!device) return;
+  *held = (struct held){.data = gpu_memory(bytes, true), .on_device = true};
+  gpu_send(held->data, host, bytes);
+  free(host);
+}
+
+static void hold_all(struct bench *bench, const struct run *run, wf_scores *scores) {
+  char form[32];
+  snprintf(form, sizeof form, "%s %s", run->scores, run->dtype);
+  if (strcmp(form, bench->held_form) != 0) release_held(bench);
+  snprintf(bench->held_form, sizeof bench->held_form, "%.15s", form);
+  for (size_t i = 0; i < run->utterances; i++) {
+    const wf_matrix *matrix = &bench->matrices[i % bench->num_matrices];
+    hold(bench, run, i % bench->num_matrices);
+    const struct held *held = &bench->held[i % bench->num_matrices];
+    scores[i] = (wf_scores){
+        .data = held->data, .num_frames = matrix->num_frames, .num_columns = matrix->num_columns, .stride = matrix->num_columns, .on_device = held->on_device};
+    scores[i].dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+  }
+}
+
+/* --- results -------------------------------------------------------------------------------------------------------------- */
+
+static void digest_bytes(uint64_t *digest, const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) *digest = (*digest ^ ((const unsigned char *)data)[i]) * 0x100000001B3u;
+}
+
+static void digest_result(uint64_t *digest, const wf_result *result) {
+  double costs[] = {result->cost, result->graph_cost, result->acoustic_cost};
+  uint64_t counts[] = {(uint64_t)result->status, result->flags,    (uint64_t)result->num_decoded, result->num_words, result->num_tokens,
+                       result->num_expanded,     result->num_arcs, result->num_narrowed};
+  digest_bytes(digest, costs, sizeof costs);
+  digest_bytes(digest, counts, sizeof counts);
+  digest_bytes(digest, result->words, result->num_words * sizeof *result->words);
+  digest_bytes(digest, result->alignment, (size_t)result->num_decoded * sizeof *result->alignment);
+}
+
+static void count_errors(const struct bench *bench, size_t i, const wf_result *result, wf_wer *wer) {
+  int64_t at = bench->references != NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
+  if (at < 0 || bench->words == NULL) return;
   wf_error err = {0};
-  wf_decoder *decoder;
-  wf_scores *scores = calloc(count, sizeof *scores);
-  wf_result **results = calloc(count, sizeof *results);
-  bool resident = strcmp(device, "cudad") == 0;
-  int64_t frames = 0;
-  if (scores == NULL || results == NULL) exit(1);
+  wf_transcript reference = wf_transcripts_at(bench->references, (size_t)at);
+  const char **words = allocate(result->num_words, sizeof *words);
+  for (size_t k = 0; k < result->num_words; k++) {
+    const char *text = wf_symbols_text(bench->words, result->words[k].label);
+    words[k] = text != NULL ? text : "?";
+  }
+  wf_transcript hypothesis = {.key = reference.key, .words = words, .num_words = result->num_words};
+  check(wf_wer_add(wer, &reference, &hypothesis, NULL, &err), &err);
+  free(words);
+}
+
+/* Adds and frees. */
+static void take_results(const struct bench *bench, wf_result **results, size_t count, struct totals *out) {
+  wf_error err = {0};
+  wf_wer *wer;
+  check(wf_wer_create(NULL, &wer, &err), &err);
+  *out = (struct totals){.digest = 0xCBF29CE484222325u};
   for (size_t i = 0; i < count; i++) {
-    const wf_matrix *m = &matrices[i % num_matrices];
-    if (resident && on_device[i % num_matrices] == NULL) on_device[i % num_matrices] = to_device(m);
-    scores[i] = (wf_scores){.data = resident ? on_device[i % num_matrices] : m->data, .num_frames = m->num_frames, .num_columns = m->num_columns,
-                            .stride = m->num_columns, .on_device = resident};
-    frames += m->num_frames;
+    const wf_result *r = results[i];
+    out->tokens += (double)r->num_tokens;
+    out->expanded += (double)r->num_expanded;
+    out->arcs += (double)r->num_arcs;
+    out->narrowed += (double)r->num_narrowed;
+    out->cost += r->cost;
+    out->num_not_final += (r->flags & WF_RESULT_NOT_FINAL) != 0;
+    out->num_narrowed += (r->flags & WF_RESULT_NARROWED) != 0;
+    out->num_died += (r->flags & WF_RESULT_DIED) != 0;
+    out->num_overflow += (r->flags & WF_RESULT_OVERFLOW) != 0;
+    out->num_failed += r->status != WF_OK;
+    if (r->status != WF_OK && out->num_failed == 1) fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
+    if (i < bench->check) digest_result(&out->digest, r);
+    if (i < bench->num_matrices && r->status == WF_OK) count_errors(bench, i, r, wer);
+    wf_result_free(results[i]);
+    results[i] = NULL;
   }
-  options.num_threads = strcmp(device, "cpu1") == 0 ? 1 : 0;
-  options.device = strncmp(device, "cuda", 4) == 0 ? "cuda" : "cpu";
-  check(wf_decoder_create(graph, &options, &decoder, &err), &err);
-  double best = 1e30;
-  int rounds = strncmp(device, "cuda", 4) == 0 ? 4 : 2;
-  double tokens = 0, arcs = 0, cost = 0;
-  size_t failed = 0;
-  for (int round = 0; round < rounds; round++) {
-    double start = now_s();
-    check(wf_decode(decoder, scores, count, NULL, results, &err), &err);
-    double took = now_s() - start;
-    if (took < best) best = took;
-    tokens = arcs = cost = 0;
-    failed = 0;
-    for (size_t i = 0; i < count; i++) {
-      tokens += (double)results[i]->num_tokens;
-      arcs += (double)results[i]->num_arcs;
-      cost += results[i]->cost;
-      failed += results[i]->status != WF_OK;
-      wf_result_free(results[i]);
-    }
-  }
-  printf("%-6s utterances %5zu  %9.2f ms  %10.0f frames/s  RTFx %9.1f  tokens/frame %6.0f  arcs/frame %6.0f  Garcs/s %6.3f  cost %.6f%s\n", device, count, best * 1e3,
-         (double)frames / best, (double)frames * frame_shift_s / best, tokens / (double)frames, arcs / (double)frames, arcs / best * 1e-9,
-         cost / (double)count, failed > 0 ? "  FAILED" : "");
+  out->wer = wf_wer_totals(wer);
+  wf_wer_free(wer);
+}
+
+/* --- one run -------------------------------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+
+static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
+  wf_decoder_options o = run->options;
+  const wf_decoder_options *old = &bench->decoder_options;
+  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens &&
+              old->num_threads == o.num_threads && strcmp(old->device, o.device) == 0;
+  if (same) return WF_OK;
+  wf_decoder_free(bench->decoder);
+  bench->decoder = NULL;
+  bench->decoder_options = o;
+  return wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+}
+
+/* One call of wf_decode after another. */
+static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores, size_t count, wf_result **results, wf_error *err) {
+  wf_status status = WF_OK;
+  for (size_t from = 0; from < count && status == WF_OK; from += run->batch)
+    status = wf_decode(bench->decoder, scores + from, count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
+  return status;
+}
+
+static void print_run(const struct bench *bench, const struct run *run, const double *times, int rounds, int64_t frames, const struct totals *t) {
+  bool gpu = strncmp(run->device, "cuda", 4) == 0;
+  double seconds = times[rounds / 2], n = (double)frames > 0 ? (double)frames : 1;
+  char name[256] = "cpu";
+  int processors = 0;
+  if (gpu) gpu_name(name, sizeof name, &processors);
+  printf("{\"device\": \"%s\", \"gpu\": \"%s\", \"processors\": %d, \"scores\": \"%s\", \"dtype\": \"%s\", \"threads\": %d", run->device, gpu ? name : "",
+         processors, run->scores, run->dtype, run->options.num_threads);
+  printf(", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": %d, \"acoustic_scale\": %g", run->batch, run->utterances,
+         run->options.beam, run->options.max_active, run->options.max_tokens, bench->acoustic_scale);
+  printf(", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, \"best_s\": %.6f, \"worst_s\": %.6f", (long long)frames,
+         bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds, times[0], times[rounds - 1]);
+  printf(", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, \"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
+         n * bench->frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n, t->arcs / n, t->arcs / seconds);
+  printf(", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, \"died\": %zu, \"failed\": %zu", t->narrowed / n,
+         t->num_narrowed, t->num_overflow, t->num_not_final, t->num_died, t->num_failed);
+  if (t->wer.num_words > 0) printf(", \"wer\": %.3f, \"ref_words\": %llu", wf_wer_percent(&t->wer), (unsigned long long)t->wer.num_words);
+  printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
-  wf_decoder_free(decoder);
+}
+
+/* False if it failed, which is told as the run's result. */
+static bool measure(struct bench *bench, const struct run *run) {
+  wf_error err = {0};
+  wf_scores *scores = allocate(run->utterances, sizeof *scores);
+  wf_result **results = allocate(run->utterances, sizeof *results);
+  struct totals totals;
+  double times[MAX_ROUNDS], sum = 0;
+  int64_t frames = 0;
+  bool gpu = strncmp(run->device, "cuda", 4) == 0;
+  int rounds = 0, least = gpu ? 3 : 1;
+  hold_all(bench, run, scores);
+  for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
+  wf_status status = need_decoder(bench, run, &err);
+  if (gpu && status == WF_OK) { /* memory, kernels: not part of any round */
+    status = decode_all(bench, run, scores, run->batch < run->utterances ? run->batch : run->utterances, results, &err);
+    if (status == WF_OK) take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances, &totals);
+  }
+  while (status == WF_OK && rounds < MAX_ROUNDS && (rounds < least || sum < run->seconds)) {
+    double start = now_s();
+    status = decode_all(bench, run, scores, run->utterances, results, &err);
+    sum += times[rounds++] = now_s() - start;
+    if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
+  }
+  if (status == WF_OK) {
+    qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
+    print_run(bench, run, times, rounds, frames, &totals);
+  } else {
+    for (char *at = err.message; *at != '\0'; at++)
+      if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = '\'';
+    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device, run->batch, run->options.beam, run->options.max_active,
+           err.message);
+    fflush(stdout);
+    for (size_t i = 0; i < run->utterances; i++) wf_result_free(results[i]);
+  }
   free(scores);
   free(results);
+  return status == WF_OK;
+}
+
+/* --- command line ---------------------------------------------------------------------------------------------------------- */
+
+static void copy_setting(char *to, size_t size, const char *value, const char *choices) {
+  char wanted[32];
+  snprintf(wanted, sizeof wanted, " %.20s ", value);
+  if (choices != NULL && strstr(choices, wanted) == NULL) fail("RUN: a value is not one of those allowed");
+  snprintf(to, size, "%s", value);
+}
+
+static void parse_run(const struct bench *bench, const char *text, struct run *out) {
+  wf_error err = {0};
+  char copy[512];
+  snprintf(copy, sizeof copy, "%s", text);
+  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1};
+  wf_decoder_options_init(&out->options);
+  out->options.beam = 17;
+  out->options.acoustic_scale = bench->acoustic_scale;
+  for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
+    char *value = strchr(item, '=');
+    if (value == NULL) fail("RUN: settings are name=value, comma-separated");
+    *value++ = '\0';
+    if (strcmp(item, "device") == 0)
+      copy_setting(out->device, sizeof out->device, value, NULL);
+    else if (strcmp(item, "scores") == 0)
+      copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
+    else if (strcmp(item, "dtype") == 0)
+      copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
+    else if (strcmp(item, "batch") == 0)
+      out->batch = strtoul(value, NULL, 10);
+    else if (strcmp(item, "utterances") == 0)
+      out->utterances = strtoul(value, NULL, 10);
+    else if (strcmp(item, "seconds") == 0)
+      out->seconds = strtod(value, NULL);
+    else
+      check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
+  }
+  if (out->batch == 0) fail("RUN: batch=0");
+  if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
+  if (out->utterances < bench->check) out->utterances = bench->check;
+  out->options.device = out->device;
+  if (out->options.max_tokens < out->options.max_active) out->options.max_tokens = out->options.max_active;
+}
+
+static bool parse_flag(struct bench *bench, const char *argument) {
+  struct {
+    const char *name, **to;
+  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
+    *texts[i].to = argument + strlen(texts[i].name);
+    return true;
+  }
+  return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 || sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
+         sscanf(argument, "--check=%zu", &bench->check) == 1;
+}
+
+static void load(struct bench *bench) {
+  wf_error err = {0};
+  wf_score_reader *reader;
+  check(wf_fst_read(bench->graph_path, &bench->fst, &err), &err);
+  check(wf_graph_create(bench->fst, NULL, 0, &bench->graph, &err), &err);
+  if (bench->words_path != NULL)
+    check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
+  else if (wf_fst_osymbols(bench->fst) != NULL)
+    bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
+  if (bench->ref_path != NULL) check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
+  check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
+  bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
+  for (bool done = false; bench->num_matrices < MAX_MATRICES; bench->num_matrices++) {
+    check(wf_score_reader_next(reader, &bench->matrices[bench->num_matrices], &done, &err), &err);
+    if (done) break;
+  }
+  wf_score_reader_free(reader);
+  if (bench->num_matrices == 0) fail("no scores");
+  bench->held = allocate(bench->num_matrices, sizeof *bench->held);
+}
+
+static void unload(struct bench *bench) {
+  release_held(bench);
+  for (size_t i = 0; i < bench->num_matrices; i++) wf_matrix_clear(&bench->matrices[i]);
+  free(bench->matrices);
+  free(bench->held);
+  wf_decoder_free(bench->decoder);
+  wf_transcripts_free(bench->references);
+  wf_symbols_free(bench->words);
+  wf_graph_free(bench->graph);
+  wf_fst_free(bench->fst);
 }
 
 int main(int argc, char **argv) {
-  if (argc < 9) {
-    fprintf(stderr, "usage: bench_decode GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE FRAME_SHIFT_S DEVICE UTTERANCES [DEVICE UTTERANCES ...]\n");
+  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8};
+  int first_run = 3;
+  if (argc > 3) {
+    bench.graph_path = argv[1];
+    bench.scores_path = argv[2];
+    while (first_run < argc && parse_flag(&bench, argv[first_run])) first_run++;
+  }
+  if (first_run >= argc || argv[first_run][0] == '-') {
+    fprintf(stderr,
+            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] RUN...\n"
+            "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
     return 2;
   }
-  wf_error err = {0};
-  wf_fst *fst;
-  wf_graph *graph;
-  wf_score_reader *reader;
-  static wf_matrix matrices[MAX_MATRICES];
-  static const void *on_device[MAX_MATRICES];
-  size_t count = 0;
-  wf_decoder_options options;
-  wf_decoder_options_init(&options);
-  options.acoustic_scale = strtof(argv[3], NULL);
-  options.beam = strtof(argv[4], NULL);
-  options.max_active = atoi(argv[5]);
-  options.max_tokens = options.max_active <= 14336 ? 14336 : options.max_active;
-  check(wf_fst_read(argv[1], &fst, &err), &err);
-  check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  const char *sources[] = {argv[2]};
-  check(wf_score_reader_open(sources, 1, NULL, &reader, &err), &err);
-  for (bool done = false; count < MAX_MATRICES; count++) {
-    check(wf_score_reader_next(reader, &matrices[count], &done, &err), &err);
-    if (done) break;
+  load(&bench);
+  bool good = true;
+  for (int i = first_run; i < argc; i++) {
+    struct run run;
+    parse_run(&bench, argv[i], &run);
+    good = measure(&bench, &run) && good;
   }
-  for (int i = 7; i + 1 < argc; i += 2) run(graph, options, matrices, count, on_device, argv[i], (size_t)atol(argv[i + 1]), strtod(argv[6], NULL));
-  for (size_t i = 0; i < count; i++) wf_matrix_clear(&matrices[i]);
-  wf_score_reader_free(reader);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
-  return 0;
+  unload(&bench);
+  return good ? 0 : 1;
 }

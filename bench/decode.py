@@ -1,113 +1,239 @@
 #!/usr/bin/env python3
-"""decode [--repeat=N] [--json] [--record] [--threads=1,0] [--hybrid-graph=HCLG.fst --hybrid-scores=FILE.ark --hybrid-ref=FILE --hybrid-words=FILE]
+"""decode [--device=cpu|cuda[:N]] [--part=peaky,flat,real,hybrid,peer] [--size=full|small|tiny] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
 
-How fast real scores become words on the CPU: `warpfst decode` on one thread and on all.
+How fast scores become words, and what that is of what the hardware could do.
 
-  CTC     phones, compact topology, 3-gram LM, 40 ms frames, acoustic_scale 0.7, beam 15, max_active 7000, on the utterances of examples/ctc; or on
-          those of the folder of .npy files that the environment variable WARPFST_BENCH_DATA names
-  hybrid  on request, graphs and scores being too large to ship: 10 ms frames, acoustic_scale 0.1538, beam 16, no other limit in practice
+  peaky, flat  generated tasks of LibriSpeech's size (bench/ctc_task), 25 frames a second; on the CPU alone, --size is small unless given
+  real         CTC phone scores of real speech, 40 ms frames: the utterances of examples/ctc, or the .npy files of --ctc-data (a folder, or a tar archive of one)
+  hybrid       a real HCLG and senone scores, 10 ms frames: --hybrid-graph, --hybrid-scores, --hybrid-ref, --hybrid-words
+  peer         lexicon-free CTC without an LM against torchaudio's cuda_ctc_decoder and flashlight-text (bench/peer_cuctc.py)
 
-RTFx is seconds of speech per second of decoding, reading of the scores left out, best of the repetitions. One thread is pinned to one core.
+With a GPU: batches x beams x max_active with scores in device memory, host memory and pinned memory, float32 and float16, and the CPU backend on the same task.
+Without: the CPU backend on all processors and on one. Results of the first utterances must be the same bit for bit in every run of a setting.
 """
 import argparse
+import collections
 import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import decode_tasks
 import measure
-from measure import BUILD, ROOT, WARPFST
 
-CTC = ROOT / "examples" / "ctc"
-
-
-def ctc_task():
-    graph = BUILD / "decode_ctc.wfst"
-    measure.run(WARPFST, "mkgraph", "ctc", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}", f"--lm={CTC / 'lm3.arpa.gz'}", "--topology=compact", "-q", "-o", graph)
-    scores = os.environ.get("WARPFST_BENCH_DATA", CTC / "logp_phone")
-    keys = {path.stem for path in pathlib.Path(scores).glob("*.npy")}
-    ref = BUILD / "decode_ctc.ref"
-    ref.write_text("".join(line for line in (CTC / "text").open(encoding="utf-8") if line.split()[0] in keys), encoding="utf-8")
-    return "CTC phones", [graph, scores, "--frame-shift=0.04", f"--ref={ref}"], ["--acoustic-scale=0.7", "--beam=15", "--max-active=7000"]
+PARTS = ("peaky", "flat", "real", "hybrid", "peer")
+# Ceilings of one H200, measured (docs/performance.md): device copy; random reads of 16 bytes from L2 and from memory, a second.
+COPY_BYTES, L2_READS, MEMORY_READS = 4.31e12, 138e9, 38e9
 
 
-def hybrid_task(arguments):
-    command = [arguments.hybrid_graph, arguments.hybrid_scores]
-    if arguments.hybrid_ref:
-        ref = BUILD / "decode_hybrid.ref"
-        to_text(arguments.hybrid_ref, ref)
-        command.append(f"--ref={ref}")
-    if arguments.hybrid_words:
-        command.append(f"--words={arguments.hybrid_words}")
-    return "hybrid HCLG", command, ["--acoustic-scale=0.1538", "--beam=16", "--max-active=100000", "--max-tokens=200000"]
+def traffic(r):
+    """(bytes, random reads) of a frame, by the model of docs/performance.md: an arc 16 bytes; a token its state 16, its source 16 written and 16 read, its
+    trace 8; and the row of scores. Every arc and every token's state counts as a random read."""
+    element = 4 if r["dtype"] == "f32" else 2
+    return r["arcs_per_frame"] * 16 + r["tokens_per_frame"] * 56 + r["columns"] * element, r["arcs_per_frame"] + r["tokens_per_frame"]
 
 
-def to_text(path, out):
-    """`id word word`, from that or from `word word (id)`."""
-    lines = []
-    for line in open(path, encoding="utf-8"):
-        words = line.split()
-        if words and words[-1].startswith("("):
-            words = [words[-1].strip("()")] + words[:-1]
-        lines.append(" ".join(words) + "\n")
-    out.write_text("".join(lines), encoding="utf-8")
+def lanes(r):
+    """Utterances that can be searched at the same time."""
+    return min(r["batch"], r["processors"] if r["gpu"] else r["threads"] or os.cpu_count())
 
 
-def decode(task, threads, repeat):
-    name, command, options = task
-    core = measure.last_core()
-    best = None
-    for _ in range(repeat):
-        words = [WARPFST, "decode", *command, *options, f"--num-threads={threads}", "--json", "-o", os.devnull]
-        words = measure.pinned(words, core) if threads == 1 else [str(word) for word in words]
-        out = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if out.returncode != 0:
-            sys.exit(f"{' '.join(words)}: exit code {out.returncode}\n{out.stderr}")
-        result = json.loads(out.stderr.splitlines()[-1])
-        if best is None or result["rtfx"] > best["rtfx"]:
-            best = result
-    return {"task": name, "options": " ".join(options), "threads": threads or len(os.sched_getaffinity(0)), **best}
+def execute(task, programs, runs):
+    """Yields rows as bench_decode prints them."""
+    command = task.command(programs, runs)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=programs.environment) as process:
+        for line in process.stdout:
+            row = {"part": task.part, "task": task.name, **json.loads(line)}
+            print("  " + (row["error"] if "error" in row else f"{describe(row)}: RTFx {row['rtfx']:.0f}"), file=sys.stderr)
+            yield row
+    if process.returncode not in (0, 1):
+        yield {"part": task.part, "task": task.name, "error": f"bench_decode {task.graph}: exit code {process.returncode}"}
 
 
-def row(r):
-    wer = f"{r['wer']:.2f}%" if "wer" in r else "-"
-    return [r["task"], r["threads"], r["utterances"], f"{r['hours'] * 60:.1f}", f"{r['rtfx']:.0f}", f"{r['frames_per_second']:.0f}", f"{r['tokens_per_frame']:.0f}", f"{r['arcs_per_frame']:.0f}", wer]
+def describe(r):
+    where = f"{r['scores']} scores" if r["gpu"] else f"{r['threads'] or 'all'} thread{'s' if r['threads'] != 1 else ''}"
+    return f"{r['device']}, {where}, {r['dtype']}, beam {r['beam']:g}, max_active {r['max_active']}, batch {r['batch'] if r['gpu'] else r['utterances']}"
 
 
-HEADER = ["task", "threads", "utterances", "minutes", "RTFx", "frames/s", "tokens a frame", "arcs a frame", "WER"]
+# --- tables ---------------------------------------------------------------------------------------------------------------
+
+HEADER = ["on", "scores", "beam", "max_active", "batch", "RTFx", "us/frame", "us/frame/lane", "tokens", "arcs", "Garcs/s", "GB/s", "% copy", "% L2 reads", "narrowed", "overflow", "WER"]
+
+
+def cells(r):
+    bytes_a_frame, reads = traffic(r)
+    frames_per_s = r["frames"] / r["seconds"]
+    share = [f"{100 * bytes_a_frame * frames_per_s / COPY_BYTES:.1f}", f"{100 * reads * frames_per_s / L2_READS:.1f}"] if r["gpu"] else ["-", "-"]
+    place = "GPU" if r["gpu"] else "1 thread" if r["threads"] == 1 else "CPU"
+    return [place, f"{r['scores']} {r['dtype']}", f"{r['beam']:g}", r["max_active"], r["batch"] if r["gpu"] else r["utterances"], f"{r['rtfx']:.0f}", f"{r['us_per_frame']:.2f}",
+            f"{r['us_per_frame'] * lanes(r):.1f}", f"{r['tokens_per_frame']:.0f}", f"{r['arcs_per_frame']:.0f}", f"{r['arcs_per_s'] * 1e-9:.2f}", f"{bytes_a_frame * frames_per_s * 1e-9:.0f}",
+            *share, f"{100 * r['narrowed_frames']:.1f}%", r["overflow"], f"{r['wer']:.2f}" if "wer" in r else "-"]
+
+
+PEER_HEADER = ["decoder", "beam", "batch", "RTFx", "ms", "token error rate", "note"]
+
+
+def peer_cells(r):
+    return [r["decoder"], r.get("beam_size", "-"), r.get("batch", "-"), f"{r['rtfx']:.0f}" if "rtfx" in r else "-", f"{r['seconds'] * 1e3:.1f}" if "rtfx" in r else "-",
+            f"{r['token_error_rate']:.2f}" if "token_error_rate" in r else "-", r.get("error", "")]
+
+
+def print_tables(rows):
+    by_task = collections.defaultdict(list)
+    for row in rows:
+        by_task[row["part"], row["task"]].append(row)
+    for (part, task), group in by_task.items():
+        print(f"\n{task}\n")
+        if part == "peer":
+            print(measure.table(PEER_HEADER, [peer_cells(row) for row in group]))
+        else:
+            print(measure.table(HEADER, [cells(row) for row in group if "error" not in row]))
+
+
+def check(rows):
+    """The problems found: runs that differ, runs that failed."""
+    problems, digests = [], collections.defaultdict(dict)
+    for r in rows:
+        if r["part"] == "peer":
+            continue
+        if "error" in r:
+            problems.append(f"{r['task']}: {r['error']}")
+            continue
+        if r["failed"] or r["died"]:
+            problems.append(f"{r['task']}: {describe(r)}: {r['failed']} utterances failed, {r['died']} died")
+        digests[r["task"], r["beam"], r["max_active"], r["dtype"]].setdefault(r["digest"], []).append(describe(r))
+    for setting, found in digests.items():
+        if len(found) > 1:
+            problems.append(f"{setting}: different results from " + " AND ".join("; ".join(which) for which in found.values()))
+    if not digests:
+        return problems
+    differ = any(len(found) > 1 for found in digests.values())
+    compared = sum(1 for found in digests.values() if sum(map(len, found.values())) > 1)
+    print(f"\n{compared} settings with several runs: results of the first {decode_tasks.CHECK} utterances " + ("DIFFER" if differ else "equal bit for bit"))
+    return problems
+
+
+def figures(rows):
+    out = []
+    for r in rows:
+        if "rtfx" not in r:
+            continue
+        if r["part"] == "peer":
+            setup = f"{r['utterances']} utterances, {r['setup']}"
+            out += [(f"decode {r['task']}", f"{setup}, batch {r['batch']}", f"{r['rtfx']:.0f}", "RTFx"), (f"decode {r['task']}", f"{setup}, token error rate", f"{r['token_error_rate']:.2f}", "%")]
+            continue
+        what = f"decode {'GPU ' if r['gpu'] else ''}{r['task']}"
+        setup = f"{r['utterances']} utterances, --acoustic-scale={r['acoustic_scale']:g} --beam={r['beam']:g} --max-active={r['max_active']}"
+        setup += f" --max-tokens={r['max_tokens']}" if r["max_tokens"] not in (28000, r["max_active"]) else ""
+        threads = r["threads"] or r.get("cores")
+        setup += f", {r['scores']} {r['dtype']} scores, batch {r['batch']}" if r["gpu"] else f", {threads} thread{'s' if threads > 1 else ''}"
+        if not r["gpu"] and r["threads"] != 1 and r["utterances"] <= decode_tasks.CHECK:
+            continue  # made for comparison, not for speed
+        out.append((what, setup, f"{r['rtfx']:.0f}", "RTFx"))
+        if "wer" in r:
+            out.append((what, setup + ", WER", f"{r['wer']:.2f}", "%"))
+    return out
+
+
+# --- command line -----------------------------------------------------------------------------------------------------------
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--part", default="", help="comma-separated; default: all that can be run with what is given")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated tasks")
+    parser.add_argument("--batches", default="", help="comma-separated, instead of each task's own")
+    parser.add_argument("--max-tokens", type=int, help="instead of the decoder's default")
+    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
+    parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
+    parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
+    parser.add_argument("--ctc-data", default=os.environ.get("WARPFST_BENCH_DATA", decode_tasks.CTC / "logp_phone"))
+    for name in ("graph", "scores", "ref", "words"):
+        parser.add_argument(f"--hybrid-{name}")
+    parser.add_argument("--peer-data", help="folder with logp_char and logp_bpe (folders of .npy, or .tar.xz of them) for the peer part; without it the generated peaky scores alone")
+    parser.add_argument("--flashlight", help="wheel of flashlight-text for this Python, if it is not installed")
+    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the tables")
+    parser.add_argument("--save", help="keep the measurements in this file, too")
+    parser.add_argument("--load", help="measure nothing: tables or --record of a saved file")
+    parser.add_argument("--commit", help="that was measured, for --record, where git cannot tell")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    gpu = arguments.device.startswith("cuda")
+    arguments.size = arguments.size or ("full" if gpu else "small")
+    if not arguments.part:
+        arguments.part = ",".join(part for part in PARTS if (part != "hybrid" or arguments.hybrid_graph) and (part != "peer" or gpu))
+    arguments.part = arguments.part.split(",")
+    measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
+    unknown = set(arguments.part) - set(PARTS)
+    if unknown or "hybrid" in arguments.part and not (arguments.hybrid_graph and arguments.hybrid_scores):
+        parser.error(f"--part: {', '.join(sorted(unknown))} unknown" if unknown else "hybrid needs --hybrid-graph and --hybrid-scores")
+    return arguments
+
+
+def tasks_of(arguments, programs):
+    batches = tuple(map(int, arguments.batches.split(","))) if arguments.batches else None
+    generated = decode_tasks.generated(programs, arguments.size, batches) if {"peaky", "flat"} & set(arguments.part) else {}
+    for part in arguments.part:
+        if part in generated:
+            yield generated[part]
+        elif part == "real":
+            yield decode_tasks.real_ctc(programs, arguments.ctc_data, batches)
+        elif part == "hybrid":
+            yield decode_tasks.hybrid(arguments, batches, arguments.device.startswith("cuda"))
+
+
+def peer_rows(arguments):
+    command = [sys.executable, measure.ROOT / "bench" / "peer_cuctc.py", f"--programs={arguments.programs}", f"--device={arguments.device}", f"--size={arguments.size}", f"--work={measure.BUILD}"]
+    if arguments.peer_data:
+        command.append(f"--data={arguments.peer_data}")
+    if arguments.flashlight:
+        command.append(f"--flashlight={arguments.flashlight}")
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            yield {"part": "peer", **json.loads(line)}
+
+
+def measured(arguments):
+    programs = decode_tasks.Programs(arguments.programs)
+    gpu = arguments.device.startswith("cuda")
+    for task in tasks_of(arguments, programs):
+        print(f"{task.name}", file=sys.stderr)
+        task.seconds = arguments.seconds
+        task.max_tokens = arguments.max_tokens or task.max_tokens
+        runs = (task.gpu_runs(arguments.device) if gpu else []) + task.cpu_runs(alone=not gpu)
+        yield from execute(task, programs, runs)
+    if "peer" in arguments.part:
+        yield from peer_rows(arguments)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--threads", default="1,0", help="0: all")
-    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the table")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
-    for name in ("graph", "scores", "ref", "words"):
-        parser.add_argument(f"--hybrid-{name}")
-    arguments = parser.parse_args()
-    print(f"{measure.machine()}; best of {arguments.repeat}; load before {measure.load()}", file=sys.stderr)
-    tasks = [ctc_task()]
-    if arguments.hybrid_graph and arguments.hybrid_scores:
-        tasks.append(hybrid_task(arguments))
-    results = []
-    for task in tasks:
-        for threads in map(int, arguments.threads.split(",")):
-            results.append(decode(task, threads, arguments.repeat))
-            if arguments.json:
-                print(json.dumps(results[-1]), flush=True)
+    arguments = parse()
+    about = {"machine": measure.machine(), "commit": arguments.commit or measure.commit()}
+    if arguments.load:
+        lines = [json.loads(line) for line in open(arguments.load, encoding="utf-8")]
+        about, rows = {**lines[0], **({"commit": arguments.commit} if arguments.commit else {})}, lines[1:]
+    else:
+        print(f"{about['machine']}; load before {measure.load()}", file=sys.stderr)
+        rows = []
+        with open(arguments.save or os.devnull, "w", encoding="utf-8") as save:
+            print(json.dumps(about), file=save, flush=True)
+            for row in measured(arguments):
+                row["cores"] = len(os.sched_getaffinity(0))
+                rows.append(row)
+                print(json.dumps(row), file=save, flush=True)
+                if arguments.json:
+                    print(json.dumps(row), flush=True)
     if not arguments.json:
-        print(measure.table(HEADER, [row(result) for result in results]))
-    print(f"load after {measure.load()}", file=sys.stderr)
-    if arguments.record:
-        figures = []
-        for r in results:
-            setup = f"{r['utterances']} utterances, {r['options']}, {r['threads']} thread{'s' if r['threads'] > 1 else ''}"
-            figures.append((f"decode {r['task']}", setup, f"{r['rtfx']:.0f}", "RTFx"))
-            if "wer" in r:
-                figures.append((f"decode {r['task']}", setup + ", WER", f"{r['wer']:.2f}", "%"))
-        measure.record(figures, "./run bench decode")
+        print_tables(rows)
+    problems = check(rows)
+    for problem in problems:
+        print(f"NOT AS IT SHOULD BE: {problem}")
+    if arguments.record and not problems:
+        gpus = {row["gpu"] for row in rows if row.get("gpu")}
+        measure.record(figures(rows), "./run bench decode", machine=f"one {gpus.pop()}; host {about['machine']}" if gpus else about["machine"], commit=about["commit"])
+    sys.exit(1 if problems or not any("rtfx" in row for row in rows) else 0)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,10 @@ def load():
 
 
 def commit():
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    except FileNotFoundError:  # a machine without git
+        return "unknown"
     return done.stdout.strip() or "unknown"
 
 
@@ -93,14 +96,15 @@ def figure(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def record(figures, command):
-    """Rows (what, setup, figure, unit) into results.csv; a row of the same what and setup is replaced."""
+def record(figures, command, **about):
+    """Rows (what, setup, figure, unit) into results.csv; a row of the same what and setup is replaced. `about`: machine, commit, where they are not this one's."""
     rows = {}
     if RESULTS.exists():
         with open(RESULTS, encoding="utf-8", newline="") as file:
             rows = {(row["what"], row["setup"]): row for row in csv.DictReader(file)}
+    about = {"machine": machine(), "commit": commit(), **about}
     for what, setup, value, unit in figures:
-        rows[what, setup] = dict(zip(COLUMNS, (what, setup, value, unit, machine(), commit(), command)))
+        rows[what, setup] = dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command)))
     with open(RESULTS, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()

@@ -1,5 +1,6 @@
 /* fuzz_lexicon.c - any bytes as a lexicon, and as a list of merges to spell words with; what is accepted must make a sound L.
- * The first byte chooses: bit 7 merges, bits 0-1 the lexicon's format, bit 2 skips unknown tokens. */
+ * The first byte chooses: bit 7 merges, bits 0-1 the lexicon's format, bit 2 skips unknown tokens, bit 3 takes word(2) for word,
+ * bit 4 means a table without a blank. */
 #include <stdlib.h>
 
 #include "fst/fst.h"
@@ -37,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wf_lexicon_options_init(&options);
   options.lexicon_format = (data[0] & 3) % 3;
   options.unknown = data[0] >> 2 & 1;
+  options.variants = data[0] >> 3 & 1;
+  if (data[0] >> 4 & 1) options.blank = "";
   if (wf__input_from_memory(data + 1, size - 1, "input", &input, NULL) == WF_OK) {
     wf_status status = data[0] & 0x80 ? wf__lexicon_spell_input(words, tokens, &options, &input, &lexicon, NULL)
                                       : wf__lexicon_read_input(&input, tokens, &options, &lexicon, NULL);

@@ -585,7 +585,7 @@ typedef struct wf_lexicon wf_lexicon; /* reference counted */
   X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe", "one character a token; longest token first; merges of pairs. auto: bpe if there are merges, else longest") \
   X(STR, word_start, 0, 0, 0, "TEXT", "spelling: put before each word (default: U+2581 if a token begins with it, else nothing)")            \
   X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces a line")                                             \
-  X(BOOL, variants, 0, 0, 1, "", "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in CMU's dictionaries")
+  X(BOOL, variants, 0, 0, 1, "", "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in CMU's dictionaries (mkgraph hmm: on)")
 WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
 /* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs between columns; empty lines are passed over. A line given twice counts
  * once (with the larger probability). Errors, with path and line: no tokens after the word, probability outside (0, 1], unknown token,
@@ -746,7 +746,7 @@ WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t
   X(ENUM, missing_words, 0, 0, 0, "skip|error", "words of the LM or grammar that the lexicon lacks: never recognised, or an error")         \
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error", "phones in a context for which the model has no HMM: the toolkit's rule, paths left out, or an error") \
   X(ENUM, ambiguous, 0, 0, 0, "error|best", "words that the HMMs cannot tell apart though their phones differ (phones with the same states): an error, or the best of them") \
-  X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon replaces them by copies of the arcs behind them: larger, for decoders that want a frame on every arc") \
+  X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon folds them into the arcs before them: nearly twice the arcs, for decoders that want a frame on every arc") \
   X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
 WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 

@@ -37,7 +37,8 @@ struct folding {
   wf__map64 found_index;          /* state << 32 | words -> index in found */
   WF__VEC(uint32_t) work;         /* indices in found whose arcs are to be followed */
   WF__VEC(wf_arc) arcs;           /* of the state in the making */
-  wf__map64 states;               /* the same -> state of the result */
+  uint32_t *plain;                /* [num_states] state of the result without words to be written; UINT32_MAX: none yet */
+  wf__map64 states;               /* state << 32 | words -> state of the result, for the others */
   WF__VEC(uint64_t) queue;
   wf__csr csr;
 };
@@ -122,16 +123,23 @@ static wf_status find_closure(struct folding *f, uint32_t state, wf_error *err) 
 
 /* --- states ----------------------------------------------------------------------------------------------------------------- */
 
+/* The state of the result for a state and words still to be written. */
+static wf_status find_state(struct folding *f, uint32_t state, uint32_t words, uint32_t *out, wf_error *err) {
+  uint32_t next = (uint32_t)f->queue.size;
+  bool fresh = words == 0 && f->plain[state] == UINT32_MAX;
+  if (words != 0) WF__TRY(wf__map64_insert(&f->states, (uint64_t)state << 32 | words, next, out, &fresh, "states", err));
+  else *out = f->plain[state] = fresh ? next : f->plain[state];
+  if (!fresh) return WF_OK;
+  if (next >= f->max_states) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)f->max_states);
+  return wf__vec_push(&f->queue, ((uint64_t)state << 32 | words), "states", err);
+}
+
 /* An arc with input to `state` with the words `waiting` to be written on it and behind it. */
 static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_t waiting, uint32_t state, wf_error *err) {
   uint32_t rest = 0, target;
-  bool fresh;
-  int32_t olabel = f->words.data[waiting].size != 0 ? f->words.data[waiting].labels[0] : 0;
+  int32_t olabel = waiting != 0 ? f->words.data[waiting].labels[0] : 0;
   WF__TRY(append_all(f, 0, waiting, 1, &rest, err));
-  uint64_t key = (uint64_t)state << 32 | rest;
-  WF__TRY(wf__map64_insert(&f->states, key, (uint32_t)f->queue.size, &target, &fresh, "states", err));
-  if (fresh && f->queue.size >= f->max_states) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)f->max_states);
-  if (fresh) WF__TRY(wf__vec_push(&f->queue, key, "states", err));
+  WF__TRY(find_state(f, state, rest, &target, err));
   return wf__vec_push(&f->arcs, ((wf_arc){target, cost, ilabel, olabel}), "arcs", err);
 }
 
@@ -205,7 +213,9 @@ static wf_status prepare(struct folding *f, wf_error *err) {
   uint64_t n = f->view.num_states;
   f->closure_off = wf__alloc(n, sizeof *f->closure_off);
   f->closure_size = wf__alloc(n, sizeof *f->closure_size);
-  if (f->closure_off == NULL || f->closure_size == NULL) return wf__fail_memory(err, n * 12, "epsilon closures");
+  f->plain = wf__alloc(n, sizeof *f->plain);
+  if (f->closure_off == NULL || f->closure_size == NULL || f->plain == NULL) return wf__fail_memory(err, n * 16, "epsilon closures");
+  memset(f->plain, 0xff, n * sizeof *f->plain);
   memset(f->closure_off, 0xff, n * sizeof *f->closure_off);
   return WF_OK;
 }
@@ -218,6 +228,7 @@ wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, wf_fst **out
   if (status == WF_OK) status = make_states(&f, err);
   free(f.closure_off);
   free(f.closure_size);
+  free(f.plain);
   wf__map64_free(&f.words_nodes);
   wf__vec_free(&f.words);
   wf__vec_free(&f.items);

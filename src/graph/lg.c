@@ -63,19 +63,25 @@ static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *
   return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon, lg->lm != NULL ? "language model" : "grammar");
 }
 
+/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as a word may have several entries. */
+static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
+  int64_t next = wf_symbols_next_key(told), key;
+  WF__TRY(wf_symbols_add(told, word, -1, &key, err));
+  return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
+}
+
 /* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
-static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, bool *keep, wf_error *err) {
+static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
   uint64_t num_kept = 0;
   for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
     const char *word = wf_lexicon_at(lexicon, i).word;
-    bool fresh = true;
     uint32_t stands;
     int64_t label = wf_symbols_find(lg->words, word);
-    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
+    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
     keep[i] = is_used(lg, used, label);
     if (keep[i]) num_kept++;
-    else if (fresh) WF__TRY(wf__tally_add(&lg->lexicon_words_missing, word, err));
+    else WF__TRY(tell_unused(lg, told, word, err));
   }
   return num_kept != 0 ? WF_OK : fail_disjoint(lg, lexicon->name, err);
 }
@@ -83,11 +89,13 @@ static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoke
 static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_error *err) {
   size_t count = wf_lexicon_count(lg->given_lexicon);
   bool *keep = wf__alloc(count, sizeof *keep);
-  if (keep == NULL) return wf__fail_memory(err, count, "words of a lexicon");
-  wf_status status = match_words(lg, used, spoken, keep, err);
+  wf_symbols *told = NULL;
+  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
+  if (status == WF_OK) status = match_words(lg, used, spoken, told, keep, err);
   if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
+  wf_symbols_free(told);
   return status;
 }
 

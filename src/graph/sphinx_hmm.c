@@ -7,6 +7,7 @@
  * different ones, the others get labels behind the senones', so that costs stay exact. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/map64.h"
 #include "graph/hmm.h"
@@ -309,23 +310,25 @@ wf_status wf__hmm_read_sphinx_inputs(const char *name, const wf__input *mdef, co
   return WF_OK;
 }
 
-static wf_status open_in(const char *folder, const char *file, wf__input *out, wf_error *err) {
+static wf_status open_in(const char *folder, const char *file, bool optional, wf__input *out, bool *out_there, wf_error *err) {
   char path[4096];
   if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path) return wf__fail(err, WF_ERR_ARGUMENT, "the path '%.80s...' is too long", folder);
-  return wf__input_open(path, out, err);
+  *out_there = !optional || access(path, F_OK) == 0;
+  return *out_there ? wf__input_open(path, out, err) : WF_OK;
 }
 
 wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err) {
+  static const char *const names[] = {"mdef", "transition_matrices", "noisedict"};
+  wf__input files[3];
+  bool there[3] = {false, false, false};
+  wf_status status = WF_OK;
   *out = NULL;
-  wf__input mdef, tmats, noisedict;
-  WF__TRY(open_in(folder, "mdef", &mdef, err));
-  wf_status status = open_in(folder, "transition_matrices", &tmats, err);
-  if (status == WF_OK) {
-    bool has_noisedict = open_in(folder, "noisedict", &noisedict, NULL) == WF_OK;
-    status = wf__hmm_read_sphinx_inputs(folder, &mdef, &tmats, has_noisedict ? &noisedict : NULL, out, err);
-    if (has_noisedict) wf__input_close(&noisedict);
-    wf__input_close(&tmats);
+  for (int i = 0; i < 3 && status == WF_OK; i++) {
+    status = open_in(folder, names[i], i == 2, &files[i], &there[i], err);
+    there[i] = there[i] && status == WF_OK;
   }
-  wf__input_close(&mdef);
+  if (status == WF_OK) status = wf__hmm_read_sphinx_inputs(folder, &files[0], &files[1], there[2] ? &files[2] : NULL, out, err);
+  for (int i = 0; i < 3; i++)
+    if (there[i]) wf__input_close(&files[i]);
   return status;
 }

@@ -139,7 +139,7 @@ printf 'u0 good/u0.npy\nu9 good/u9.npy\nu4 good/u4.npy\n' > missing.scp
 expect 1 "utterance 'u9': good/u9.npy: cannot open" g.wfst missing.scp && prints 'u0 1 2\nu9\nu4 1 2\n'
 expect 3 "nothing.ark: cannot open" g.wfst nothing.ark
 mkdir hollow
-expect 3 "hollow: the folder holds no .npy files" g.wfst hollow
+expect 3 "hollow: the folder holds no .npy or .sen files" g.wfst hollow
 expect 3 "'touch ran |' is a pipe" g.wfst 'touch ran |' && [ ! -e ran ]
 : > nothing
 expect 0 "^0 utterances" g.wfst nothing && prints ''
