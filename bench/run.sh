@@ -3,7 +3,8 @@
 #   fstops   OpenFst's operations against ours, side by side
 #   decode   scores to words, frames per second
 #   lm       reading and querying language models
-#   all      the three of them
+#   lattice  decoding with lattices against without, their size and oracle
+#   all      all of them
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,12 +21,12 @@ what=${1:-all}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
-  decode | lm) python3 "bench/$what.py" "$@" ;;
+  decode | lm | lattice) python3 "bench/$what.py" "$@" ;;
   all)
-    for each in fstops decode lm; do
+    for each in fstops decode lm lattice; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,7s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

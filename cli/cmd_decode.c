@@ -43,6 +43,7 @@ struct decode_run {
   bool lost_rest; /* of an archive that could not be followed to its end */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
+  uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
   double decode_s;
 };
 
@@ -227,6 +228,11 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   run->num_frames += result->num_decoded;
   run->num_tokens += result->num_tokens;
   run->num_arcs += result->num_arcs;
+  if (result->lattice == NULL) return;
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  run->lattice_states += lattice.num_states;
+  run->lattice_arcs += lattice.num_arcs;
+  for (uint64_t a = 0; a < lattice.num_arcs; a++) run->lattice_emitting += lattice.arcs[a].ilabel != 0;
 }
 
 /* To the word error rate and to the output. */
@@ -319,6 +325,7 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
 struct summary {
   double audio_s, frames, seconds; /* the last never 0 */
   double tokens, arcs;             /* a frame */
+  double density;                  /* arcs of the lattices that cross a frame */
   wf_wer_counts totals;
 };
 
@@ -329,6 +336,9 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
           (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
           (unsigned long long)run->num_narrowed, sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds,
           sum->tokens, sum->arcs);
+  if (run->decoder_options.lattice_beam > 0)
+    fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
+            (unsigned long long)run->lattice_arcs, sum->density);
   if (run->wer != NULL) {
     double percent = wf_wer_percent(&sum->totals);
     fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
@@ -343,6 +353,8 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
+  if (run->decoder_options.lattice_beam > 0)
+    fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
@@ -356,6 +368,7 @@ static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
                         .seconds = run->decode_s > 0 ? run->decode_s : 1e-9};
   sum.tokens = run->num_frames > 0 ? (double)run->num_tokens / sum.frames : 0;
   sum.arcs = run->num_frames > 0 ? (double)run->num_arcs / sum.frames : 0;
+  sum.density = run->num_frames > 0 ? (double)run->lattice_emitting / sum.frames : 0;
   if (run->wer != NULL) sum.totals = wf_wer_totals(run->wer);
   cli_progress_end();
   if (run->json) print_json(stderr, run, &sum);

@@ -807,6 +807,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
+  X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU; 0: one per processor")                              \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N]", "where to search; the results are the same (default: cpu)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
@@ -859,6 +861,8 @@ typedef struct wf_result {
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
+  struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
+                                 keeps it. 2^31 states or more fail the utterance */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 

@@ -90,20 +90,14 @@ static void normalise(struct cell *cells, uint64_t n) {
     if (cells[s].cost != INFINITY) cells[s].cost -= best;
 }
 
-struct candidate {
-  float cost;
-  uint64_t arc;
-  int64_t from;
-};
-
 static int by_cost_then_arc(const void *a, const void *b) {
-  const struct candidate *x = a, *y = b;
+  const oracle_candidate *x = a, *y = b;
   if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
   return x->arc < y->arc ? -1 : x->arc > y->arc;
 }
 
 /* The first `admitted` candidates, the best of each state. Returns how many states. */
-static uint32_t recombine(const wf_fst_view *view, const struct candidate *candidates, size_t admitted, struct cell *to) {
+static uint32_t recombine(const wf_fst_view *view, const oracle_candidate *candidates, size_t admitted, struct cell *to) {
   uint32_t count = 0;
   for (uint64_t s = 0; s < view->num_states; s++) to[s] = (struct cell){.cost = INFINITY};
   for (size_t i = 0; i < admitted; i++) {
@@ -115,10 +109,11 @@ static uint32_t recombine(const wf_fst_view *view, const struct candidate *candi
   return count;
 }
 
-/* One frame from the first `sources` states of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. */
+/* One frame from the first `sources` states of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. `seen` receives the
+ * cutoff and the candidates let in. */
 static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
-                        const float *row, float slack, struct cell *to, bool *fits) {
-  struct candidate *candidates = malloc((view->num_arcs + 1) * sizeof *candidates);
+                        const float *row, float slack, struct cell *to, bool *fits, oracle_frame *seen) {
+  oracle_candidate *candidates = malloc((view->num_arcs + 1) * sizeof *candidates);
   size_t count = 0, admitted = 0;
   uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active), flags = 0;
   size_t least = (size_t)(o->min_active < o->max_active ? o->min_active : o->max_active);
@@ -131,7 +126,7 @@ static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, co
       float cost = from[order[i]].cost + arc->weight;
       if (arc->olabel != 0) cost -= o->word_score;
       cost += acoustic;
-      if (cost != INFINITY) candidates[count++] = (struct candidate){cost, a, order[i]};
+      if (cost != INFINITY) candidates[count++] = (oracle_candidate){cost, a, order[i]};
     }
   qsort(candidates, count, sizeof *candidates, by_cost_then_arc);
   float cutoff = FLT_MAX;
@@ -161,8 +156,34 @@ static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, co
     cutoff = candidates[admitted - 1].cost;
     recombine(view, candidates, admitted, to);
   }
-  free(candidates);
+  *seen = (oracle_frame){.cutoff = cutoff, .let_in = candidates, .num_let_in = admitted};
   return flags;
+}
+
+/* Takes down the tokens of one frame, before and after step 6. */
+static void take_down(struct cell *cells, uint64_t n, oracle_frame *seen) {
+  seen->cost = malloc(n * sizeof *seen->cost);
+  seen->relative = malloc(n * sizeof *seen->relative);
+  seen->depth = calloc(n, sizeof *seen->depth);
+  seen->selected = calloc(n, sizeof *seen->selected);
+  for (uint64_t s = 0; s < n; s++) seen->cost[s] = cells[s].cost;
+  normalise(cells, n);
+  for (uint64_t s = 0; s < n; s++) {
+    seen->relative[s] = cells[s].cost;
+    for (uint64_t at = s; cells[at].cost != INFINITY && cells[at].same_frame && cells[at].arc != UINT64_MAX; at = (uint64_t)cells[at].prev) seen->depth[s]++;
+  }
+}
+
+void oracle_free_trellis(oracle_trellis *trellis) {
+  for (int64_t t = 0; t <= trellis->num_frames; t++) {
+    oracle_frame *frame = &trellis->frames[t];
+    free(frame->cost);
+    free(frame->relative);
+    free(frame->depth);
+    free(frame->selected);
+    free(frame->let_in);
+  }
+  free(trellis->frames);
 }
 
 static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
@@ -200,7 +221,7 @@ static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, con
   out->acoustic_cost = o->acoustic_scale == 0 ? 0 : 0 - (double)o->acoustic_scale * loglike;
 }
 
-void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out) {
+void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t n = view.num_states;
   struct cell **frames = calloc((size_t)scores->num_frames + 1, sizeof *frames);
@@ -212,7 +233,9 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
   float slack = epsilon_slack(&view, o->word_score);
   uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active);
   out->fits = close_over_epsilons(&view, frames[0], o->beam, o->word_score, slack, most);
-  normalise(frames[0], n);
+  oracle_frame *seen = calloc((size_t)scores->num_frames + 1, sizeof *seen);
+  seen[0].cutoff = o->beam;
+  take_down(frames[0], n, &seen[0]);
   int64_t t = 0;
   uint32_t sources = 0;
   for (; t < scores->num_frames && out->fits; t++) {
@@ -222,14 +245,15 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
       out->flags |= WF_RESULT_NARROWED;
     }
     frames[t + 1] = malloc(n * sizeof **frames);
-    out->flags |= advance(&view, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits);
+    for (uint32_t i = 0; i < sources; i++) seen[t].selected[order[i]] = true;
+    out->flags |= advance(&view, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits, &seen[t + 1]);
     bool any = false;
     for (uint64_t s = 0; s < n; s++) any = any || frames[t + 1][s].cost != INFINITY;
     if (!any) {
       out->flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
       break;
     }
-    normalise(frames[t + 1], n);
+    take_down(frames[t + 1], n, &seen[t + 1]);
   }
   out->num_decoded = t;
   int64_t best = -1;
@@ -247,6 +271,9 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
   for (int64_t i = 0; i <= scores->num_frames; i++) free(frames[i]);
   free(frames);
   free(order);
+  oracle_trellis all = {.num_states = n, .num_frames = scores->num_frames, .frames = seen};
+  if (trellis == NULL) oracle_free_trellis(&all);
+  else *trellis = all;
 }
 
 double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores) {

@@ -9,7 +9,7 @@ static void test_against_oracle(void **state) {
   for (uint64_t seed = 1; seed <= 6000; seed++) {
     struct decode_task task = test_random_task(seed);
     wf_result *result = test_decode_alone(&task);
-    oracle_decode(wf_graph_fst(task.graph), &task.options, &task.scores, expected);
+    oracle_decode(wf_graph_fst(task.graph), &task.options, &task.scores, expected, NULL);
     assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
     tight += !expected->fits;
     if (!expected->fits) {

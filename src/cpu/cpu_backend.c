@@ -73,7 +73,9 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
   WF__TRY(wf__search_finish(search, scores, err));
-  return wf__result_fill(job->batch->results[i], self->graph, &self->options, &search->path, err);
+  wf_result *result = job->batch->results[i];
+  WF__TRY(wf__result_fill(result, self->graph, &self->options, &search->path, err));
+  return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &result->lattice, err) : WF_OK;
 }
 
 static void run_item(void *user, uint64_t item, int worker) {

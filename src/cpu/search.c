@@ -4,6 +4,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "cpu/links.h"
 #include "cpu/select.h"
 #include "math/cost.h"
 #include "math/score.h"
@@ -17,6 +18,7 @@ static void clear_tokens(wf__search *search) {
   for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
   search->used_slots.size = 0;
   search->tokens.size = 0;
+  search->candidates.size = search->moved.size = 0;
 }
 
 static uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
@@ -140,6 +142,7 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
   uint64_t size = search->sources.size;
+  uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : wf__cost_of_ordered((uint32_t)(last >> 32));
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
@@ -148,6 +151,11 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
     wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
     if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
+    wf__link *noted = NULL;
+    if (search->remembers && mode != EXPAND_COLLECT) {
+      WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
+      noted = search->candidates.data + search->candidates.size;
+    }
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
       const wf_arc *arc = &graph->view.arcs[a];
       float cost = source.cost + arc->weight;
@@ -170,16 +178,20 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
         token->arc = a;
         token->prev = source.prev;
       }
+      if (noted != NULL) *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
     }
+    if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
   }
   return WF_OK;
 }
 
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
-static void drop_above(wf__search *search, float cutoff) {
-  uint64_t kept = 0;
-  for (uint64_t i = 0; i < search->tokens.size; i++) {
+static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
+  uint64_t size = search->tokens.size, kept = 0;
+  if (search->remembers) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) {
     wf__token token = search->tokens.data[i];
+    if (search->remembers) search->moved.data[i] = (uint32_t)kept;
     if (token.cost > cutoff) {
       search->slots[token.slot].token = NONE;
       continue;
@@ -188,6 +200,8 @@ static void drop_above(wf__search *search, float cutoff) {
     search->tokens.data[kept++] = token;
   }
   search->tokens.size = kept;
+  if (search->remembers) search->moved.size = size;
+  return WF_OK;
 }
 
 static const uint64_t LAST_KEY = (uint64_t)0xff7fffffu << 32 | UINT32_MAX; /* of the largest finite cost */
@@ -225,7 +239,7 @@ static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
   search->most_tokens = (uint64_t)search->options.max_tokens;
   *last = candidate_key(add_finite(best, search->options.beam), UINT32_MAX);
   uint64_t narrow = *last;
-  drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)));
+  WF__TRY(drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
   if (*last != narrow) {
     wf_status status = admit(search, *last, err);
@@ -248,6 +262,8 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->
 static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost, uint32_t round, uint32_t next, wf_error *err) {
   wf__token *token = token_of(search, search->graph->view.arcs[a].nextstate, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+  wf__link link = {from, (uint32_t)(token - search->tokens.data), a, cost};
+  if (search->remembers) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
   bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
   if (queued ? cost < token->cost : cost < token->cost - search->epsilon_slack) {
     token->cost = cost;
@@ -268,7 +284,7 @@ static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost
 static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
   const wf_graph *graph = search->graph;
   if (!graph->has_epsilons) return WF_OK;
-  search->agenda[0].size = 0;
+  search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size; i++)
     if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
   for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
@@ -276,6 +292,7 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
     uint64_t size = search->agenda[now].size;
     if (round > graph->view.num_states) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
     search->agenda[next].size = 0;
+    WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
     WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
     for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[search->agenda[now].data[i]].cost;
     search->agenda_costs.size = 0; /* only the room counts */
@@ -295,10 +312,11 @@ static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err)
   return WF_OK;
 }
 
-/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. */
-static wf_status close_within_room(wf__search *search, uint64_t last, wf_error *err) {
+/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. *cutoff: of the frame. */
+static wf_status close_within_room(wf__search *search, uint64_t last, float *cutoff, wf_error *err) {
   uint64_t num_arcs = search->path.num_arcs;
-  wf_status status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+  *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+  wf_status status = close_epsilons(search, *cutoff, err);
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
     search->path.num_arcs = num_arcs; /* only the closure that stands is counted */
@@ -308,16 +326,18 @@ static wf_status close_within_room(wf__search *search, uint64_t last, wf_error *
     if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
     last = wf__select_smallest(search->keys.data, search->keys.size, admitted);
     WF__TRY(admit(search, last, err));
-    status = close_epsilons(search, wf__cost_of_ordered((uint32_t)(last >> 32)), err);
+    *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+    status = close_epsilons(search, *cutoff, err);
   }
   return status;
 }
 
 /* --- the end of a frame --------------------------------------------------------------------------------------------- */
 
-/* Costs relative to the best token; records of all tokens into the trace. */
-static wf_status settle(wf__search *search, wf_error *err) {
+/* Costs relative to the best token; records of all tokens into the trace, and what the lattice needs into its history. */
+static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
+  if (search->remembers) WF__TRY(wf__search_remember(search, cutoff, err));
   float best = INFINITY;
   for (uint64_t i = 0; i < size; i++)
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
@@ -344,6 +364,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   search->options = *options;
   wf__decoder_limits(&search->options);
   search->epsilon_slack = wf__epsilon_slack(graph, options);
+  search->remembers = options->lattice_beam > 0;
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
   if (status != WF_OK) {
@@ -365,6 +386,14 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->agenda[0]);
   wf__vec_free(&search->agenda[1]);
   wf__vec_free(&search->agenda_costs);
+  wf__history_free(&search->history);
+  wf__vec_free(&search->candidates);
+  wf__vec_free(&search->epsilons);
+  wf__vec_free(&search->moved);
+  wf__vec_free(&search->depths);
+  wf__vec_free(&search->rounds);
+  wf__vec_free(&search->nodes);
+  wf__vec_free(&search->queue);
   wf__trace_free(&search->trace);
   wf__path_free(&search->path);
   free(search);
@@ -373,6 +402,7 @@ void wf__search_free(wf__search *search) {
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
+  wf__history_clear(&search->history, search->options.lattice_beam);
   search->path.arcs.size = 0;
   search->path.flags = 0;
   search->path.num_decoded = 0;
@@ -388,7 +418,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   wf_status status = close_epsilons(search, search->options.beam, err);
   if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
   if (status != WF_OK) return status;
-  WF__TRY(settle(search, err));
+  WF__TRY(settle(search, search->options.beam, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */
   return WF_OK;
 }
@@ -407,8 +437,9 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
       search->path.flags |= WF_RESULT_DIED;
       return WF_OK;
     }
-    WF__TRY(close_within_room(search, last, err));
-    WF__TRY(settle(search, err));
+    float cutoff;
+    WF__TRY(close_within_room(search, last, &cutoff, err));
+    WF__TRY(settle(search, cutoff, err));
     search->path.num_decoded++;
   }
   return WF_OK;
@@ -463,4 +494,11 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
     arcs[j] = swap;
   }
   return read_loglikes(search, scores, err);
+}
+
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
+  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
+  WF__TRY(wf__search_endings(search, final, err));
+  WF__TRY(wf__history_end(&search->history, err));
+  return wf__history_lattice(&search->history, search->graph, &search->options, scores, final, out, err);
 }

@@ -10,6 +10,7 @@
 #define WF_CPU_SEARCH_H
 
 #include "decode/backend.h"
+#include "decode/lattice_history.h"
 #include "decode/trace.h"
 
 typedef struct wf__token {
@@ -30,6 +31,11 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
+typedef struct wf__epsilon_node {
+  uint32_t first, count; /* epsilon links out of a token */
+  uint32_t degree;       /* into it, from tokens not in order yet */
+} wf__epsilon_node;
+
 typedef struct wf__search {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -45,6 +51,16 @@ typedef struct wf__search {
   WF__VEC(float) agenda_costs;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
+  /* For the lattice, if one is asked for (links.c). */
+  bool remembers;                /* lattice_beam > 0 */
+  wf__history history;
+  wf__link_vec candidates;       /* that met a token of the frame in the making; `excess` is the cost still */
+  WF__VEC(uint32_t) moved;       /* numbers that these tokens got when some were dropped; empty: none was */
+  wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
+  WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
+  WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
+  WF__VEC(wf__epsilon_node) nodes;
+  WF__VEC(uint32_t) queue;
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
@@ -59,5 +75,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err);
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
+/* After wf__search_finish, once, if the options ask for a lattice. */
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
 
 #endif

@@ -25,7 +25,7 @@ struct cuda_backend {
   int num_parts; /* blocks that run at once */
   wf__lane_params params;
   struct buffer arcs, states, utterances, order, counters, outcomes, bad, steps, scores;
-  struct buffer sources, slots, agenda, trace, path_scratch, frame_off, group_off;
+  struct buffer costs, agenda, trace, path_scratch, frame_off, index;
   wf__search *cpu; /* for what does not fit, made on first use */
   bool broken;     /* a sticky CUDA error */
 };
@@ -81,7 +81,7 @@ static wf_status upload_states(struct cuda_backend *self, wf_error *err) {
   return status;
 }
 
-/* Arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon. */
+/* Arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon, and the next state marked if it has epsilon arcs. */
 static wf_status upload_arcs(struct cuda_backend *self, wf_error *err) {
   const wf_graph *graph = self->graph;
   uint64_t m = graph->view.num_arcs;
@@ -89,7 +89,9 @@ static wf_status upload_arcs(struct cuda_backend *self, wf_error *err) {
   if (arcs == NULL) return wf__fail_memory(err, m * sizeof *arcs, "the graph's copy for the GPU");
   for (uint64_t i = 0; i < m; i++) {
     arcs[i] = graph->view.arcs[i];
+    const wf__state_index *next = &graph->index[arcs[i].nextstate];
     arcs[i].ilabel = graph->columns[arcs[i].ilabel];
+    if (next[0].first_epsilon < next[1].first_arc) arcs[i].nextstate |= 0x80000000u;
   }
   wf_status status = upload(self, &self->arcs, arcs, (m + 1) * sizeof *arcs - sizeof *arcs, "the graph's arcs", err);
   free(arcs);
@@ -101,7 +103,7 @@ static wf_status upload_arcs(struct cuda_backend *self, wf_error *err) {
 static void cuda_close(void *opaque) {
   struct cuda_backend *self = opaque;
   struct buffer *buffers[] = {&self->arcs,  &self->states, &self->utterances, &self->order, &self->counters,     &self->outcomes,  &self->bad,      &self->steps,
-                              &self->scores, &self->sources, &self->slots,    &self->agenda, &self->trace, &self->path_scratch, &self->frame_off, &self->group_off};
+                              &self->scores, &self->costs,   &self->agenda, &self->trace, &self->path_scratch, &self->frame_off, &self->index};
   cudaSetDevice(self->device);
   if (self->stream != NULL) cudaStreamDestroy(self->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
@@ -117,6 +119,7 @@ static wf_status open_device(struct cuda_backend *self, wf_error *err) {
   CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
   CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
   CUDA_TRY(wf__lane_search_capacity(1, self->graph->min_columns, &lanes), "the search kernel");
+  if (self->graph->view.num_arcs > WF__LANE_MAX_ARCS) return wf__fail(err, WF_ERR_LIMIT, "the GPU search holds graphs of at most %u arcs", WF__LANE_MAX_ARCS);
   if (lanes < 1) return wf__fail(err, WF_ERR_DEVICE, "device %s: the search kernel does not fit this GPU", self->options.device);
   self->num_parts = lanes;
   WF__TRY(upload_states(self, err));
@@ -179,13 +182,12 @@ static wf_status plan(struct cuda_backend *self, uint32_t num_utterances, int32_
   p->frames_cap = (uint32_t)max_frames;
   p->path_cap = (uint32_t)max_frames * 4 + 4096;
   p->steps_cap = sum_frames * 2 + (uint64_t)num_utterances * 256;
-  WF__TRY(reserve(&self->sources, parts * WF__LANE_SLOTS * 16, "tokens", err));
-  WF__TRY(reserve(&self->slots, parts * WF__LANE_SLOTS * 16, "tokens", err));
-  WF__TRY(reserve(&self->agenda, parts * WF__LANE_SLOTS * 8, "tokens", err));
+  WF__TRY(reserve(&self->costs, parts * WF__LANE_SLOTS * 4, "tokens", err));
+  WF__TRY(reserve(&self->agenda, parts * WF__LANE_SLOTS * 16, "tokens", err));
   WF__TRY(reserve(&self->trace, parts * trace * 8, "the token history", err));
   WF__TRY(reserve(&self->path_scratch, (uint64_t)lanes * p->path_cap * sizeof(wf__lane_step), "paths", err));
   WF__TRY(reserve(&self->frame_off, parts * (p->frames_cap + 2) * 4, "the token history", err));
-  WF__TRY(reserve(&self->group_off, parts * (p->frames_cap + 1) * WF__LANE_GROUPS * 2, "the token history", err));
+  WF__TRY(reserve(&self->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2, "the token history", err));
   WF__TRY(reserve(&self->utterances, num_utterances * sizeof(wf__lane_utterance), "utterances", err));
   WF__TRY(reserve(&self->order, num_utterances * 4, "utterances", err));
   WF__TRY(reserve(&self->outcomes, num_utterances * sizeof(wf__lane_outcome), "results", err));
@@ -217,13 +219,12 @@ static void fill_params(struct cuda_backend *self, uint32_t num_utterances) {
   p->queue = (uint32_t *)self->counters.data + 2;
   p->outcomes = self->outcomes.data;
   p->steps = self->steps.data;
-  p->sources = self->sources.data;
-  p->slots = self->slots.data;
+  p->costs = self->costs.data;
   p->agenda = self->agenda.data;
   p->trace = self->trace.data;
   p->path_scratch = self->path_scratch.data;
   p->frame_off = self->frame_off.data;
-  p->group_off = self->group_off.data;
+  p->index = self->index.data;
 }
 
 /* --- a batch ----------------------------------------------------------------------------------------------------------- */

@@ -4,10 +4,9 @@
  * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
  *
  *   per block of a lane (rank)
- *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the label costs of the frame
- *     sources   [2^14] {first arc, emitting arcs, cost, state}   tokens to expand next, in table order
- *     slots     [2^14] {arc, first arc, emitting arcs, cost}   the token of each table slot as it was when last sealed
- *     agenda    [2][2^14] table slots improved in this epsilon round and the next (the first 1,024 in shared memory)
+ *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame
+ *     costs     [2^14]   of the tokens to expand next, in table order; their states are the trace's last
+ *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  */
@@ -23,10 +22,12 @@ extern "C" {
 enum {
   WF__LANE_THREADS = 1024,
   WF__LANE_SLOT_BITS = 14,
-  WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table */
+  WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table when frames are full; the search uses as much of it as a frame needs */
+  WF__LANE_MIN_BITS = 10,
   WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
-  WF__LANE_GROUP_BITS = 7,                  /* slots per group of the trace's index */
-  WF__LANE_GROUPS = WF__LANE_SLOTS >> WF__LANE_GROUP_BITS,
+  WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
+  WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
+  WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
 };
 
@@ -63,7 +64,7 @@ typedef struct wf__lane_outcome {
 
 typedef struct wf__lane_params {
   /* graph */
-  const void *arcs;        /* [num_arcs] {nextstate, weight, column (emitting) or -1, olabel} */
+  const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
   const void *states;      /* [num_states] {first arc, first epsilon, end, final cost} */
   uint32_t num_states, num_arcs, start;
   int32_t num_columns;     /* columns the graph reads */
@@ -82,14 +83,17 @@ typedef struct wf__lane_params {
   uint64_t steps_cap;
   /* memory of the lanes; rank r of lane l owns part l * ranks + r of each */
   uint32_t num_lanes, ranks;
-  void *sources, *slots;
-  uint32_t *agenda;
+  float *costs;
+  void *agenda;            /* {slot, cost} */
   void *trace;             /* [parts][trace_cap] {state, arc} */
   wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
   uint32_t *frame_off;     /* [parts][frames_cap + 2] */
-  uint16_t *group_off;     /* [parts][frames_cap + 1][WF__LANE_GROUPS] */
+  uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   uint32_t trace_cap, frames_cap, path_cap;
 } wf__lane_params;
+
+/* Arcs a graph may have: an arc number shares its word of the table with one bit. */
+#define WF__LANE_MAX_ARCS 0x7ffffffeu
 
 /* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. */
 int wf__lane_search_launch(const wf__lane_params *params, void *stream);

@@ -1,14 +1,16 @@
 /* lane_table.cuh - a lane's table of tokens in (distributed) shared memory, and the small collective operations of a lane.
  *
- *   value of a slot  ordered cost << 32 | arc + 1   from this round's candidates
- *                    ordered cost << 32 | 0         sealed: the token as the round before left it; wins ties
- *                    all ones                       no token (yet, or no longer)
+ *   value of a slot  ordered cost << 32 | arc + 1            the token as the emission or an earlier epsilon round left it
+ *                    ordered cost << 32 | FRESH | arc + 1    from this epsilon round: loses ties against what stood before
+ *                    all ones                                no token (yet, or no longer)
+ *   key              state | HAS_EPSILONS if it has epsilon arcs
  *
- * The state's hash names the rank that owns it (top bits) and its home slot there (the next bits); probing is linear. */
+ * The state's hash names the rank that owns it (top bits) and its home slot there (the next bits); probing is linear. A frame uses 2^bits slots. */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
 #include <cooperative_groups.h>
+#include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <float.h>
 #include <stdint.h>
@@ -20,10 +22,11 @@ namespace cg = cooperative_groups;
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
-constexpr u32 SLOTS = WF__LANE_SLOTS, SLOT_MASK = SLOTS - 1, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
+constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this: the table counts as full */
+constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u;
+constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this, or than a quarter of the table: the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -44,20 +47,29 @@ struct lane_shared {
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
   u32 best;                /* running best candidate, ordered */
-  u32 inserted;            /* tokens that epsilons made in this frame */
+  u32 kept;                /* tokens of all ranks after the emission */
+  u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
   u32 num_near;            /* keys in `boxes` while sources are selected */
   u64 select_key;
-  u32 full;
+  u32 full;                /* on any rank */
   u32 agenda_size[2];
+  u32 agenda_work[2];      /* some entry has epsilon arcs */
   u32 next_batch;          /* sources handed out so far */
   u32 utterance;
-  float row[1];            /* label costs, if they fit */
+  float row[1];            /* scores, if they fit */
+
+  __device__ __forceinline__ void begin_frame() {
+    kept = inserted = full = next_batch = 0;
+    best = ALL;
+    agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
+  }
 };
 
 template <int RANKS>
 struct lane {
   lane_shared *sh;
   u32 rank, tid, warp, in_warp, turn;
+  u32 bits; /* slots of a rank in this frame: 2^bits */
 
   __device__ __forceinline__ void sync() {
     if (RANKS == 1) __syncthreads();
@@ -135,50 +147,52 @@ struct arc_share {
 };
 
 template <int RANKS>
-__device__ __forceinline__ void place_of(u32 state, u32 *rank, u32 *slot) {
+__device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *slot) {
   constexpr int RANK_BITS = RANKS == 1 ? 0 : RANKS == 2 ? 1 : RANKS == 4 ? 2 : 3;
   u32 hash = state * 0x9E3779B1u;
   hash ^= hash >> 15;
   hash *= 0x85EBCA77u;
   *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
-  *slot = (hash << RANK_BITS) >> (32 - WF__LANE_SLOT_BITS);
+  *slot = (hash << RANK_BITS) >> (32 - bits);
 }
 
 /* Offers a candidate to the table. True if it lowered the slot's value; then *rank, *slot say where and *old what stood there. */
 template <int RANKS>
-__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 state, u64 value, u32 *rank, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  const u32 mask = (1u << l.bits) - 1;
   u32 at;
-  place_of<RANKS>(state, rank, &at);
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
   lane_shared *sh = l.of(*rank);
   for (u32 probes = 0;; probes++) {
-    u32 key = *(volatile u32 *)&sh->keys[at];
-    if (key == NO_STATE) {
-      key = atomicCAS(&sh->keys[at], NO_STATE, state);
-      if (key == NO_STATE) break;
+    u32 there = *(volatile u32 *)&sh->keys[at];
+    if (there == NO_STATE) {
+      there = atomicCAS(&sh->keys[at], NO_STATE, key);
+      if (there == NO_STATE) break;
     }
-    if (key == state) break;
-    if (probes == MAX_PROBES) {
-      l.sh->full = 1;
+    if (there == key) break;
+    if (probes == min(MAX_PROBES, mask / 4)) {
+      for (int r = 0; r < RANKS; r++) l.of(r)->full = 1;
       return false;
     }
-    at = (at + 1) & SLOT_MASK;
+    at = (at + 1) & mask;
   }
   *slot = at;
-  if (value >= *(volatile u64 *)&sh->values[at]) return false;
-  if (RANKS == 1) { /* on the block's own shared memory the 64-bit minimum is atomic; on another block's it loses updates (docs/gpu.md) */
+  u64 seen = *(volatile u64 *)&sh->values[at];
+  if (value >= seen) return false;
+  if constexpr (RANKS == 1) { /* on the block's own shared memory the 64-bit minimum is atomic; on another block's it loses updates (docs/gpu.md) */
     *old = atomicMin(&sh->values[at], value);
     return value < *old;
-  }
-  u64 seen = *(volatile u64 *)&sh->values[at];
-  while (value < seen) {
-    u64 was = atomicCAS(&sh->values[at], seen, value);
-    if (was == seen) {
-      *old = seen;
-      return true;
+  } else {
+    while (value < seen) {
+      u64 was = atomicCAS(&sh->values[at], seen, value);
+      if (was == seen) {
+        *old = seen;
+        return true;
+      }
+      seen = was;
     }
-    seen = was;
+    return false;
   }
-  return false;
 }
 
 #endif

@@ -64,5 +64,6 @@ void wf_result_free(wf_result *result) {
   if (result == NULL) return;
   free(result->words);
   free(result->alignment);
+  wf_lattice_free(result->lattice);
   free(result);
 }

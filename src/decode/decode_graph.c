@@ -2,6 +2,7 @@
 #include "decode/decode_graph.h"
 
 #include "fst/fst.h"
+#include "fstops/scc.h"
 
 enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
 
@@ -112,6 +113,15 @@ static void look_at_epsilons(wf_graph *graph) {
   }
 }
 
+static wf_status find_components(wf_graph *graph, wf_error *err) {
+  wf__scc scc;
+  WF__TRY(wf__scc_find(&graph->view, WF__ARCS_INPUT_EPSILON, &scc, err));
+  graph->epsilon_components = scc.component;
+  scc.component = NULL;
+  wf__scc_free(&scc);
+  return WF_OK;
+}
+
 static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
   uint64_t n = graph->view.num_states;
   look_at_epsilons(graph);
@@ -129,6 +139,7 @@ static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
     uint64_t left = peel(&check);
     graph->has_epsilon_cycles = left > 0;
     if (left > 0 && graph->has_negative_epsilons) status = relax(&check, left, err);
+    if (left > 0 && status == WF_OK) status = find_components(graph, err);
   }
   free(check.degree);
   free(check.distance);
@@ -185,5 +196,6 @@ void wf_graph_free(wf_graph *graph) {
   wf_fst_free(graph->fst);
   free(graph->index);
   free(graph->columns);
+  free(graph->epsilon_components);
   free(graph);
 }

@@ -23,6 +23,7 @@ struct wf_graph {
   int32_t *columns;    /* [num_labels]; columns[0] unused */
   int32_t num_labels;  /* one more than the largest input label */
   int32_t min_columns;
+  uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs; NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
 };
 

@@ -22,6 +22,8 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   int device = -1;
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
   if (status == WF_OK) status = wf__device_parse(decoder->options.device, &device, err);
+  if (status == WF_OK && device >= 0 && decoder->options.lattice_beam > 0)
+    status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
   decoder->backend = device < 0 ? &wf__cpu_backend : &wf__cuda_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {

@@ -9,6 +9,14 @@ struct wf_lattice {
   wf__lattice_arrays arrays;
 };
 
+wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
+  WF__TRY(wf__vec_grow(&arrays->arc_off, num_states + 2, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->final_graph_cost, num_states, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, num_states, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->frames, num_states, "lattice states", err));
+  return wf__vec_grow(&arrays->arcs, num_arcs, "lattice arcs", err);
+}
+
 wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err) {
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, 1, "lattice states", err));

@@ -53,6 +53,19 @@ assert abs(o['cost'] - cost) < 1e-3, (o['cost'], cost)"
 fstproject --project_type=output best.fst | fstrmepsilon | fstprint --osymbols="$examples/hybrid/digits/words.txt" | awk 'NF >= 4 {print $4}' | paste -sd ' ' > best.txt
 grep -qx "three eight seven five" best.txt || fail "OpenFst's best path: $(cat best.txt)"
 
+# Its lattice by OpenFst: all paths of the composition within the beam, as many states and arcs as ours.
+mkdir one && cp "$examples/hybrid/digits/theo_022.npy" one/
+fstcompose chain.fst digits.sorted.fst | fstconnect > all_paths.fst
+for beam in 2 8 12; do
+  decode digits.wfst one --scale=-0.10239488 --acoustic-scale=0.1538 --beam=1000 --max-active=1000000 --lattice-beam=$beam -o one.txt --summary=one.json 2> /dev/null
+  fstprune --weight=$beam all_paths.fst | fstinfo > pruned.info
+  "$python" -c "
+import json, re
+o, info = json.load(open('one.json')), open('pruned.info').read()
+want = tuple(int(re.search('# of %s +([0-9]+)' % what, info)[1]) for what in ('states', 'arcs'))
+assert (o['lattice_states'], o['lattice_arcs']) == want and want[1] > 500, (o, want)"
+done
+
 # --- CTC: 200 utterances, graph built here --------------------------------------------------------------------------------------
 ctc=$examples/ctc
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact \
@@ -89,6 +102,17 @@ same() { # NAME ARGUMENTS...: decodes to the same JSON, byte for byte
 # any number of threads, any batches, any order
 for threads in 1 2 5; do same "--num-threads=$threads" TLG.wfst npy --num-threads=$threads; done
 for batch in 1 7; do same "--batch=$batch" TLG.wfst npy --batch=$batch; done
+# lattices: the same words and costs, and the same lattices however they come about
+for flags_of_lattice in "--num-threads=1" "--num-threads=3 --batch=7" "--lattice-prune-interval=1" "--lattice-prune-interval=1000000"; do
+  same "a lattice, $flags_of_lattice" TLG.wfst npy --lattice-beam=6 --summary=lattice.json $flags_of_lattice
+  "$python" -c "
+import json
+o = json.load(open('lattice.json'))
+assert (o['lattice_states'], o['lattice_arcs']) == (48797, 81788) and abs(o['lattice_density'] - 13.5148) < 1e-4, o"
+  grep -q "^lattices: 48797 states, 81788 arcs, density " log || fail "$(cat log)"
+done
+decode TLG.wfst npy --lattice-beam=6 --device=cuda -o none 2> log && fail "lattices on a GPU are promised nowhere yet"
+grep -qE "CPU only|without CUDA" log || fail "$(cat log)"
 awk '{print $1, "npy/" $1 ".npy"}' some > in_order.scp
 "$python" -c "
 import random

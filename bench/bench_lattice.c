@@ -1,0 +1,226 @@
+/* bench_lattice.c - what lattices cost on one CPU thread, how large they are, and how much of the truth they hold.
+ *
+ *     bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]
+ *
+ * FRAMES 0: the utterances as they are; N: one utterance of N frames, the others repeated end to end in 16 bits. Decodes all ROUNDS times without and
+ * with a lattice, in turn, and prints a line of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
+ * With references: words, errors of the best path and of the path in each lattice that has the fewest (oracle), and utterances whose lattice holds exactly
+ * what was said. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "warpfst.h"
+
+enum { MAX_UTTERANCES = 4096 };
+
+struct bench {
+  wf_matrix matrices[MAX_UTTERANCES];
+  wf_scores scores[MAX_UTTERANCES];
+  wf_result *results[MAX_UTTERANCES];
+  size_t count;
+  int64_t num_frames;
+  wf_symbols *words;
+  wf_transcripts *references;
+  uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, held;
+};
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Freed memory goes back to the system, and the peak so far is forgotten. */
+static void forget_peak(void) {
+  malloc_trim(0);
+  FILE *file = fopen("/proc/self/clear_refs", "w");
+  if (file == NULL || fputs("5", file) < 0 || fclose(file) != 0) exit(1);
+}
+
+static double memory_mib(const char *field) {
+  FILE *file = fopen("/proc/self/status", "r");
+  char line[256];
+  double kib = 0;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, field, strlen(field)) == 0) kib = strtod(line + strlen(field), NULL);
+  if (file == NULL || fclose(file) != 0 || kib == 0) exit(1);
+  return kib / 1024;
+}
+
+static void check(wf_status status, const wf_error *err) {
+  if (status == WF_OK) return;
+  fprintf(stderr, "bench_lattice: %s\n", err->message);
+  exit(1);
+}
+
+static void *room(size_t count, size_t size) {
+  void *memory = calloc(count + 1, size);
+  if (memory == NULL) exit(1);
+  return memory;
+}
+
+/* Truncated to binary16; scores are within its range. */
+static uint16_t half_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  int32_t exponent = (int32_t)(bits >> 23 & 255) - 112;
+  uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+  if (exponent <= 0) return sign;
+  return exponent > 30 ? sign | 0x7bff : sign | (uint16_t)(exponent << 10) | (uint16_t)(bits >> 13 & 1023);
+}
+
+static void tile(struct bench *b, int64_t num_frames) {
+  int32_t columns = b->matrices[0].num_columns;
+  uint16_t *data = room((size_t)num_frames * (size_t)columns, sizeof *data);
+  for (int64_t t = 0, i = 0, row = 0; t < num_frames; t++, row++) {
+    for (; row == b->matrices[i].num_frames; row = 0) i = (i + 1) % (int64_t)b->count;
+    for (int32_t c = 0; c < columns; c++) data[t * columns + c] = half_of(b->matrices[i].data[row * columns + c]);
+  }
+  for (size_t i = 0; i < b->count; i++) wf_matrix_clear(&b->matrices[i]);
+  b->scores[0] = (wf_scores){.data = data, .num_frames = num_frames, .num_columns = columns, .stride = columns, .dtype = WF_FLOAT16};
+  b->count = 1;
+}
+
+/* Fewest edits between the reference and any path: cells of (state, words of the reference heard). */
+static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *lattice, const wf_transcript *reference) {
+  size_t width = reference->num_words + 1;
+  uint32_t *cells = room(lattice->num_states * width, sizeof *cells), least = UINT32_MAX / 2;
+  int64_t *said = room(width, sizeof *said);
+  for (size_t i = 0; i + 1 < width; i++) said[i] = wf_symbols_find(b->words, reference->words[i]);
+  for (uint64_t i = 1; i < lattice->num_states * width; i++) cells[i] = UINT32_MAX / 2;
+  for (uint64_t s = 0; s < lattice->num_states; s++) {
+    uint32_t *here = cells + s * width;
+    for (size_t i = 1; i < width; i++)
+      if (here[i - 1] + 1 < here[i]) here[i] = here[i - 1] + 1;
+    if (lattice->final_graph_cost[s] < 1e30f && here[width - 1] < least) least = here[width - 1];
+    for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
+      const wf_lattice_arc *arc = &lattice->arcs[a];
+      uint32_t *next = cells + (uint64_t)arc->nextstate * width;
+      for (size_t i = 0; i < width; i++) {
+        uint32_t along = here[i] + (arc->olabel != 0), pair = i + 1 < width && arc->olabel != 0 ? here[i] + (said[i] != arc->olabel) : along;
+        if (along < next[i]) next[i] = along;
+        if (arc->olabel != 0 && i + 1 < width && pair < next[i + 1]) next[i + 1] = pair;
+      }
+    }
+  }
+  free(cells);
+  free(said);
+  return least;
+}
+
+/* Edits of the best path, as a lattice of one path. */
+static uint64_t best_errors(const struct bench *b, const wf_result *result, const wf_transcript *reference) {
+  size_t n = result->num_words;
+  wf_lattice_arc *arcs = room(n, sizeof *arcs);
+  uint64_t *off = room(n + 1, sizeof *off);
+  float *final = room(n, sizeof *final);
+  for (size_t i = 0; i <= n; i++) {
+    off[i] = i;
+    final[i] = i == n ? 0 : 1e38f;
+    if (i < n) arcs[i] = (wf_lattice_arc){.olabel = result->words[i].label, .nextstate = (int32_t)i + 1};
+  }
+  off[n + 1] = n;
+  wf_lattice_view path = {.num_states = n + 1, .num_arcs = n, .arc_off = off, .arcs = arcs, .final_graph_cost = final};
+  uint64_t errors = oracle_errors(b, &path, reference);
+  free(arcs);
+  free(off);
+  free(final);
+  return errors;
+}
+
+static void add_result(struct bench *b, size_t i) {
+  const wf_result *result = b->results[i];
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  b->states += lattice.num_states;
+  b->arcs += lattice.num_arcs;
+  for (uint64_t a = 0; a < lattice.num_arcs; a++) b->emitting += lattice.arcs[a].ilabel != 0;
+  int64_t at = b->references != NULL && b->matrices[i].key != NULL ? wf_transcripts_find(b->references, b->matrices[i].key) : -1;
+  if (at < 0) return;
+  wf_transcript reference = wf_transcripts_at(b->references, (size_t)at);
+  uint64_t errors = oracle_errors(b, &lattice, &reference);
+  b->spoken += reference.num_words;
+  b->best_errors += best_errors(b, result, &reference);
+  b->oracle_errors += errors;
+  b->held += errors == 0;
+}
+
+/* Seconds; the results are summed up if they have lattices and it is the last round. */
+static double decode(struct bench *b, wf_decoder *decoder, bool sum) {
+  wf_error err = {0};
+  double start = now_s();
+  check(wf_decode(decoder, b->scores, b->count, NULL, b->results, &err), &err);
+  double took = now_s() - start;
+  for (size_t i = 0; i < b->count; i++) {
+    if (b->results[i]->status != WF_OK) {
+      fprintf(stderr, "bench_lattice: %s\n", b->results[i]->message);
+      exit(1);
+    }
+    if (sum) add_result(b, i);
+    wf_result_free(b->results[i]);
+  }
+  return took;
+}
+
+static void read_scores(struct bench *b, const char *path) {
+  wf_error err = {0};
+  wf_score_reader *reader;
+  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
+  for (bool done = false; b->count < MAX_UTTERANCES;) {
+    wf_matrix *m = &b->matrices[b->count];
+    check(wf_score_reader_next(reader, m, &done, &err), &err);
+    if (done) break;
+    b->scores[b->count++] = (wf_scores){.data = m->data, .num_frames = m->num_frames, .num_columns = m->num_columns, .stride = m->num_columns};
+  }
+  wf_score_reader_free(reader);
+}
+
+int main(int argc, char **argv) {
+  static struct bench b;
+  wf_error err = {0};
+  if (argc != 10 && argc != 12) {
+    fprintf(stderr, "usage: bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]\n");
+    return 2;
+  }
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_decoder *plain, *decoder;
+  check(wf_fst_read(argv[1], &fst, &err), &err);
+  check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
+  read_scores(&b, argv[2]);
+  if (argc == 12) {
+    check(wf_symbols_read(argv[10], &b.words, &err), &err);
+    check(wf_transcripts_read(argv[11], WF_TRANSCRIPT_AUTO, &b.references, &err), &err);
+  }
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.acoustic_scale = strtof(argv[3], NULL);
+  options.beam = strtof(argv[4], NULL);
+  options.max_active = atoi(argv[5]);
+  options.num_threads = 1;
+  check(wf_decoder_create(graph, &options, &plain, &err), &err);
+  options.lattice_beam = strtof(argv[6], NULL);
+  options.lattice_prune_interval = atoi(argv[7]);
+  check(wf_decoder_create(graph, &options, &decoder, &err), &err);
+  if (atoll(argv[9]) > 0 && b.count > 0) tile(&b, atoll(argv[9]));
+  for (size_t i = 0; i < b.count; i++) b.num_frames += b.scores[i].num_frames;
+  forget_peak();
+  double read_mib = memory_mib("VmRSS:"), plain_s = 1e30, lattice_s = 1e30, plain_mib = 0;
+  int rounds = atoi(argv[8]);
+  for (int round = 0; round < rounds; round++) {
+    double took = decode(&b, plain, false);
+    plain_s = took < plain_s ? took : plain_s;
+    if (round == 0) plain_mib = memory_mib("VmHWM:");
+    took = decode(&b, decoder, round + 1 == rounds);
+    lattice_s = took < lattice_s ? took : lattice_s;
+  }
+  printf("{\"utterances\": %zu, \"frames\": %lld, \"plain_s\": %.4f, \"lattice_s\": %.4f, \"states\": %llu, \"arcs\": %llu, \"density\": %.3f, \"read_mib\": %.1f, \"plain_mib\": %.1f, \"peak_mib\": %.1f",
+         b.count, (long long)b.num_frames, plain_s, lattice_s, (unsigned long long)b.states, (unsigned long long)b.arcs, (double)b.emitting / (double)b.num_frames, read_mib, plain_mib, memory_mib("VmHWM:"));
+  if (b.references != NULL)
+    printf(", \"words\": %llu, \"best_errors\": %llu, \"oracle_errors\": %llu, \"held\": %llu", (unsigned long long)b.spoken, (unsigned long long)b.best_errors, (unsigned long long)b.oracle_errors,
+           (unsigned long long)b.held);
+  printf("}\n");
+  return 0;
+}

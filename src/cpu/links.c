@@ -1,0 +1,145 @@
+/* links.c - a closed frame of the search as tokens and links of the lattice's history.
+ *
+ * The search noted the candidates that met a token; now that the costs of tokens stand, they become links. A link whose excess alone is above
+ * lattice_beam can be in no lattice and is dropped at once. */
+#include "cpu/links.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* Cost of a candidate above the token it leads to. Negative only within the slack of the closure. */
+static float excess(float cost, float target_cost) { return cost > target_cost ? cost - target_cost : 0; }
+
+static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
+  uint64_t size = search->candidates.size;
+  WF__TRY(wf__vec_grow(&search->history.links, size, "the lattice", err));
+  wf__link *out = search->history.links.data + search->history.links.size;
+  const uint32_t *moved = search->moved.size > 0 ? search->moved.data : NULL;
+  float beam = search->history.beam;
+  for (uint64_t i = 0; i < size; i++) {
+    wf__link link = search->candidates.data[i];
+    bool let_in = link.excess <= cutoff;
+    if (moved != NULL) link.to = moved[link.to];
+    link.excess = excess(link.excess, search->tokens.data[link.to].cost);
+    *out = link; /* no branch, which nobody could predict */
+    out += let_in && link.excess <= beam;
+  }
+  search->history.links.size = (uint64_t)(out - search->history.links.data);
+  return WF_OK;
+}
+
+/* Epsilon arcs behind each token since the frame's score, along the way it came. */
+static wf_status count_depths(wf__search *search, wf_error *err) {
+  const wf__token *tokens = search->tokens.data;
+  uint64_t size = search->tokens.size;
+  search->depths.size = 0;
+  WF__TRY(wf__vec_grow(&search->depths, size, "the lattice", err));
+  uint32_t *depths = search->depths.data;
+  for (uint64_t i = 0; i < size; i++) depths[i] = tokens[i].round == 0 ? 0 : NONE;
+  for (uint64_t i = 0; i < size; i++) {
+    uint32_t at = (uint32_t)i, steps = 0;
+    for (; depths[at] == NONE; at = tokens[at].prev)
+      if (++steps > size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
+    uint32_t depth = depths[at] + steps;
+    for (at = (uint32_t)i; depths[at] == NONE; at = tokens[at].prev) depths[at] = depth--;
+  }
+  return WF_OK;
+}
+
+/* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through both does the direction matter. */
+static bool leads_on(const wf__search *search, const wf__link *link) {
+  const uint32_t *components = search->graph->epsilon_components;
+  if (components == NULL || components[search->tokens.data[link->from].state] != components[search->tokens.data[link->to].state]) return true;
+  return search->depths.data[link->from] < search->depths.data[link->to];
+}
+
+/* Of the epsilon candidates, those of each token's last visit by the closure, at the cost that it kept: one for each arc. Still in runs by source. */
+static void choose_epsilons(wf__search *search) {
+  wf__link *epsilons = search->epsilons.data;
+  uint64_t num_rounds = search->rounds.size, kept = 0;
+  for (uint64_t round = 0; round < num_rounds; round++) {
+    uint64_t end = round + 1 < num_rounds ? search->rounds.data[round + 1] : search->epsilons.size;
+    for (uint64_t i = search->rounds.data[round]; i < end; i++) {
+      wf__link link = epsilons[i];
+      if (search->tokens.data[link.from].round != round) continue; /* it became cheaper later */
+      link.excess = excess(link.excess, search->tokens.data[link.to].cost);
+      if (link.excess <= search->history.beam && leads_on(search, &link)) epsilons[kept++] = link;
+    }
+  }
+  search->epsilons.size = kept;
+}
+
+/* Puts the epsilon links into topological order (Kahn 1962): those of a token come when all links into it have. */
+static wf_status sort_epsilons(wf__search *search, wf_error *err) {
+  const wf__link_vec *epsilons = &search->epsilons;
+  uint64_t size = search->tokens.size, tail = 0;
+  search->nodes.size = search->queue.size = 0;
+  WF__TRY(wf__vec_grow(&search->nodes, size, "the lattice", err));
+  WF__TRY(wf__vec_grow(&search->queue, epsilons->size, "the lattice", err));
+  WF__TRY(wf__vec_grow(&search->history.links, epsilons->size, "the lattice", err));
+  wf__epsilon_node *nodes = search->nodes.data;
+  uint32_t *queue = search->queue.data;
+  wf__link *out = search->history.links.data + search->history.links.size;
+  memset(nodes, 0, size * sizeof *nodes);
+  for (uint64_t i = 0; i < epsilons->size; i++) {
+    wf__link link = epsilons->data[i];
+    if (nodes[link.from].count++ == 0) nodes[link.from].first = (uint32_t)i;
+    nodes[link.to].degree++;
+  }
+  for (uint64_t i = 0; i < epsilons->size; i += nodes[epsilons->data[i].from].count)
+    if (nodes[epsilons->data[i].from].degree == 0) queue[tail++] = epsilons->data[i].from;
+  for (uint64_t head = 0; head < tail; head++) {
+    const wf__epsilon_node *source = &nodes[queue[head]];
+    for (uint64_t i = source->first; i < source->first + source->count; i++) {
+      wf__link link = epsilons->data[i];
+      *out++ = link;
+      if (--nodes[link.to].degree == 0 && nodes[link.to].count > 0) queue[tail++] = link.to;
+    }
+  }
+  search->history.links.size = (uint64_t)(out - search->history.links.data);
+  return WF_OK;
+}
+
+static wf_status add_epsilons(wf__search *search, wf_error *err) {
+  if (!search->graph->has_epsilons) return WF_OK;
+  if (search->graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
+  choose_epsilons(search);
+  if (search->epsilons.size > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
+  return search->epsilons.size > 0 ? sort_epsilons(search, err) : WF_OK;
+}
+
+wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
+  wf__history *history = &search->history;
+  uint64_t size = search->tokens.size;
+  WF__TRY(wf__history_begin_frame(history, err));
+  WF__TRY(add_emitting(search, cutoff, err));
+  wf__history_begin_epsilons(history);
+  WF__TRY(add_epsilons(search, err));
+  WF__TRY(wf__vec_grow(&history->tokens, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) history->tokens.data[history->tokens.size++] = (wf__past_token){search->tokens.data[i].state, 0};
+  if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0) return WF_OK;
+  return wf__history_prune(history, err);
+}
+
+wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
+  wf__history *history = &search->history;
+  uint64_t first = history->frames.data[history->frames.size - 1].first_token, size = history->tokens.size - first;
+  const float *final_cost = search->graph->view.final_cost;
+  float least = INFINITY;
+  history->endings.size = 0;
+  WF__TRY(wf__vec_grow(&history->endings, size, "the lattice", err));
+  float *endings = history->endings.data;
+  for (uint64_t i = 0; i < size; i++) endings[i] = INFINITY;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    const wf__token *token = &search->tokens.data[i];
+    float cost = final ? token->cost + final_cost[token->state] : token->cost;
+    endings[search->died ? token->prev - search->trace_base : i] = cost;
+    if (cost < least) least = cost;
+  }
+  for (uint64_t i = 0; i < size; i++)
+    if (endings[i] != INFINITY) endings[i] -= least;
+  history->endings.size = size;
+  return WF_OK;
+}

@@ -1,0 +1,262 @@
+/* lane_emission.cuh - steps 1 to 4 of a frame (docs/semantics.md): which tokens are expanded, their emitting arcs, the cutoff, the table. */
+#ifndef WF_CUDA_LANE_EMISSION_CUH
+#define WF_CUDA_LANE_EMISSION_CUH
+
+#include "lane_searcher.cuh"
+
+/* --- selection of sources --------------------------------------------------------------------------------------------- */
+
+/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
+ * if those are not few. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::select_by_cost(u64 want) {
+  const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
+  const uint2 *tokens = trace + (trace_used - f.num_sources);
+  u64 *near = (u64 *)l.sh->boxes;
+  constexpr u32 MOST = sizeof(l.sh->boxes) / sizeof *near;
+  if (l.tid < 256) l.sh->hist[l.tid] = 0;
+  if (l.tid == 0) l.sh->num_near = 0;
+  __syncthreads();
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) atomicAdd(&l.sh->hist[(u32)fminf(costs[i] * scale, 255)], 1u);
+  u32 bin;
+  want -= pick_bin(want, &bin);
+  for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
+    float cost = costs[i];
+    if ((u32)fminf(cost * scale, 255) != bin) continue;
+    u64 key = (u64)ordered(cost) << 32 | tokens[i].x;
+    for (int r = 0; r < RANKS; r++) {
+      u32 place = atomicAdd(&l.of(r)->num_near, 1u);
+      if (place < MOST) ((u64 *)l.of(r)->boxes)[place] = key;
+    }
+  }
+  l.sync();
+  u32 size = l.sh->num_near;
+  if (size > MOST) return false;
+  for (u32 i = l.tid; i < size; i += THREADS) {
+    u64 mine = near[i], below = 0;
+    for (u32 k = 0; k < size; k++) below += near[k] < mine;
+    if (below == want - 1) l.sh->select_key = mine;
+  }
+  __syncthreads();
+  f.select_key = l.sh->select_key;
+  return true;
+}
+
+/* Exact key of the max_active-th source by (cost, state), by radix selection, eight bits at a time, where select_by_cost gives up. */
+template <int RANKS>
+__device__ void searcher<RANKS>::select_sources() {
+  f.select_key = NO_TOKEN;
+  if (f.total_sources <= p->max_active) {
+    num_expanded += f.total_sources;
+    return;
+  }
+  flags |= 2; /* WF_RESULT_NARROWED */
+  num_narrowed++;
+  num_expanded += p->max_active;
+  const u64 want = p->max_active;
+  if (select_by_cost(want)) return;
+  const uint2 *tokens = trace + (trace_used - f.num_sources);
+  u64 prefix = 0, left = want; /* the left-th of those with this prefix */
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    if (l.tid < 256) l.sh->hist[l.tid] = 0;
+    __syncthreads();
+    for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
+      u64 key = (u64)ordered(costs[i]) << 32 | tokens[i].x;
+      if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&l.sh->hist[(u32)(key >> shift) & 255], 1u);
+    }
+    u32 bin;
+    left -= pick_bin(left, &bin);
+    prefix = prefix << 8 | bin;
+  }
+  f.select_key = prefix;
+}
+
+/* --- emitting arcs ---------------------------------------------------------------------------------------------------- */
+
+/* The next sources of this warp, `grain` of them: whoever is free takes them in the pass that every frame makes. */
+template <int RANKS>
+template <int MODE>
+__device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain) {
+  if (MODE != EXPAND_RUNNING) return before + WARPS * grain;
+  u32 base = 0;
+  if (l.in_warp == 0) base = atomicAdd(&l.sh->next_batch, grain);
+  return __shfl_sync(ALL, base, 0);
+}
+
+/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; HIST only looks; COUNT returns
+ * how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
+ * their arcs evenly; the next sources and arcs are on their way while it works. */
+template <int RANKS>
+template <int MODE>
+__device__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
+  const float beam = p->beam, word_score = p->word_score;
+  const uint2 *tokens = trace + (trace_used - f.num_sources);
+  const u32 grain = min(32u, (f.num_sources + WARPS - 1) / WARPS);
+  u64 my_count = 0;
+  u32 base = MODE == EXPAND_RUNNING ? next_batch<MODE>(0, grain) : l.warp * grain;
+  u32 state = NO_STATE;
+  float cost = 0;
+  bool mine = l.in_warp < grain && base + l.in_warp < f.num_sources;
+  if (mine) {
+    state = tokens[base + l.in_warp].x;
+    cost = costs[base + l.in_warp];
+  }
+  uint4 info = make_uint4(0, 0, 0, 0);
+  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+  while (base < f.num_sources) {
+    base = next_batch<MODE>(base, grain);
+    arc_share share(l.sh->boxes[l.warp], l.in_warp, info.x, info.y - info.x, cost);
+    mine = l.in_warp < grain && base + l.in_warp < f.num_sources;
+    if (mine) {
+      state = tokens[base + l.in_warp].x;
+      cost = costs[base + l.in_warp];
+    }
+    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += share.total;
+    u32 a_next;
+    float from_next;
+    uint4 arc_next = make_uint4(0, 0, 0, 0);
+    share.at(0, l.in_warp, &a_next, &from_next);
+    if (l.in_warp < share.total) arc_next = __ldg(arcs + a_next);
+    info = make_uint4(0, 0, 0, 0);
+    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      const u32 a = a_next;
+      const uint4 arc = arc_next;
+      float candidate = from_next;
+      bool live = k0 + l.in_warp < share.total;
+      if (k0 + 32 < share.total) {
+        share.at(k0 + 32, l.in_warp, &a_next, &from_next);
+        if (k0 + 32 + l.in_warp < share.total) arc_next = __ldg(arcs + a_next);
+      }
+      if (live) {
+        candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
+        if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
+        candidate = __fadd_rn(candidate, label_cost(arc.z));
+      }
+      const u32 order = ordered(candidate);
+      const u64 key = (u64)order << 32 | a;
+      live = live && candidate <= FLT_MAX;
+      if (MODE == EXPAND_RUNNING) {
+        u32 known = *(volatile u32 *)&l.sh->best;
+        u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
+        if (lowest < known) {
+          if (l.in_warp < RANKS) atomicMin(&l.of(l.in_warp)->best, lowest);
+          known = lowest;
+        }
+        live = live && candidate <= add_finite(cost_of(known), beam);
+      } else {
+        if (MODE == EXPAND_COUNT) my_count += live;
+        live = live && key <= rule.last;
+        if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
+      }
+      if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
+        atomicAdd(&l.sh->hist[(u32)(key >> rule.shift) & 255], 1u);
+      if ((MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) && live) {
+        u32 rank, slot;
+        u64 old;
+        offer<RANKS>(l, arc.x, (u64)order << 32 | (a + 1), &rank, &slot, &old);
+      }
+    }
+  }
+  return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
+}
+
+/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half is all ones. */
+template <int RANKS>
+__device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) {
+  candidate_rule rule = {last, 0, 0};
+  for (int shift = 56; shift >= (cost_only ? 32 : 0); shift -= 8) {
+    if (l.tid < 256) l.sh->hist[l.tid] = 0;
+    __syncthreads();
+    rule.shift = shift;
+    expand<EXPAND_HIST>(rule);
+    u32 bin;
+    k -= pick_bin(k, &bin);
+    rule.prefix = rule.prefix << 8 | bin;
+  }
+  return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
+}
+
+/* After the candidates: drops tokens above the cutoff and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
+template <int RANKS>
+__device__ u64 searcher<RANKS>::settle_emission(float cutoff) {
+  u32 kept = 0;
+  const u32 limit = ordered(cutoff), end = 1u << l.bits;
+  for (u32 at = l.tid; at < end; at += THREADS) {
+    u64 value = l.sh->values[at];
+    u32 key = l.sh->keys[at];
+    bool token = value != NO_TOKEN;
+    if (token && (u32)(value >> 32) > limit) {
+      l.sh->values[at] = NO_TOKEN;
+      token = false;
+    }
+    kept += __popc(__ballot_sync(ALL, token));
+    bool epsilons = token && (key & HAS_EPSILONS) != 0;
+    u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
+    if (vote == 0) continue;
+    if (l.in_warp == 0) {
+      at_list = atomicAdd(&l.sh->agenda_size[agenda_now], (u32)__popc(vote));
+      l.sh->agenda_work[agenda_now] = 1;
+    }
+    at_list = __shfl_sync(ALL, at_list, 0);
+    if (epsilons) put_agenda(l.rank, agenda_now, at_list + __popc(vote & ((1u << l.in_warp) - 1)), at);
+  }
+  if (l.in_warp < RANKS && kept > 0) atomicAdd(&l.of(l.in_warp)->kept, kept);
+  l.sync(); /* the agenda stands too */
+  return num_emitted = l.sh->kept;
+}
+
+/* Tokens of the candidates whose key is at most `last`, in a table of full size; *num is how many. False if a rank's table was full. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
+  l.sync(); /* nobody still looks at the table that was */
+  clear_table(WF__LANE_SLOT_BITS);
+  agenda_now = 0;
+  l.sync();
+  candidate_rule rule = {last, 0, 0};
+  expand<EXPAND_FIXED>(rule);
+  l.sync();
+  if (l.sh->full != 0) {
+    u32 mine = 0;
+    for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->keys[at] != NO_STATE;
+    *num = l.sum(mine);
+    return false;
+  }
+  *num = settle_emission(FLT_MAX);
+  return true;
+}
+
+/* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */
+template <int RANKS>
+__device__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
+  const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
+  agenda_now = 0;
+  expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
+  l.sync();
+  u32 best = l.sh->best;
+  bool full = l.sh->full != 0;
+  if (best == ALL) {
+    *num = 0;
+    return WF__LANE_OK;
+  }
+  float cutoff = add_finite(cost_of(best), p->beam);
+  *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
+  bool fits = !full;
+  if (full) fits = admit(*last, num);
+  else *num = settle_emission(cutoff);
+  if (fits && *num < p->min_active) {
+    u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
+    u32 all = (u32)counts, within = (u32)(counts >> 32);
+    if (within < p->min_active) {
+      *last = all <= p->min_active ? every : candidate_rank(p->min_active, every, true);
+      if (all > within) fits = admit(*last, num);
+    }
+  }
+  if (!fits && *num <= p->max_tokens) return WF__LANE_NO_ROOM; /* one rank overflowed, not the lane */
+  if (*num <= p->max_tokens) return WF__LANE_OK;
+  flags |= 8; /* WF_RESULT_OVERFLOW */
+  *last = candidate_rank(p->max_tokens, *last, false);
+  return admit(*last, num) ? WF__LANE_OK : WF__LANE_NO_ROOM;
+}
+
+#endif

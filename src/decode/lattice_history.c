@@ -1,0 +1,156 @@
+/* lattice_history.c - backward pruning of the history. */
+#include "decode/lattice_history.h"
+
+#include <math.h>
+#include <string.h>
+
+void wf__history_clear(wf__history *history, float beam) {
+  history->beam = beam;
+  history->frames.size = history->tokens.size = history->links.size = history->endings.size = 0;
+  history->num_settled = 0;
+}
+
+void wf__history_free(wf__history *history) {
+  wf__vec_free(&history->frames);
+  wf__vec_free(&history->tokens);
+  wf__vec_free(&history->links);
+  wf__vec_free(&history->endings);
+  wf__vec_free(&history->before);
+  wf__vec_free(&history->renumber[0]);
+  wf__vec_free(&history->renumber[1]);
+}
+
+wf_status wf__history_begin_frame(wf__history *history, wf_error *err) {
+  wf__past_frame frame = {history->tokens.size, history->links.size, history->links.size};
+  return wf__vec_push(&history->frames, frame, "the lattice", err);
+}
+
+void wf__history_begin_epsilons(wf__history *history) { history->frames.data[history->frames.size - 1].first_epsilon = history->links.size; }
+
+/* One frame, as the passes below see it. */
+struct span {
+  uint64_t first_token, end_token, first_link, first_epsilon, end_link;
+};
+
+static struct span span_of(const wf__history *history, uint64_t f) {
+  const wf__past_frame *frame = &history->frames.data[f];
+  bool newest = f + 1 == history->frames.size;
+  return (struct span){frame->first_token, newest ? history->tokens.size : frame[1].first_token, frame->first_link, frame->first_epsilon,
+                       newest ? history->links.size : frame[1].first_link};
+}
+
+/* Best ways on from the sources of the links [first, end), backward. */
+static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__past_token *from, const wf__past_token *to) {
+  for (uint64_t i = end; i > first; i--) {
+    wf__link link = history->links.data[i - 1];
+    float extra = link.excess + to[link.to].extra;
+    float best = from[link.from].extra;
+    from[link.from].extra = extra < best ? extra : best;
+  }
+}
+
+static bool as_before(const wf__history *history, const wf__past_token *tokens, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++)
+    if (tokens[i].extra != history->before.data[i]) return false;
+  return true;
+}
+
+/* Extra costs, from those of the newest frame back to the first one, or to a settled frame in which nothing changed. Returns the first frame
+ * that something may be dropped from. */
+static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) {
+  uint64_t newest = history->frames.size - 1;
+  for (uint64_t f = newest;; f--) {
+    struct span now = span_of(history, f);
+    wf__past_token *tokens = history->tokens.data + now.first_token;
+    relax(history, now.first_epsilon, now.end_link, tokens, tokens);
+    if (f < newest && f < history->num_settled && as_before(history, tokens, now.end_token - now.first_token)) {
+      *first = f + 1;
+      return WF_OK;
+    }
+    if (f == 0) break;
+    wf__past_token *sources = history->tokens.data + history->frames.data[f - 1].first_token;
+    uint64_t num_sources = (uint64_t)(tokens - sources);
+    history->before.size = 0;
+    WF__TRY(wf__vec_grow(&history->before, num_sources, "the lattice", err));
+    for (uint64_t i = 0; i < num_sources; i++) {
+      history->before.data[i] = sources[i].extra;
+      sources[i].extra = INFINITY;
+    }
+    relax(history, now.first_link, now.first_epsilon, sources, tokens);
+  }
+  *first = 0;
+  return WF_OK;
+}
+
+/* Moves the links [first, end) that are within the beam to `kept`, renumbered (from: NULL if its numbers stay). Returns the new end. */
+static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, uint64_t kept, const uint32_t *from, const uint32_t *to, const wf__past_token *targets) {
+  wf__link *links = history->links.data;
+  float beam = history->beam;
+  for (uint64_t i = first; i < end; i++) {
+    wf__link link = links[i];
+    bool keep = link.excess + targets[link.to].extra <= beam;
+    if (from != NULL) link.from = from[link.from];
+    link.to = to[link.to];
+    links[kept] = link; /* no branch, which nobody could predict */
+    kept += keep;
+  }
+  return kept;
+}
+
+/* Numbers that the tokens will have when those beyond the beam are gone. */
+static void renumber(const wf__past_token *tokens, uint64_t count, float beam, uint32_t *numbers) {
+  uint32_t next = 0;
+  for (uint64_t i = 0; i < count; i++) {
+    numbers[i] = next;
+    next += tokens[i].extra <= beam;
+  }
+}
+
+static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, uint64_t kept) {
+  wf__past_token *tokens = history->tokens.data;
+  float beam = history->beam;
+  for (uint64_t i = first; i < end; i++) {
+    wf__past_token token = tokens[i];
+    tokens[kept] = token;
+    kept += token.extra <= beam;
+  }
+  return kept;
+}
+
+/* Slides together what is within the beam, from frame `first` on. A link that is within it has both its tokens within it. */
+static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
+  uint64_t num_tokens = history->frames.data[first].first_token, num_links = history->frames.data[first].first_link;
+  for (uint64_t f = first; f < history->frames.size; f++) {
+    struct span span = span_of(history, f);
+    uint64_t count = span.end_token - span.first_token;
+    wf__past_token *tokens = history->tokens.data + span.first_token;
+    history->renumber[f & 1].size = 0;
+    WF__TRY(wf__vec_grow(&history->renumber[f & 1], count, "the lattice", err));
+    uint32_t *now = history->renumber[f & 1].data, *before = f == first ? NULL : history->renumber[(f - 1) & 1].data;
+    renumber(tokens, count, history->beam, now);
+    history->frames.data[f] = (wf__past_frame){.first_token = num_tokens, .first_link = num_links};
+    num_links = keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
+    history->frames.data[f].first_epsilon = num_links;
+    num_links = keep_links(history, span.first_epsilon, span.end_link, num_links, now, now, tokens);
+    if (f + 1 == history->frames.size) /* endings are of this frame, if there are any yet */
+      for (uint64_t i = 0; i < history->endings.size; i++) history->endings.data[now[i]] = history->endings.data[i];
+    num_tokens = keep_tokens(history, span.first_token, span.end_token, num_tokens);
+  }
+  history->tokens.size = num_tokens;
+  history->links.size = num_links;
+  return WF_OK;
+}
+
+wf_status wf__history_prune(wf__history *history, wf_error *err) {
+  uint64_t first;
+  WF__TRY(work_out(history, &first, err));
+  WF__TRY(slide(history, first, err));
+  history->num_settled = history->frames.size;
+  return WF_OK;
+}
+
+wf_status wf__history_end(wf__history *history, wf_error *err) {
+  wf__past_token *tokens = history->tokens.data + history->frames.data[history->frames.size - 1].first_token;
+  for (uint64_t i = 0; i < history->endings.size; i++) tokens[i].extra = history->endings.data[i];
+  return wf__history_prune(history, err);
+}

@@ -1,0 +1,138 @@
+/* raw_lattice.c - from what is left of a history to a lattice: states and arcs in an order that the lattice alone decides.
+ *
+ * States go by frame, then by level (arcs on the longest epsilon path that leads to them within the frame), then by state of the graph; the arcs of a state
+ * by their number in the graph. */
+#include <math.h>
+
+#include "decode/lattice_history.h"
+#include "lattice/lattice.h"
+#include "math/score.h"
+
+struct order_key {
+  uint64_t key; /* level, state */
+  uint32_t token;
+};
+
+struct drawn_arc {
+  uint32_t source, target; /* states of the lattice */
+  uint32_t arc;
+};
+
+struct assembly {
+  const wf__history *history;
+  uint32_t *numbers; /* [tokens] states of the lattice */
+  WF__VEC(uint32_t) levels;
+  WF__VEC(struct order_key) keys;
+  WF__VEC(struct drawn_arc) arcs; /* of one frame's states */
+  WF__VEC(uint32_t) tokens;       /* of one frame, in order */
+  wf__lattice_arrays arrays;
+};
+
+static uint64_t end_token(const wf__history *history, uint64_t f) {
+  return f + 1 == history->frames.size ? history->tokens.size : history->frames.data[f + 1].first_token;
+}
+
+static uint64_t end_link(const wf__history *history, uint64_t f) {
+  return f + 1 == history->frames.size ? history->links.size : history->frames.data[f + 1].first_link;
+}
+
+static int compare_keys(const void *a, const void *b) {
+  const struct order_key *x = a, *y = b;
+  return (x->key > y->key) - (x->key < y->key);
+}
+
+static int compare_arcs(const void *a, const void *b) {
+  const struct drawn_arc *x = a, *y = b;
+  if (x->source != y->source) return x->source < y->source ? -1 : 1;
+  return (x->arc > y->arc) - (x->arc < y->arc);
+}
+
+/* Numbers of the states of frame f. */
+static wf_status number_frame(struct assembly *a, uint64_t f, wf_error *err) {
+  const wf__history *history = a->history;
+  uint64_t first = history->frames.data[f].first_token, count = end_token(history, f) - first;
+  a->levels.size = a->keys.size = 0;
+  WF__TRY(wf__vec_grow(&a->levels, count, "the lattice", err));
+  WF__TRY(wf__vec_grow(&a->keys, count, "the lattice", err));
+  uint32_t *levels = a->levels.data;
+  for (uint64_t i = 0; i < count; i++) levels[i] = 0;
+  for (uint64_t i = history->frames.data[f].first_epsilon; i < end_link(history, f); i++) {
+    const wf__link *link = &history->links.data[i];
+    if (levels[link->to] <= levels[link->from]) levels[link->to] = levels[link->from] + 1;
+  }
+  for (uint64_t i = 0; i < count; i++) a->keys.data[i] = (struct order_key){(uint64_t)levels[i] << 32 | history->tokens.data[first + i].state, (uint32_t)i};
+  qsort(a->keys.data, count, sizeof *a->keys.data, compare_keys);
+  for (uint64_t i = 0; i < count; i++) a->numbers[first + a->keys.data[i].token] = (uint32_t)(first + i);
+  return WF_OK;
+}
+
+/* Links [first, end) from tokens of the frame that starts at token `from` to those of the frame at `to`. */
+static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, uint64_t from, uint64_t to, wf_error *err) {
+  WF__TRY(wf__vec_grow(&a->arcs, end - first, "the lattice", err));
+  for (uint64_t i = first; i < end; i++) {
+    const wf__link *link = &a->history->links.data[i];
+    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc};
+  }
+  return WF_OK;
+}
+
+static wf_lattice_arc lattice_arc(const struct drawn_arc *drawn, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, uint64_t f) {
+  const wf_arc *arc = &graph->view.arcs[drawn->arc];
+  float graph_cost = arc->weight, acoustic_cost = 0;
+  if (arc->olabel != 0) graph_cost -= options->word_score;
+  if (arc->ilabel != 0) acoustic_cost = 0 - options->acoustic_scale * wf__score_at(scores, (int64_t)f, graph->columns[arc->ilabel]);
+  return (wf_lattice_arc){arc->ilabel, arc->olabel, graph_cost, acoustic_cost, (int32_t)drawn->target};
+}
+
+/* States of frame f with their arcs. `ends`: final costs by token, for the last frame, else NULL. */
+static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, const float *ends, wf_error *err) {
+  const wf__history *history = a->history;
+  const wf__past_frame *frame = &history->frames.data[f];
+  uint64_t first = frame->first_token, end = end_token(history, f), at = 0;
+  a->arcs.size = a->tokens.size = 0;
+  WF__TRY(collect_arcs(a, frame->first_epsilon, end_link(history, f), first, first, err));
+  if (f + 1 < history->frames.size) WF__TRY(collect_arcs(a, frame[1].first_link, frame[1].first_epsilon, first, end, err));
+  if (a->arcs.size > 0) qsort(a->arcs.data, a->arcs.size, sizeof *a->arcs.data, compare_arcs);
+  WF__TRY(wf__vec_grow(&a->tokens, end - first, "the lattice", err));
+  for (uint64_t i = first; i < end; i++) a->tokens.data[a->numbers[i] - first] = (uint32_t)(i - first);
+  for (uint64_t s = first; s < end; s++) {
+    WF__TRY(wf__lattice_add_state(&a->arrays, ends != NULL ? ends[a->tokens.data[s - first]] : INFINITY, 0, (int32_t)f, err));
+    for (; at < a->arcs.size && a->arcs.data[at].source == s; at++)
+      WF__TRY(wf__lattice_push(&a->arrays, lattice_arc(&a->arcs.data[at], graph, options, scores, f), err));
+  }
+  return WF_OK;
+}
+
+/* Final costs of the last frame's tokens, +infinity for those that may not end. */
+static wf_status final_costs(const wf__history *history, const wf_graph *graph, bool final, float **out, wf_error *err) {
+  uint64_t first = history->frames.data[history->frames.size - 1].first_token, count = history->tokens.size - first;
+  *out = wf__alloc(count, sizeof **out);
+  if (*out == NULL) return wf__fail_memory(err, count * sizeof **out, "the lattice");
+  for (uint64_t i = 0; i < count; i++) {
+    bool ends = history->endings.data[i] <= history->beam;
+    (*out)[i] = !ends ? INFINITY : final ? graph->view.final_cost[history->tokens.data[first + i].state] : 0;
+  }
+  return WF_OK;
+}
+
+wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, bool final, wf_lattice **out,
+                              wf_error *err) {
+  *out = NULL;
+  if (history->tokens.size > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu states; lower lattice_beam", (unsigned long long)history->tokens.size);
+  struct assembly a = {.history = history, .numbers = wf__alloc(history->tokens.size, sizeof(uint32_t))};
+  float *ends = NULL;
+  wf_status status = a.numbers != NULL ? final_costs(history, graph, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
+  uint64_t num_frames = history->frames.size;
+  if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
+  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = number_frame(&a, f, err);
+  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = draw_frame(&a, f, graph, options, scores, f + 1 == num_frames ? ends : NULL, err);
+  if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
+  else wf__lattice_arrays_free(&a.arrays);
+  free(a.numbers);
+  free(ends);
+  wf__vec_free(&a.levels);
+  wf__vec_free(&a.keys);
+  wf__vec_free(&a.arcs);
+  wf__vec_free(&a.tokens);
+  return status;
+}
