@@ -20,7 +20,7 @@ decode() {
 }
 
 # 1. Contexts 1/0 to 4/1, one pdf class and two, with and without positions in the word; text and binary.
-for seed in $(seq 0 20); do
+for seed in $(seq 0 13); do
   "$python" "$oracle" make "$seed" "$seed" || fail "the oracle fails at seed $seed"
   cd "$seed"
   . ./settings
@@ -67,9 +67,11 @@ cmp default.fst tenth.fst || fail "the default is not 0.1"
 expect 3 'final.mdl: line .*: expected' mkgraph --am=final.mdl --tree=final.mdl --lang=lang -o no.fst
 expect 3 "tree: line 1: expected '<TransitionModel>', found 'ContextDependency'" "$WARPFST" am info tree
 expect 3 'model and tree do not belong together' mkgraph --am=final.mdl --tree=../9/tree --lang=lang -o no.fst
-expect 2 'no tree beside it' mkgraph --am=columns --lang=../9/lang -o no.fst
+mkdir alone
+cp final.mdl alone/
+expect 2 'no tree beside it' mkgraph --am=alone --lang=lang -o no.fst
 head -c 300 final.bin >cut.bin
-expect 3 'cut.bin: .*byte 300' "$WARPFST" am columns cut.bin
+expect 3 'cut.bin: byte 29[0-9]: file ends early' "$WARPFST" am columns cut.bin
 expect 3 'phones.txt' mkgraph --am=final.mdl --lang=. -o no.fst
 expect 2 'exclude' "$WARPFST" decode HCLG.fst scores.ark --am=final.mdl --columns=columns
 grep -v P0 lang/phones.txt >few.txt
