@@ -54,7 +54,7 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   }
   const char *beside = there(folder[0] != '\0' ? folder : "/", "tree", tree) ? tree : NULL;
   if (source->tree != NULL) beside = source->tree;
-  if (beside == NULL && needs_tree) return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
+  if (beside == NULL && needs_tree && access(model, F_OK) == 0) return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
   return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
 }
 

@@ -19,8 +19,8 @@ decode() {
   "$python" "$oracle" check "$ref" ours.json || fail "seed $seed: decode $*"
 }
 
-# 1. Contexts 1/0 to 4/1, one pdf class and two, with and without positions in the word; text and binary.
-for seed in $(seq 0 13); do
+# 1. Contexts 1/0, 2/1, 3/1, 2/0, 3/0, 3/2, 4/1; one pdf class and two, with and without positions in the word; text and binary.
+for seed in $(seq 0 9); do
   "$python" "$oracle" make "$seed" "$seed" || fail "the oracle fails at seed $seed"
   cd "$seed"
   . ./settings
