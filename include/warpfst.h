@@ -809,27 +809,49 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
   X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
-  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU; 0: one per processor")                              \
-  X(STR, device, 0, 0, 0, "cpu|cuda[:N]", "where to search; the results are the same (default: cpu)")
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
+  X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
+  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
-/* Errors: WF_ERR_DEVICE if `device` names a GPU that is not there, has too little memory, or the library was built without CUDA. */
+/* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each batch. A GPU named twice gets two workers.
+ * Errors: WF_ERR_DEVICE if a GPU is not there or the library was built without CUDA, WF_ERR_MEMORY if one has no room for the graph. */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
 WF_API void wf_decoder_free(wf_decoder *decoder);
+/* From now on wf_decode on a GPU starts after the work that `stream` (a cudaStream_t) holds at the call; so scores may still be on their way. The
+ * stream is borrowed and must outlive its use. NULL, the default: the legacy default stream. Errors: a decoder on the CPU (WF_ERR_UNSUPPORTED) or on
+ * several GPUs (WF_ERR_ARGUMENT: a stream belongs to one). */
+WF_API wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err);
 
 typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dtype;
 
 /* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
- * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
+ * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Columns from wf_graph_min_columns on are not looked at.
+ * Borrowed for the duration of the call. */
 typedef struct wf_scores {
   const void *data;
   int64_t num_frames;
   int32_t num_columns;
   int64_t stride; /* elements from one frame to the next, >= num_columns */
   wf_dtype dtype;
-  bool on_device; /* data is memory of the decoder's GPU, complete on its default stream; else host memory */
+  bool on_device; /* data is memory of one of the decoder's GPUs, complete in the order of wf_decoder_set_stream; else host memory */
 } wf_scores;
+
+/* A batch as one tensor [utterance, frame, column], padded to the longest. */
+typedef struct wf_padded_scores {
+  const void *data;
+  size_t num_utterances;
+  int64_t max_frames;
+  int32_t num_columns;
+  int64_t utterance_stride, frame_stride; /* elements; 0: packed (frame_stride = num_columns, utterance_stride = max_frames * frame_stride) */
+  const int64_t *lengths;                 /* [num_utterances] frames of each, at most max_frames; NULL: all have max_frames */
+  wf_dtype dtype;
+  bool on_device;
+} wf_padded_scores;
+/* Describes each utterance of the tensor in `scores` [num_utterances], the caller's, for wf_decode; nothing is copied. Errors: a length outside
+ * [0, max_frames], strides in which frames overlap. */
+WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores, wf_error *err);
 
 /* One word of the best path. Frames are half-open: [start_frame, end_frame). */
 typedef struct wf_word {
@@ -870,6 +892,39 @@ WF_API void wf_result_free(wf_result *result);
  * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
  * memory, cancelled) leaves all results NULL. */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
+/* What a batch is like, for the plan of its memory. */
+typedef struct wf_batch_shape {
+  size_t num_utterances;
+  int64_t max_frames;     /* of the longest utterance */
+  int64_t sum_frames;     /* of all; 0: num_utterances * max_frames */
+  wf_dtype dtype;
+  bool on_device;         /* all scores are already on the GPU */
+  int32_t num_processors; /* 0: ask the GPU. Else plan for one of so many multiprocessors (132: H200) that need not be here; its memory is then
+                           * options.gpu_memory (0: without limit) */
+} wf_batch_shape;
+
+/* Bytes that decoding takes on each GPU, everything allocated included. */
+typedef struct wf_plan {
+  uint64_t graph_bytes;
+  uint64_t lane_bytes;      /* what utterances that are searched at one time work with; grows with max_tokens */
+  uint64_t trace_bytes;     /* their token history. It gets room for full frames if that fits, else what is left; what needs more at the end
+                             * is decoded on the CPU, with the same result */
+  uint64_t score_bytes;     /* scores from host memory that are on the GPU at one time */
+  uint64_t result_bytes;    /* utterances and paths */
+  uint64_t total_bytes;     /* the sum */
+  uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
+  uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
+  int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
+  int32_t lane_blocks;      /* thread blocks that search one utterance */
+  int32_t num_lanes;        /* utterances with room on a GPU at one time */
+} wf_plan;
+/* The plan that wf_decode follows for such a batch, on the options' device. Allocates nothing on the GPU.
+ * Errors: WF_ERR_MEMORY if even the smallest plan does not fit: needed and available bytes and the option to lower are in the message (wf_decode
+ * fails so, too); WF_ERR_LIMIT if max_tokens is beyond what a GPU search holds; WF_ERR_DEVICE as for wf_decoder_create. */
+WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph, before the first batch. */
+WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);
 
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate
