@@ -217,7 +217,8 @@ int mkgraph_hmm(int argc, char **argv) {
   if (code >= 0) return code;
   if (request.am.path == NULL) return cli_usage("--am is needed");
   if (request.am.lang != NULL) take_from_lang(&request, &paths);
-  if ((request.lexicon == NULL) == (request.lexicon_fst == NULL)) return cli_usage("one of --lexicon and --lexicon-fst is needed (or --lang with L_disambig.fst in it)");
+  if (request.lexicon == NULL && request.lexicon_fst == NULL) return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
+  if (request.lexicon != NULL && request.lexicon_fst != NULL) return cli_usage("--lexicon and --lexicon-fst exclude each other");
   if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
   if (request.output == NULL) return cli_usage("-o is needed");
   if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");

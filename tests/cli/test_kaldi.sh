@@ -1,4 +1,4 @@
-# Kaldi models: graphs and decodings against what Kaldi's own code makes of the same random models (kaldi_oracle.py, packages of tests/python-requirements.txt).
+# Kaldi models: graphs and decodings against what Kaldi's own code makes of the same random models (kaldi_oracle.py with the packages of tests/python-requirements.txt).
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 oracle=$SOURCE_DIR/tests/cli/kaldi_oracle.py
 "$python" -c 'import kaldi_hmm_gmm, kaldifst' || { echo "no Kaldi for $python: ./run test installs tests/python-requirements.txt"; exit 1; }
@@ -11,17 +11,17 @@ expect() { # CODE PATTERN COMMAND...
   grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
 }
 mkgraph() { "$WARPFST" mkgraph hmm -q "$@"; }
-# decode REF GRAPH ...: words and costs are those of Kaldi's decoder
+# decode OUTPUT GRAPH [FLAGS]
 decode() {
-  local ref=$1
+  local output=$1
   shift
-  "$WARPFST" decode "$@" scores.ark --words=lang/words.txt --beam=1000 --max-active=1000000 --format=json -o ours.json 2>err.txt || fail "$(cat err.txt)"
-  "$python" "$oracle" check "$ref" ours.json || fail "seed $seed: decode $*"
+  "$WARPFST" decode "$@" scores.ark --words=lang/words.txt --beam=1000 --max-active=1000000 --format=json -o "$output" 2>err.txt || fail "seed $seed: $(cat err.txt)"
 }
+check() { python3 "$SOURCE_DIR/tests/cli/kaldi_check.py" "$@" || fail "seed $seed: not Kaldi's results"; }
 
 # 1. Contexts 1/0, 2/1, 3/1, 2/0, 3/0, 3/2, 4/1; one pdf class and two, with and without positions in the word; text and binary.
 for seed in $(seq 0 9); do
-  "$python" "$oracle" make "$seed" "$seed" || fail "the oracle fails at seed $seed"
+  "$python" "$oracle" "$seed" "$seed" || fail "the oracle fails at seed $seed"
   cd "$seed"
   . ./settings
   scales="--transition-scale=$transition_scale --self-loop-scale=$self_loop_scale"
@@ -38,10 +38,12 @@ for seed in $(seq 0 9); do
     "$WARPFST" randequivalent --npath=100 --max-length=60 ours.fst lexicon.fst || fail "seed $seed: lexicon.txt and L_disambig.fst give different graphs"
   fi
   # Decoding: our graph with the table beside it; Kaldi's graphs, self-loops behind or in front, with the model.
-  decode words.ref ours.fst
-  decode words.ref HCLG.fst --am=final.bin
-  decode before.ref HCLG.before.fst --am=final.mdl
-  decode words.ref HCLG.fst --columns=columns
+  decode ours.json ours.fst
+  decode kaldi.json HCLG.fst --am=final.bin
+  decode table.json HCLG.fst --columns=columns
+  decode before.json HCLG.before.fst --am=final.mdl
+  check words.ref ours.json kaldi.json table.json
+  check before.ref before.json
   cd ..
 done
 # The comparison can fail.
