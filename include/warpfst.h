@@ -309,6 +309,9 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
  * only states reachable from the start where the operation says "trimmed". Semirings of two inputs must be the same.
  * ================================================================================================================== */
 
+/* The operations with this option work in threads, on fsts large enough for that to pay. */
+#define WF_OPTION_NUM_THREADS(X) X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor, 16 at most. The result is the same")
+
 /* Arcs of each state sorted, stable. */
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
 WF_DECLARE_OPTIONS(arcsort, WF_ARCSORT_OPTIONS)
@@ -334,7 +337,8 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
   X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
-  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")       \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
 
@@ -348,7 +352,8 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
@@ -360,7 +365,8 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights towards the start first; off: minimize with weights as part of the label")     \
-  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")
+  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")                                                           \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
@@ -380,7 +386,8 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                                                      \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
@@ -389,7 +396,8 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
  * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring") \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
@@ -505,6 +513,10 @@ WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
  * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
 WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err);
+/* Reads a model of either format, recognised by its content: an ARPA file as above, or CMU Sphinx's trie language model (`en-us.lm.bin`), by the same rules.
+ * Errors: as above; in a binary file they name the byte or the n-gram. */
+WF_API wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+                            const wf_progress *progress, wf_error *err);
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
 WF_API void wf_lm_free(wf_lm *lm);
 
@@ -535,6 +547,39 @@ WF_API uint32_t wf_lm_start(const wf_lm *lm);
 WF_API float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
 /* Cost of </s> after the history `state`; +infinity if the model has no </s>. */
 WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
+
+/* Writes an ARPA file: n-grams in the order of their labels, log10 values to 7 decimals. Probability 0 is -99, as is that of <s>. */
+WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *err);
+
+/* A smaller model. First the words: those that `vocabulary` lacks (NULL: none) and all but the max_words most likely go, with every n-gram that holds
+ * them; <s>, </s> and <unk> stay. Then n-grams, by what the model loses without each: with criterion=entropy the relative rise of its
+ * perplexity, as in Stolcke, "Entropy-based pruning of backoff language models" (1998), and SRILM's `ngram -prune`, the probability of a history being the
+ * model's own; with criterion=difference p(h w) (ln p(w|h) - ln of what back-off gives), as in Seymore and Rosenfeld, "Scalable backoff
+ * language models" (1996). n-grams below `threshold` go, and of the others the least valuable until the limits hold; contexts of n-grams that
+ * stay do stay, and n-grams without their context go. At last the unigrams are scaled and the back-off weights computed anew, so that the probabilities after each history sum to
+ * 1. So every n-gram of the result is one of `lm`, under the same labels of the same word table, and, above order 1, has the probability it has
+ * there (but see num_scaled). The options' defaults remove nothing. The result does not depend on num_threads. */
+#define WF_LM_PRUNE_OPTIONS(X)                                                                                                     \
+  X(F32, threshold, 0, 0, 1e30, "", "leave out n-grams worth less than this, such as 1e-8")                                        \
+  X(ENUM, criterion, 0, 0, 0, "entropy|difference", "worth of an n-gram: rise of the perplexity without it, or weighted difference") \
+  X(STR, max_ngrams, 0, 0, 0, "N2,N3,..", "keep at most N2 bigrams, N3 trigrams and so on (empty or left out: no limit)")          \
+  X(I64, max_total, 0, 0, 9e15, "n-grams", "keep at most so many n-grams of all orders together, unigrams included; 0: no limit")  \
+  X(I64, max_words, 0, 0, 9e15, "words", "keep only the most likely words; 0: all")                                                \
+  X(I32, min_order, 2, 2, 16, "words", "n-grams of fewer words stay, whatever they are worth")                                     \
+  X(I32, num_threads, 0, 0, 1024, "threads", "0: one per processor")
+WF_DECLARE_OPTIONS(lm_prune, WF_LM_PRUNE_OPTIONS)
+
+/* What pruning did. Set up with wf_lm_prune_stats_init. */
+typedef struct wf_lm_prune_stats {
+  size_t struct_size;
+  double word_mass;                        /* probability of the words that stayed, by the unigrams of the large model */
+  float least_worth[WF_LM_MAX_ORDER + 1];  /* of the n-grams kept, by order from 2, each counted at the worth of its best continuation; +infinity: none kept */
+  uint64_t num_scaled;                     /* histories whose explicit probabilities were scaled: back-off weights could not make them sum to 1 */
+} wf_lm_prune_stats;
+WF_API void wf_lm_prune_stats_init(wf_lm_prune_stats *stats);
+/* `stats` may be NULL. Errors: malformed max_ngrams, no word left (WF_ERR_ARGUMENT). */
+WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
+                             const wf_progress *progress, wf_error *err);
 
 /* The model as an acceptor over its word table, arcs sorted by label. The start is the history <s>, </s> is a final cost.
  * backoff=epsilon is what Kaldi's arpa2fst makes: a back-off arc is an arc like any other (input backoff_label, output epsilon),

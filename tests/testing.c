@@ -46,6 +46,30 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
   return fst;
 }
 
+bool test_is_trimmed(const wf_fst *fst) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint8_t *marks = calloc(view.num_states + 1, 1);
+  enum { REACHED = 1, USEFUL = 2 };
+  if (view.start >= 0) marks[view.start] = REACHED;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint64_t s = 0; s < view.num_states; s++) {
+      uint8_t before = marks[s];
+      if (view.final_cost[s] != INFINITY) marks[s] |= USEFUL;
+      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+        uint8_t *next = &marks[view.arcs[i].nextstate];
+        if (marks[s] & REACHED && !(*next & REACHED)) *next |= REACHED, more = true;
+        marks[s] |= *next & USEFUL;
+      }
+      more = more || marks[s] != before;
+    }
+  }
+  bool trimmed = true;
+  for (uint64_t s = 0; s < view.num_states; s++) trimmed = trimmed && marks[s] == (REACHED | USEFUL);
+  free(marks);
+  return trimmed;
+}
+
 wf_fst *test_fst_of(wf_semiring semiring, const char *text) {
   wf_error err = {0};
   wf_builder *builder;

@@ -51,6 +51,9 @@ wf_fst *test_fst_of(wf_semiring semiring, const char *text);
 typedef bool test_change_fn(test_rng *rng, uint32_t state, wf_arc *arc);
 wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change);
 
+/* Is every state on a path from the start to a final one? Found out from the arrays, whatever the library says. */
+bool test_is_trimmed(const wf_fst *fst);
+
 /* All (input string, output string) pairs of the successful paths with at most max_arcs arcs, epsilons dropped, costs of equal pairs summed in
  * the semiring (in double), sorted. Fails the test beyond `limit` paths. */
 typedef struct test_pair {

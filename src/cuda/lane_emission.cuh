@@ -86,8 +86,8 @@ __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain
   return __shfl_sync(ALL, base, 0);
 }
 
-/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST lists all candidates behind the
- * part of the table in use (key among the values, next state among the keys); HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
+/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
+ * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
 template <int RANKS>
 template <int MODE>
@@ -147,21 +147,13 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
           if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
           known = lowest;
         }
-        if (MODE == EXPAND_RUNNING) live = live && candidate <= add_finite(cost_of(known), beam);
+        if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), beam);
       } else {
         if (MODE == EXPAND_COUNT) my_count += live;
         live = live && key <= rule.last;
         if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
       }
-      if (MODE == EXPAND_LIST) {
-        u32 vote = __ballot_sync(ALL, live), at = 0;
-        if (in_warp() == 0) at = atomicAdd(&own().num_listed, (u32)__popc(vote));
-        at = (1u << l.bits) + __shfl_sync(ALL, at, 0) + __popc(vote & ((1u << in_warp()) - 1));
-        if (live && at < SLOTS) {
-          own().values[at] = key;
-          own().keys[at] = arc.x;
-        }
-      }
+      if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
       if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
         atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
       if ((MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) && live) {
@@ -271,48 +263,52 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
   for (u32 i = tid(); i < size; i += THREADS) {
     u64 key = own().values[(1u << l.bits) + i];
     if (key > last || (above != 0 && key <= above)) continue;
-    u32 rank, slot;
+    u32 slot;
     u64 old;
     count++;
-    offer<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &rank, &slot, &old); /* arc + 1 */
+    offer_own<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &slot, &old); /* arc + 1 */
   }
   return count;
 }
 
-/* The emission by way of a list of all candidates, which makes min_active cheap. False if there are too many candidates or tokens for that: then
- * the table is empty again, and best and queue are as at the beginning. */
+/* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
+ * spares a lane of several blocks the probing of each other's tables. False if there are too many for that: then the table is empty again. */
 template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::emit_from_list(u64 *last, u64 *num) {
-  expand<EXPAND_LIST>(candidate_rule{0, 0, 0});
+__device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
+  expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
-  const u32 room = SLOTS - (1u << l.bits), best = own().best;
-  u32 size = min(own().num_listed, room);
+  const u32 room = SLOTS - (1u << l.bits), best = own().best, size = min(own().num_listed[0], room);
   bool fits = true;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed <= room;
+  for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
   mark(2);
   if (fits && best != ALL) {
     *last = (u64)ordered(add_finite(cost_of(best), p->beam)) << 32 | 0xffffffffu;
-    u32 within = (u32)l.sum(insert_listed(size, 0, *last));
-    if (within < p->min_active) {
-      u64 all = l.sum(tid() == 0 ? size : 0), old = *last;
-      *last = all <= p->min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->min_active, size) << 32 | 0xffffffffu;
-      if (all > within) insert_listed(size, old, *last);
-      l.sync();
+    u32 within = insert_listed(size, 0, *last);
+    if (all_of_them) {
+      within = (u32)l.sum(within);
+      if (within < p->min_active) {
+        u64 all = l.sum(tid() == 0 ? size : 0), old = *last;
+        *last = all <= p->min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->min_active, size) << 32 | 0xffffffffu;
+        if (all > within) insert_listed(size, old, *last);
+      }
     }
-    fits = own().full == 0;
+    __syncthreads();
   }
   for (u32 i = tid(); i < size; i += THREADS) {
     own().values[(1u << l.bits) + i] = NO_TOKEN;
     own().keys[(1u << l.bits) + i] = NO_STATE;
   }
-  if (fits) {
-    *num = best != ALL ? settle_emission(FLT_MAX) : 0;
+  *num = fits && best != ALL ? settle_emission(FLT_MAX) : 0; /* with a barrier of the lane */
+  if (fits && own().full == 0) {
+    if (best == ALL) l.sync();
+    if (tid() == 0) own().num_listed[0] = 0;
     return true;
   }
   frame_arcs = 0;
   l.sync();
   clear_table(WF__LANE_SLOT_BITS);
+  agenda_now = 0;
   l.sync();
   return false;
 }
@@ -342,7 +338,8 @@ template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   agenda_now = 0;
   frame_arcs = 0;
-  bool full = false, listed = f.total_sources <= RANKS * WF__LANE_FEW && emit_from_list(last, num);
+  const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
+  bool full = false, listed = (few || RANKS > 1) && emit_from_list(few, last, num);
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
@@ -356,7 +353,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
     if (!full) *num = settle_emission(cutoff);
   }
   mark(3);
-  if (!full && *num <= p->max_tokens && (listed || *num >= p->min_active)) return WF__LANE_OK;
+  if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;
   u64 key = *last, count = *num;
   int status = aside([&](searcher &self) {
     u64 k = key, n = count;

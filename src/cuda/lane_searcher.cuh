@@ -92,14 +92,16 @@ struct searcher {
   __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
-  __device__ __forceinline__ bool emit_from_list(u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
   __device__ __forceinline__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
   __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
+  __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, u32 key, float candidate) const;
   __device__ __forceinline__ int relax_rounds(float cutoff);
+  __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
   __device__ __forceinline__ bool finish_frame();

@@ -55,7 +55,8 @@ struct lane_shared {
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */
   u32 next_batch;          /* sources handed out so far */
-  u32 num_listed;          /* candidates in the list of this rank */
+  u32 num_listed[2];       /* candidates in the list of this rank, or sent to it in this epsilon round and the next */
+  u32 sent[2];             /* somebody sent a candidate in this round */
   u32 utterance;
   wf__lane_utterance scores;
   u32 flags;               /* this and the sums are kept by thread 0 */
@@ -66,7 +67,7 @@ struct lane_shared {
   float row[1];            /* scores, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
-    kept = inserted = full = next_batch = num_listed = 0;
+    kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
     best = ALL;
     agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
   }
@@ -169,13 +170,11 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
   *slot = (hash << RANK_BITS) >> (32 - bits);
 }
 
-/* Offers a candidate to the table. True if it lowered the slot's value; then *rank, *slot say where and *old what stood there. */
+/* Offers a candidate to the table of `rank`, whose home slot there is `at`. True if it lowered the slot's value; then *slot says where and *old what
+ * stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
 template <int RANKS>
-__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, lane_shared &sh, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
   const u32 mask = (1u << l.bits) - 1;
-  u32 at;
-  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  lane_shared &sh = l.of(*rank);
   for (u32 probes = 0;; probes++) {
     u32 there = *(volatile u32 *)&sh.keys[at];
     if (there == NO_STATE) {
@@ -190,7 +189,6 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *r
     at = (at + 1) & mask;
   }
   *slot = at;
-  /* By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
   u64 seen = *(volatile u64 *)&sh.values[at];
   while (value < seen) {
     u64 was = atomicCAS(&sh.values[at], seen, value);
@@ -201,6 +199,41 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *r
     seen = was;
   }
   return false;
+}
+
+template <int RANKS>
+__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  u32 at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
+  return offer_at<RANKS>(l, l.of(*rank), at, key, value, slot, old);
+}
+
+/* Offers to the block's own part of the table. */
+template <int RANKS>
+__device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u32 *slot, u64 *old) {
+  u32 rank, at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
+  return offer_at<RANKS>(l, own(), at, key, value, slot, old);
+}
+
+/* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
+ * table in use. What does not fit is only counted. */
+template <int RANKS>
+__device__ __forceinline__ void send(lane<RANKS> &l, bool live, u32 which, u32 begin, u32 end, u32 key, u64 value) {
+  u32 rank = 0, slot;
+  if (RANKS > 1) place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+  u32 peers = __ballot_sync(ALL, live);
+  if (peers == 0) return;
+  if (RANKS > 1) peers = __match_any_sync(ALL, live ? rank : RANKS);
+  const u32 leader = __ffs(peers) - 1;
+  u32 at = 0;
+  if (live && in_warp() == leader) at = atomicAdd(&l.of(rank).num_listed[which], (u32)__popc(peers));
+  at = begin + __shfl_sync(ALL, at, leader) + __popc(peers & ((1u << in_warp()) - 1));
+  if (live && at < end) {
+    lane_shared &to = l.of(rank);
+    to.values[at] = value;
+    to.keys[at] = key;
+  }
 }
 
 #endif
