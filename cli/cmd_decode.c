@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "am_model.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *reference, *summary_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path;
   bool json;
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -111,10 +111,27 @@ static wf_status read_columns(const char *path, struct columns *out, wf_error *e
   return err->code;
 }
 
-/* The table of --columns, or else the one that `warpfst mkgraph` put beside the graph, or none. */
+/* Those of an acoustic model. */
+static wf_status take_columns(const char *path, struct columns *out, wf_error *err) {
+  am_source source = {.path = path};
+  wf_hmm *hmm;
+  int32_t *columns;
+  size_t count;
+  wf_status status = am_read(&source, false, &hmm, err);
+  if (status != WF_OK) return status;
+  status = wf_hmm_columns(hmm, &columns, &count, err);
+  wf_hmm_free(hmm);
+  if (status != WF_OK) return status;
+  for (size_t label = 1; label < count && status == WF_OK; label++) status = set_column(out, (long)label, columns[label], err);
+  wf_free(columns);
+  return status;
+}
+
+/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or none. */
 static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
   char beside[4096];
   if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
+  if (run->am_path != NULL) return take_columns(run->am_path, out, err);
   snprintf(beside, sizeof beside, "%s.columns", graph);
   return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
 }
@@ -418,6 +435,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
+  cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
@@ -427,6 +445,7 @@ int cmd_decode(int argc, char **argv) {
   cli_table(&parser, "result_writer", &run.writer_options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
+  if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
   wf_error err = {0};
   run.progress = cli_progress();

@@ -746,6 +746,12 @@ WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 typedef struct wf_hmm wf_hmm;
 /* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and, if there is one, noisedict. Column = senone. */
 WF_API wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err);
+/* Kaldi: `model` is final.mdl of a GMM, nnet3 or chain model (its TransitionModel is read, what follows is not), `tree` its tree, `lang` the folder with phones.txt,
+ * phones/word_boundary.txt and phones/optional_silence.txt (or .int; the last two may be missing). Files are text or binary. Column = pdf, label = transition-id.
+ * Without `tree` (NULL) only wf_hmm_columns and wf_hmm_get_info are of use; without `lang` phones are called by their numbers. Lexicons are
+ * written in the phones of phones.txt or, where it has positions (AH_B, AH_I, AH_E, AH_S), without them (AH). Context of any width up to 8, the central phone
+ * anywhere. A phone in context for which the tree has no answer counts as missing. */
+WF_API wf_status wf_hmm_read_kaldi(const char *model, const char *tree, const char *lang, wf_hmm **out, wf_error *err);
 WF_API wf_hmm *wf_hmm_ref(const wf_hmm *hmm);
 WF_API void wf_hmm_free(wf_hmm *hmm);
 /* What lexicons are written in: the table for wf_lexicon_read, with the option blank = "" (none). */
@@ -754,7 +760,7 @@ WF_API const wf_symbols *wf_hmm_phones(const wf_hmm *hmm);
 typedef struct wf_hmm_info {
   size_t struct_size;
   int32_t num_phones;      /* that lexicons are written in */
-  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0 */
+  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0; width 0: Kaldi's, read without a tree */
   int32_t num_labels;      /* input labels of graphs: 1 .. num_labels */
   int32_t num_columns;     /* of the score matrix */
   int32_t num_types;       /* distinct HMMs known so far */
@@ -793,7 +799,9 @@ WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 typedef struct wf_hmm_graph_parts {
   size_t struct_size;
   wf_hmm *hmm;                /* required */
-  const wf_lexicon *lexicon;  /* required; read with wf_hmm_phones */
+  const wf_lexicon *lexicon;  /* either a lexicon, read with wf_hmm_phones, ... */
+  const wf_fst *lexicon_fst;  /* ... or Kaldi's L_disambig.fst, phones to words in the numbers of phones.txt and of the word table; its costs stand, and options about
+                               * words, silence and fillers do not matter */
   const wf_lm *lm;            /* either an n-gram LM ... */
   const wf_fst *grammar;      /* ... or a grammar over word labels, as in wf_ctc_graph_parts */
   const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
