@@ -278,6 +278,7 @@ int main(int argc, char **argv) {
   struct request r = {.pairs = 1, .repeat = 3};
   wf_compose_options_init(&r.options);
   r.options.order = 1;
+  r.options.num_threads = 1;
   bool random = argc > 5 && strcmp(argv[1], "random") == 0, words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
   for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
   if (!fine) {

@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
   wf_error err;
   wf_lm *lm;
   double wall = now_s(CLOCK_MONOTONIC), cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
-  if (wf_lm_read_arpa(argv[1], NULL, NULL, &lm, NULL, NULL, &err) != WF_OK) {
+  if (wf_lm_read(argv[1], NULL, NULL, &lm, NULL, NULL, &err) != WF_OK) {
     fprintf(stderr, "%s\n", err.message);
     return 3;
   }

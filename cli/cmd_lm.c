@@ -12,11 +12,13 @@ static const struct {
     {"query", "lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
     {"perplexity", "lm perplexity", "perplexity of a text", cmd_lm_perplexity},
     {"convert", "lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
+    {"prune", "lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
+    {"arpa", "lm arpa", "the model as an ARPA file", cmd_lm_arpa},
 };
 enum { NUM_PARTS = sizeof parts / sizeof *parts };
 
 static void print_parts(FILE *out) {
-  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped.\n\n");
+  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin).\n\n");
   for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  lm %-14s%s\n", parts[i].name, parts[i].summary);
   fprintf(out, "\n'warpfst lm PART --help' tells the flags.\n");
 }
@@ -48,7 +50,7 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
   wf_symbols *words = NULL;
   wf_progress progress = cli_progress();
   wf_status status = source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
-  if (status == WF_OK) status = wf_lm_read_arpa(path, words, &source->options, out, stats, &progress, &err);
+  if (status == WF_OK) status = wf_lm_read(path, words, &source->options, out, stats, &progress, &err);
   wf_symbols_free(words);
   cli_progress_end();
   return status == WF_OK ? CLI_OK : cli_fail(&err);

@@ -58,7 +58,7 @@ static void print_end(const struct request *request, const cli_steps *steps, con
 
 static wf_status read_lm(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
   if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
-  return wf_lm_read_arpa(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
+  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
 }
 
 /* With a lexicon, its words name the LM's; without, the LM's words are spelled. */

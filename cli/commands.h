@@ -9,6 +9,7 @@
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \
   X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
+  X(am, "am", "Graphs", "hybrid acoustic models: info, columns of labels") \
   X(info, "info", "Files", "what is in an fst file") \
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \

@@ -9,6 +9,8 @@ int cmd_lm_info(int argc, char **argv);
 int cmd_lm_query(int argc, char **argv);
 int cmd_lm_perplexity(int argc, char **argv);
 int cmd_lm_convert(int argc, char **argv);
+int cmd_lm_prune(int argc, char **argv);
+int cmd_lm_arpa(int argc, char **argv);
 
 typedef struct lm_source {
   const char *words_path; /* NULL: the table is made from the model */

@@ -7,6 +7,7 @@ static wf_compose_options canonical_options(void) {
   wf_compose_options options;
   wf_compose_options_init(&options);
   options.order = 1;
+  options.num_threads = 1;
   return options;
 }
 

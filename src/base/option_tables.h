@@ -31,6 +31,7 @@
   X(wer, WF_WER_OPTIONS) \
   X(arpa, WF_ARPA_OPTIONS) \
   X(lm_fst, WF_LM_FST_OPTIONS) \
+  X(lm_prune, WF_LM_PRUNE_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

@@ -1,4 +1,4 @@
-/* compose_kernels.h - what the host hands to the kernels of composition. Plain C, shared by cuda_compose.c and compose_kernels.cu.
+/* compose_kernels.h - what the host hands to the kernels of composition. Plain C, shared by compose_gpu.c and compose_kernels.cu.
  *
  * A batch of pairs is one problem: rows, words, links, steps, and tables of all pairs lie one behind the other, and numbers of rows count through.
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/option_tables.h"
+#include "fst/properties.h"
 #include "fstops/arcsort.h"
 #include "fstops/compose_device.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_job.h"
+#include "fstops/parallel.h"
 
 #define SMALL_CELLS ((uint64_t)1 << 20)     /* rows at once: their table is nothing */
 #define MAX_ROW_BYTES ((uint64_t)1 << 36)   /* rows never, however dense */
@@ -25,6 +27,18 @@ wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *er
 
 /* --- one pair ----------------------------------------------------------------------------------------------------------- */
 
+static int32_t auto_threads(void) { return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS; }
+
+/* Rows, in as many threads as are asked for, or as their table is worth. */
+static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out, bool *out_fits, wf_error *err) {
+  int32_t num_threads = job->num_threads != 0 ? job->num_threads : cells > SMALL_CELLS ? auto_threads() : 1;
+  if (num_threads > 1) WF__TRY(wf__pool_create(num_threads, &job->pool, err));
+  wf_status status = wf__compose_rows(job, out, out_fits, err);
+  wf__pool_free(job->pool);
+  job->pool = NULL;
+  return status;
+}
+
 static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf_error *err) {
   uint64_t row_bytes = UINT64_MAX, cells = job->canonical && job->b->fail_next == NULL ? wf__compose_rows_cells(job, &row_bytes) : 0;
   bool fits = row_bytes <= job->max_bytes && row_bytes <= MAX_ROW_BYTES, gave_up = fits;
@@ -35,7 +49,7 @@ static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf
     if (!gave_up) return WF_OK;
     job->give_up = UINT64_MAX;
   }
-  if (fits) WF__TRY(wf__compose_rows(job, out, &fits, err));
+  if (fits) WF__TRY(compose_rows(job, cells, out, &fits, err));
   return fits ? WF_OK : wf__compose_search(job, out, &gave_up, err);
 }
 
@@ -68,7 +82,7 @@ static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__comp
   return status;
 }
 
-static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__pool *pool, wf__compose_output *out, wf_error *err) {
+static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_output *out, wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
   wf__compose_job job = {.a = &a_side,
                          .b = &b_side,
@@ -77,7 +91,7 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
                          .canonical = o->order == ORDER_CANONICAL,
                          .max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES,
                          .max_bytes = o->max_bytes > 0 ? (uint64_t)o->max_bytes : UINT64_MAX,
-                         .pool = pool};
+                         .num_threads = o->num_threads};
   wf_status status = make_sides(a, b, o, &a_side, &b_side, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
   if (status == WF_OK && out->with_origins) status = unsort_origins(a, b, &a_side, &b_side, out, err);
@@ -88,15 +102,16 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
 }
 
 /* `out_origins` may be NULL. */
-static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__pool *pool, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf__compose_output made = {.start = -1, .with_origins = out_origins != NULL};
   uint64_t num_a = wf_fst_get_view(a).num_arcs, num_b = wf_fst_get_view(b).num_arcs;
   WF__TRY(wf__same_semiring(a, b, err));
   if (made.with_origins && (num_a >= WF_NO_ARC || num_b >= WF_NO_ARC))
     return wf__fail(err, WF_ERR_LIMIT, "%llu and %llu arcs: their origins need 2^32 - 2 at most", (unsigned long long)num_a, (unsigned long long)num_b);
-  if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) WF__TRY(compose_pair(a, b, o, pool, &made, err));
+  if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) WF__TRY(compose_pair(a, b, o, &made, err));
   wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err) : WF_OK; /* never NULL */
   if (status == WF_OK) status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+  if (status == WF_OK && o->connect) wf__fst_set_trimmed(*out);
   if (status == WF_OK && out_origins != NULL) {
     *out_origins = made.origins.data;
     made.origins.data = NULL;
@@ -118,24 +133,13 @@ wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count, const wf_c
   return WF_OK;
 }
 
-/* Threads for the options: none (NULL) for one. */
-static wf_status make_pool(const wf_compose_options *o, wf__pool **out, wf_error *err) {
-  *out = NULL;
-  if (o->order != ORDER_CANONICAL || o->num_threads == 1 || (o->num_threads == 0 && wf__num_cpus() == 1)) return WF_OK;
-  return wf__pool_create(o->num_threads, out, err);
-}
-
 static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf_compose_options o;
-  wf__pool *pool;
   WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
   WF__TRY(wf__compose_check(1, 1, 1, &o, err));
   if (out_origins != NULL && o.phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins of arcs with phi_label: an arc may come from several");
   if (on_device(&o)) return wf__device_compose(&a, 1, &b, 1, 1, &o, out, out_origins, err);
-  WF__TRY(make_pool(&o, &pool, err));
-  wf_status status = compose_fst(a, b, &o, pool, out, out_origins, err);
-  wf__pool_free(pool);
-  return status;
+  return compose_fst(a, b, &o, out, out_origins, err);
 }
 
 wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err) {
@@ -161,7 +165,7 @@ struct batch {
 static void compose_item(void *user, uint64_t item, int worker) {
   struct batch *batch = user;
   wf_error err;
-  wf_status status = compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item], batch->options, NULL, &batch->out[item], NULL, &err);
+  wf_status status = compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item], batch->options, &batch->out[item], NULL, &err);
   if (status == WF_OK || item > batch->failed[worker]) return;
   batch->failed[worker] = item;
   batch->errors[worker] = err;
@@ -198,7 +202,8 @@ wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *c
   if (on_device(&o)) {
     status = wf__device_compose(a, num_a, b, num_b, count, &o, out, NULL, err);
   } else {
-    if (o.num_threads != 1) WF__TRY(wf__pool_create(o.num_threads, &pool, err));
+    if (o.num_threads != 1) WF__TRY(wf__pool_create(o.num_threads != 0 ? o.num_threads : auto_threads(), &pool, err));
+    o.num_threads = 1; /* of each pair */
     struct batch batch = {.a = a, .b = b, .num_a = num_a, .num_b = num_b, .options = &o, .out = out};
     status = run_batch(&batch, pool, count, err);
     wf__pool_free(pool);

@@ -14,7 +14,8 @@ typedef struct wf__compose_job {
   bool connect, canonical;
   uint64_t max_states, max_bytes; /* UINT64_MAX: no limit */
   uint64_t give_up;               /* wf__compose_search stops beyond this many states without an error */
-  wf__pool *pool;                 /* NULL: the calling thread alone */
+  int32_t num_threads;            /* as in wf_compose_options */
+  wf__pool *pool;                 /* for rows; NULL: the calling thread alone */
 } wf__compose_job;
 
 typedef struct wf__compose_output {

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "fst/properties.h"
+
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
 /* Sets of states are bits: those of three million states fit a second-level cache. */
@@ -187,7 +189,7 @@ wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err) {
   uint64_t num_kept;
   wf__csr csr = {0};
   wf_status status = WF_OK;
-  if (view.start < 0) {
+  if (view.start < 0 || wf__fst_known_trimmed(fst)) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
@@ -205,6 +207,7 @@ wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err) {
     start = number[view.start];
   }
   status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);
   free(number);

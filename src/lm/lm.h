@@ -99,4 +99,10 @@ static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
   return level;
 }
 
+/* Is `next`, behind an arc of an n-gram of k words, the state of just these words? Else it is that of a suffix. Every state but <s> and 0 is one once. */
+static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) { return k < lm->order && next >= lm->level_begin[k]; }
+
+/* Has a state an n-gram for </s> of its own? */
+static inline bool wf__lm_has_own_final(const wf_lm *lm, uint32_t state) { return lm->final_order[state] == wf__lm_level(lm, state) + 1; }
+
 #endif

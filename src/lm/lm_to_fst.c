@@ -26,12 +26,10 @@ static bool has_arc(const grammar *g, uint32_t word, float cost) {
   return cost != INFINITY || g->options.backoff == FAILURE; /* even an arc that nobody may take keeps its word from backing off */
 }
 
-static bool has_own_final(const wf_lm *lm, uint32_t state) { return lm->final_order[state] == wf__lm_level(lm, state) + 1; }
-
 /* Can the state do nothing but back off? */
 static bool is_useless(const grammar *g, uint32_t state) {
   const wf_lm *lm = g->lm;
-  if (!g->options.remove_useless || state == 0 || state == lm->start || has_own_final(lm, state)) return false;
+  if (!g->options.remove_useless || state == 0 || state == lm->start || wf__lm_has_own_final(lm, state)) return false;
   for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++)
     if (has_arc(g, lm->arcs[a].word, lm->arcs[a].cost)) return false;
   return true;
@@ -86,7 +84,7 @@ static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, 
 
 static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
   const wf_lm *lm = g->lm;
-  bool final = g->options.backoff == FAILURE || has_own_final(lm, state);
+  bool final = g->options.backoff == FAILURE || wf__lm_has_own_final(lm, state);
   WF__TRY(wf__csr_add_state(&g->csr, final ? lm->final_cost[state] : INFINITY, err));
   if (state == 0) {
     for (uint32_t w = 0; w < lm->num_public; w++)

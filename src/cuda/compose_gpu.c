@@ -1,4 +1,4 @@
-/* cuda_compose.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back.
+/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back.
  *
  * Two numbers come back to the host during a run, states and arcs, for which room is made; buffers are kept for the next run. */
 #ifdef WARPFST_CUDA
@@ -8,6 +8,7 @@
 #include "cuda/compose_upload.h"
 #include "cuda/cuda_call.h"
 #include "decode/backend.h"
+#include "fst/properties.h"
 #include "fstops/compose_device.h"
 
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
@@ -357,6 +358,7 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
   wf_status status = out_origins != NULL && origins == NULL ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs") : WF_OK;
   if (status == WF_OK) status = copy_back(composer, &view, composer->c.origins + composer->mail->places[i].arc_base, &csr, origins, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+  if (status == WF_OK && composer->options.connect) wf__fst_set_trimmed(*out);
   wf__csr_free(&csr);
   if (status == WF_OK && out_origins != NULL) *out_origins = origins;
   else free(origins);

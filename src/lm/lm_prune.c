@@ -1,0 +1,248 @@
+/* lm_prune.c - which words and n-grams of a model stay.
+ *
+ * Each n-gram has a worth of its own (lm_score.c). Contexts must stay as long as an n-gram needs them, so from the highest order down
+ *     value = max(own worth, values of the n-grams that it is the context of)
+ * for those that stay, -infinity for the others. best[state] is that maximum over the n-grams after a history. A limit on one order is then a cut
+ * among its n-grams, contexts first; a limit on all is one cut through all values, as no context is worth less than what needs it. */
+#include "lm/lm_prune.h"
+
+#include <string.h>
+
+#include "base/config.h"
+#include "base/input.h"
+#include "base/memory.h"
+#include "base/option_tables.h"
+
+typedef struct pruning {
+  const wf_lm *lm;
+  wf_lm_prune_options options;
+  uint64_t limit[WF_LM_MAX_ORDER + 1]; /* by order; UINT64_MAX: none */
+  wf__lm_values values;
+  float *best; /* [num_states] -infinity: no n-gram after it stays */
+  float *keys; /* values to cut through */
+} pruning;
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static bool is_special(const wf_lm *lm, uint32_t word) { return word == lm->bos || word == lm->eos || word == lm->unk; }
+
+static bool is_candidate(const wf_lm *lm, const wf_symbols *vocabulary, uint32_t word) {
+  if (!wf__lm_knows(lm, word) || is_special(lm, word)) return false;
+  return vocabulary == NULL || wf_symbols_find(vocabulary, wf_symbols_text(lm->words, word)) >= 0;
+}
+
+/* kept[num_labels]; their share of the unigrams' probability, and how many. */
+static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words, bool *kept, double *mass, uint64_t *num_kept, wf_error *err) {
+  float *likely = wf__alloc(lm->num_labels, sizeof *likely);
+  if (likely == NULL) return wf__fail_memory(err, lm->num_labels * sizeof *likely, "words of a language model");
+  uint64_t num = 0;
+  for (uint32_t w = 0; w < lm->num_labels; w++) {
+    kept[w] = is_candidate(lm, vocabulary, w);
+    if (kept[w]) likely[num++] = -lm->unigrams[w].cost;
+  }
+  wf__cut cut = wf__cut_at(likely, num, max_words > 0 ? max_words : num);
+  free(likely);
+  double all = lm->final_order[0] == 1 ? exp(-(double)lm->final_cost[0]) : 0, left = all;
+  *num_kept = 0;
+  for (uint32_t w = 0; w < lm->num_labels; w++) {
+    if (!wf__lm_knows(lm, w)) continue;
+    double p = exp(-(double)lm->unigrams[w].cost);
+    kept[w] = kept[w] && wf__cut_keeps(&cut, -lm->unigrams[w].cost);
+    *num_kept += kept[w];
+    all += p;
+    if (kept[w] || is_special(lm, w)) left += p;
+  }
+  *mass = all > 0 ? left / all : 1;
+  return *num_kept > 0 ? WF_OK : wf__fail(err, WF_ERR_ARGUMENT, "no word of the language model is left");
+}
+
+/* The model of the words that stay; sums to 1 too, so that worths are those of that model. */
+static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *pool, wf_lm **out, wf_error *err) {
+  wf__lm_values all;
+  uint64_t num_scaled;
+  wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: everything */
+  if (status == WF_OK) status = wf__lm_rebuild(lm, kept, &all, out, err);
+  if (status == WF_OK) wf__lm_normalize(*out, pool, &num_scaled);
+  wf__lm_values_free(&all);
+  return status;
+}
+
+static wf_status take_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words, wf__pool *pool, wf_lm **out, double *mass, wf_error *err) {
+  bool *kept = wf__alloc(lm->num_labels, sizeof *kept);
+  if (kept == NULL) return wf__fail_memory(err, lm->num_labels, "words of a language model");
+  uint64_t num_kept;
+  wf_status status = choose_words(lm, vocabulary, max_words, kept, mass, &num_kept, err);
+  if (status == WF_OK) status = restrict_words(lm, kept, pool, out, err);
+  free(kept);
+  return status;
+}
+
+/* --- n-grams ------------------------------------------------------------------------------------------------------ */
+
+/* `N2,N3,..` */
+static wf_status parse_limits(pruning *p, wf_error *err) {
+  for (int k = 0; k <= WF_LM_MAX_ORDER; k++) p->limit[k] = UINT64_MAX;
+  const char *at = p->options.max_ngrams;
+  for (int k = 2; at != NULL; k++) {
+    size_t size = strcspn(at, ",");
+    int64_t limit;
+    if (size > 0) {
+      if (!wf__parse_i64((wf__span){at, size}, &limit) || limit < 0)
+        return wf__fail(err, WF_ERR_ARGUMENT, "max_ngrams: expected numbers such as 200000,100000, found '%.80s'", p->options.max_ngrams);
+      if (k > p->lm->order)
+        return wf__fail(err, WF_ERR_ARGUMENT, "max_ngrams has a limit for %d-grams (the first is that of bigrams), the model ends at %d-grams", k, p->lm->order);
+      p->limit[k] = (uint64_t)limit;
+    }
+    at = at[size] == ',' ? at + size + 1 : NULL;
+  }
+  return WF_OK;
+}
+
+/* Goes through the n-grams of one order; f(p, value of the n-gram, best value behind it or -infinity). */
+typedef void (*visit_fn)(void *user, float *value, float behind);
+
+static void visit_state(const pruning *p, int k, uint64_t state, visit_fn visit, void *user) {
+  const wf_lm *lm = p->lm;
+  if (wf__lm_has_own_final(lm, (uint32_t)state)) visit(user, &p->values.final[state], -INFINITY);
+  for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++) {
+    uint32_t next = lm->arcs[a].next;
+    visit(user, &p->values.arc[a], wf__lm_is_own_state(lm, k, next) ? p->best[next] : -INFINITY);
+  }
+}
+
+static void visit_order(const pruning *p, int k, visit_fn visit, void *user) {
+  for (uint64_t state = p->lm->level_begin[k - 1]; state < p->lm->level_begin[k]; state++) visit_state(p, k, state, visit, user);
+}
+
+/* One order, in three goes: threshold and the keys of what is left; the cuts; the values. */
+typedef struct choice {
+  float threshold;
+  float *keys;
+  uint64_t num_contexts, num_others; /* keys of contexts, from the front; of the others, from the back */
+  uint64_t room_of_keys;
+  wf__cut contexts, others;
+  float best;
+} choice;
+
+static void collect(void *user, float *value, float behind) {
+  choice *c = user;
+  if (behind > -INFINITY)
+    c->keys[c->num_contexts++] = behind;
+  else if (*value >= c->threshold)
+    c->keys[c->room_of_keys - ++c->num_others] = *value;
+  else
+    *value = -INFINITY;
+}
+
+static void settle(void *user, float *value, float behind) {
+  choice *c = user;
+  bool kept = behind > -INFINITY ? wf__cut_keeps(&c->contexts, behind) : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
+  if (!kept) {
+    *value = -INFINITY;
+    return;
+  }
+  if (behind > *value) *value = behind;
+  if (*value > c->best) c->best = *value;
+}
+
+static void choose_order(pruning *p, int k) {
+  bool free_choice = k >= p->options.min_order;
+  choice c = {.threshold = free_choice && p->options.threshold > 0 ? p->options.threshold : -INFINITY, .keys = p->keys};
+  const wf_lm *lm = p->lm;
+  for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) /* as many keys as n-grams */
+    c.room_of_keys += lm->states[state + 1].first_arc - lm->states[state].first_arc + wf__lm_has_own_final(lm, (uint32_t)state);
+  visit_order(p, k, collect, &c);
+  uint64_t limit = free_choice ? p->limit[k] : UINT64_MAX, contexts = limit < c.num_contexts ? limit : c.num_contexts;
+  c.contexts = wf__cut_at(c.keys, c.num_contexts, contexts);
+  c.others = wf__cut_at(c.keys + c.room_of_keys - c.num_others, c.num_others, limit - contexts);
+  for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
+    c.best = -INFINITY;
+    visit_state(p, k, state, settle, &c);
+    p->best[state] = c.best;
+  }
+}
+
+typedef struct total {
+  float *keys;
+  uint64_t num;
+  wf__cut cut;
+} total;
+
+static void collect_all(void *user, float *value, float behind) {
+  (void)behind;
+  total *t = user;
+  if (*value > -INFINITY) t->keys[t->num++] = *value;
+}
+
+static void cut_all(void *user, float *value, float behind) {
+  (void)behind;
+  total *t = user;
+  if (*value > -INFINITY && !wf__cut_keeps(&t->cut, *value)) *value = -INFINITY;
+}
+
+/* Lower orders first, so that among equals the context comes before what needs it. What lost its context in a limit of its order is still
+ * counted here: the result may be smaller than allowed. */
+static void choose_total(pruning *p) {
+  uint64_t wanted = (uint64_t)p->options.max_total, fixed = p->lm->num_ngrams[1];
+  for (int k = 2; k < p->options.min_order && k <= p->lm->order; k++) fixed += p->lm->num_ngrams[k];
+  total t = {.keys = p->keys};
+  for (int k = p->options.min_order; k <= p->lm->order; k++) visit_order(p, k, collect_all, &t);
+  t.cut = wf__cut_at(t.keys, t.num, wanted > fixed ? wanted - fixed : 0);
+  for (int k = p->options.min_order; k <= p->lm->order; k++) visit_order(p, k, cut_all, &t);
+}
+
+static void least(void *user, float *value, float behind) {
+  (void)behind;
+  float *smallest = user;
+  if (*value > -INFINITY && *value < *smallest) *smallest = *value;
+}
+
+static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *stats, const wf_progress *progress, wf_error *err) {
+  const wf_lm *lm = p->lm;
+  WF__TRY(wf__lm_values_alloc(lm, &p->values, err));
+  p->best = wf__alloc(lm->num_states, sizeof *p->best);
+  p->keys = wf__alloc(lm->num_arcs + lm->num_states, sizeof *p->keys);
+  if (p->best == NULL || p->keys == NULL) return wf__fail_memory(err, (lm->num_arcs + 2 * lm->num_states) * sizeof *p->keys, "scores of n-grams");
+  WF__TRY(wf__progress(progress, "weighing n-grams", 0.2, err));
+  WF__TRY(wf__lm_score(lm, p->options.criterion == 0, pool, &p->values, err));
+  WF__TRY(wf__progress(progress, "choosing n-grams", 0.5, err));
+  for (int k = lm->order; k >= 2; k--) choose_order(p, k);
+  if (p->options.max_total > 0) choose_total(p);
+  for (int k = 2; k <= lm->order; k++) visit_order(p, k, least, &stats->least_worth[k]);
+  return WF_OK;
+}
+
+static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stats *stats, const wf_progress *progress, wf_error *err) {
+  WF__TRY(parse_limits(p, err));
+  WF__TRY(choose_ngrams(p, pool, stats, progress, err));
+  WF__TRY(wf__progress(progress, "writing n-grams", 0.7, err));
+  WF__TRY(wf__lm_rebuild(p->lm, NULL, &p->values, out, err));
+  wf__lm_normalize(*out, pool, &stats->num_scaled);
+  return WF_OK;
+}
+
+void wf_lm_prune_stats_init(wf_lm_prune_stats *stats) { *stats = (wf_lm_prune_stats){.struct_size = sizeof *stats}; }
+
+wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
+                      const wf_progress *progress, wf_error *err) {
+  *out = NULL;
+  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_prune_stats: use wf_lm_prune_stats_init");
+  pruning p = {.lm = lm};
+  WF__TRY(wf__options_take(wf__lm_prune_table(), options, &p.options, err));
+  wf_lm_prune_stats s = {.struct_size = stats != NULL ? stats->struct_size : 0, .word_mass = 1};
+  for (int k = 0; k <= WF_LM_MAX_ORDER; k++) s.least_worth[k] = INFINITY;
+  wf__pool *pool = NULL;
+  wf_lm *fewer = NULL;
+  wf_status status = wf__pool_create(p.options.num_threads, &pool, err);
+  if (status == WF_OK && (vocabulary != NULL || p.options.max_words > 0))
+    status = take_words(lm, vocabulary, (uint64_t)p.options.max_words, pool, &fewer, &s.word_mass, err);
+  if (fewer != NULL) p.lm = fewer;
+  if (status == WF_OK) status = prune(&p, pool, out, &s, progress, err);
+  if (status == WF_OK && stats != NULL) memcpy(stats, &s, s.struct_size < sizeof s ? s.struct_size : sizeof s);
+  wf_lm_free(fewer);
+  wf__pool_free(pool);
+  wf__lm_values_free(&p.values);
+  free(p.best);
+  free(p.keys);
+  return status;
+}

@@ -1,0 +1,187 @@
+/* lm_rebuild.c - a model from some of the n-grams of another, and probabilities that sum to 1.
+ *
+ * The states and arcs of a model are in the order of its n-grams, so the levels that wf__lm_build takes are written one after another, sorted:
+ *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history; NONE if that is left out */
+#include <string.h>
+
+#include "lm/lm_prune.h"
+#include "lm/ngram_levels.h"
+
+typedef struct rebuild {
+  const wf_lm *lm;
+  const bool *word_kept;
+  const wf__lm_values *values;
+  uint32_t *node_of;
+  wf__ngram_levels levels;
+} rebuild;
+
+static bool keeps_word(const rebuild *r, uint32_t word) {
+  return r->word_kept == NULL || r->word_kept[word] || word == r->lm->bos || word == r->lm->eos || word == r->lm->unk;
+}
+
+static bool keeps_arc(const rebuild *r, uint64_t arc) { return r->values->arc[arc] > -INFINITY && keeps_word(r, r->lm->arcs[arc].word); }
+static bool keeps_final(const rebuild *r, uint32_t state) { return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state); }
+
+/* Cost of the back-off of a history that still has n-grams; without any, 0: then it is no state. */
+static float backoff_of(const rebuild *r, uint32_t state) {
+  const wf__lm_state *from = &r->lm->states[state];
+  bool needed = keeps_final(r, state);
+  for (uint64_t a = from->first_arc; !needed && a < from[1].first_arc; a++) needed = keeps_arc(r, a);
+  return needed ? from->backoff_cost : 0;
+}
+
+static wf_status push(rebuild *r, int k, uint32_t context, uint32_t word, float cost, uint32_t state, wf_error *err) {
+  wf__ngram ngram = {context, word, cost, 0};
+  if (state != WF__LM_NONE) {
+    ngram.backoff = backoff_of(r, state);
+    r->node_of[state] = (uint32_t)r->levels.level[k].ngrams.size;
+  }
+  return wf__vec_push(&r->levels.level[k].ngrams, ngram, "n-grams", err);
+}
+
+static wf_status push_unigrams(rebuild *r, wf_error *err) {
+  const wf_lm *lm = r->lm;
+  for (uint32_t w = 0; w < lm->num_labels; w++) {
+    if (w == lm->bos)
+      WF__TRY(push(r, 1, 0, w, 0, lm->start != 0 ? lm->start : WF__LM_NONE, err));
+    else if (w == lm->eos && lm->final_order[0] == 1)
+      WF__TRY(push(r, 1, 0, w, lm->final_cost[0], WF__LM_NONE, err));
+    else if (wf__lm_knows(lm, w) && keeps_word(r, w))
+      WF__TRY(push(r, 1, 0, w, lm->unigrams[w].cost, lm->unigrams[w].next != 0 ? lm->unigrams[w].next : WF__LM_NONE, err));
+  }
+  return WF_OK;
+}
+
+/* n-grams of order k after the history `state`; </s> goes to its place among the words. */
+static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
+  const wf_lm *lm = r->lm;
+  uint32_t context = r->node_of[state];
+  bool pending = keeps_final(r, state);
+  uint64_t end = lm->states[state + 1].first_arc;
+  for (uint64_t a = lm->states[state].first_arc; a < end || pending;) {
+    if (pending && (a == end || lm->arcs[a].word > lm->eos)) {
+      WF__TRY(push(r, k, context, lm->eos, lm->final_cost[state], WF__LM_NONE, err));
+      pending = false;
+      continue;
+    }
+    const wf__lm_arc *arc = &lm->arcs[a];
+    uint32_t state_of = wf__lm_is_own_state(lm, k, arc->next) ? arc->next : WF__LM_NONE;
+    if (keeps_arc(r, a++)) WF__TRY(push(r, k, context, arc->word, arc->cost, state_of, err));
+  }
+  return WF_OK;
+}
+
+static wf_status push_all(rebuild *r, wf_error *err) {
+  const wf_lm *lm = r->lm;
+  uint64_t twice;
+  WF__TRY(push_unigrams(r, err));
+  WF__TRY(wf__ngram_level_sort(&r->levels, 1, &twice, err));
+  r->levels.order = 1;
+  for (int k = 2; k <= lm->order; k++) {
+    for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++)
+      if (r->node_of[state] != WF__LM_NONE) WF__TRY(push_arcs(r, k, (uint32_t)state, err));
+    if (r->levels.level[k].ngrams.size == 0) break;
+    WF__TRY(wf__ngram_level_sort(&r->levels, k, &twice, err));
+    r->levels.order = k;
+  }
+  return WF_OK;
+}
+
+wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values, wf_lm **out, wf_error *err) {
+  *out = NULL;
+  rebuild r = {.lm = lm, .word_kept = word_kept, .values = values, .node_of = wf__alloc(lm->num_states, sizeof *r.node_of)};
+  if (r.node_of == NULL) return wf__fail_memory(err, lm->num_states * sizeof *r.node_of, "histories of n-grams");
+  memset(r.node_of, 0xff, lm->num_states * sizeof *r.node_of);
+  r.levels.num_public = lm->num_public;
+  r.levels.num_labels = lm->num_labels;
+  r.levels.bos = lm->bos;
+  r.levels.eos = lm->eos;
+  r.levels.unk = lm->unk;
+  wf_status status = push_all(&r, err);
+  free(r.node_of);
+  if (status == WF_OK) status = wf__lm_build(&r.levels, lm->words, out, NULL, err);
+  wf__ngram_levels_free(&r.levels);
+  return status;
+}
+
+/* --- sums to 1 ---------------------------------------------------------------------------------------------------- */
+
+enum { CHUNK = 1024 };
+static const double smallest_rest = 1e-6; /* less than this is left: rounding errors of float32 probabilities */
+
+typedef struct normalizing {
+  wf_lm *lm;
+  uint64_t first, end; /* states of one level */
+  atomic_uint_fast64_t num_scaled;
+} normalizing;
+
+/* Probability 1 may come out a little larger. */
+static float add_cost(float cost, double more) {
+  double sum = (double)cost + more;
+  return sum > 0 ? (float)sum : 0;
+}
+
+static void normalize_unigrams(wf_lm *lm) {
+  double sum = lm->final_order[0] == 1 ? exp(-(double)lm->final_cost[0]) : 0;
+  for (uint32_t w = 0; w < lm->num_labels; w++)
+    if (wf__lm_knows(lm, w)) sum += exp(-(double)lm->unigrams[w].cost);
+  if (!(sum > 0)) return; /* nothing can be said */
+  double more = log(sum);
+  if (lm->final_order[0] == 1) lm->final_cost[0] = add_cost(lm->final_cost[0], more);
+  for (uint32_t w = 0; w < lm->num_labels; w++)
+    if (wf__lm_knows(lm, w)) lm->unigrams[w].cost = add_cost(lm->unigrams[w].cost, more);
+}
+
+static void normalize_state(normalizing *n, uint32_t state) {
+  wf_lm *lm = n->lm;
+  wf__lm_state *from = &lm->states[state];
+  bool own_final = wf__lm_has_own_final(lm, state);
+  double sum = 0, lower = 0;
+  if (own_final) {
+    sum += exp(-(double)lm->final_cost[state]);
+    lower += exp(-(double)lm->final_cost[from->backoff]);
+  }
+  for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) {
+    uint32_t next, at;
+    sum += exp(-(double)lm->arcs[a].cost);
+    lower += exp(-(double)wf__lm_step_known(lm, from->backoff, lm->arcs[a].word, &next, &at));
+  }
+  double rest = 1 - sum, lower_rest = 1 - lower;
+  if (rest >= smallest_rest && lower_rest >= smallest_rest) {
+    from->backoff_cost = (float)-log(rest / lower_rest) + 0.0f;
+  } else if (sum > 0) {
+    double total = sum, backoff = 1; /* nothing is left to back off to: its weight does not matter */
+    if (lower_rest >= smallest_rest) {
+      backoff = exp(-(double)from->backoff_cost);
+      total += backoff * lower_rest;
+    }
+    double more = log(total);
+    for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) lm->arcs[a].cost = add_cost(lm->arcs[a].cost, more);
+    if (own_final) lm->final_cost[state] = add_cost(lm->final_cost[state], more);
+    from->backoff_cost = lower_rest >= smallest_rest ? (float)(more - log(backoff)) + 0.0f : 0;
+    atomic_fetch_add(&n->num_scaled, 1);
+  }
+  if (!own_final) { /* resolved anew */
+    lm->final_cost[state] = from->backoff_cost + lm->final_cost[from->backoff];
+    lm->final_order[state] = lm->final_order[from->backoff];
+  }
+}
+
+static void normalize_chunk(void *user, uint64_t item, int worker) {
+  (void)worker;
+  normalizing *n = user;
+  uint64_t first = n->first + item * CHUNK, end = first + CHUNK < n->end ? first + CHUNK : n->end;
+  for (uint64_t state = first; state < end; state++) normalize_state(n, (uint32_t)state);
+}
+
+void wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled) {
+  normalizing n = {.lm = lm};
+  atomic_init(&n.num_scaled, 0);
+  normalize_unigrams(lm);
+  for (int level = 1; level < lm->order; level++) { /* the back-off of a state is of a lower level, and complete */
+    n.first = lm->level_begin[level];
+    n.end = lm->level_begin[level + 1];
+    wf__pool_run(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n);
+  }
+  *num_scaled = atomic_load(&n.num_scaled);
+}
