@@ -42,8 +42,11 @@ struct mail {
 
 static wf_status open_device(wf_composer *self, wf_error *err) {
   int count = 0;
-  WF__TRY(wf__device_parse(self->options.device, &self->device, err));
-  if (self->device < 0) return wf__fail(err, WF_ERR_ARGUMENT, "device %s: not a GPU", self->options.device != NULL ? self->options.device : "cpu");
+  wf__devices devices;
+  WF__TRY(wf__devices_parse(self->options.device, &devices, err));
+  if (!devices.cuda || devices.count != 1)
+    return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N", self->options.device != NULL ? self->options.device : "cpu");
+  self->device = devices.numbers[0];
   cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", self->options.device, cudaGetErrorString(code));
   if (self->device >= count) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", self->options.device, count);
