@@ -434,6 +434,18 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
 
+/* Total cost of all successful paths: -ln of the sum of e^-cost in the log semiring ("forward score"), the least in the tropical; +infinity if there is no
+ * path. `*out_gradients` (the argument may be NULL), an array of num_arcs for wf_free, is its derivative by each arc's weight: how often, on average over
+ * the paths by their probabilities, the arc is taken; 0 where there is no path. Log semiring only (tropical with gradients: WF_ERR_UNSUPPORTED).
+ * Cycles are fine as for wf_shortest_distance, errors likewise. Sums are made in double. */
+#define WF_FORWARD_SCORE_OPTIONS(X)                                                                       \
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles in the log semiring")        \
+  WF_OPTION_NUM_THREADS(X)
+WF_DECLARE_OPTIONS(forward_score, WF_FORWARD_SCORE_OPTIONS)
+WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *options, double *out_cost, double **out_gradients, wf_error *err);
+/* Adds the gradients of a composition's `num_arcs` arcs to those of the arcs they come from. Either array may be NULL: not wanted. */
+WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients, uint64_t num_arcs, double *a_gradients, double *b_gradients);
+
 /* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
  * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
  * fst must be an acceptor, epsilons do not count, and weights lie where the search puts them. Fewer paths come where there are fewer;
