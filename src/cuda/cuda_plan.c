@@ -39,6 +39,7 @@ static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_f
   if (WF__LANE_TOKENS << least < options->max_tokens)
     return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
                     options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
+  if (least < facts->least_rank_bits && facts->lanes[facts->least_rank_bits] > 0) least = facts->least_rank_bits;
   for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
   while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
   while (bits > least && facts->lanes[bits] < 1) bits--;

@@ -205,7 +205,10 @@ static void land_one(void *user, uint64_t item, int thread) {
 static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   const wf__lane_outcome *outcomes = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
   uint64_t tokens = 0, frames = 0;
+  int rank_bits = 0;
+  while (1u << rank_bits < worker->plan.ranks) rank_bits++;
   for (uint32_t i = 0; i < flight->count; i++) {
+    if (outcomes[i].status == WF__LANE_TABLE_FULL && rank_bits < WF__MAX_RANK_BITS) worker->facts.least_rank_bits = rank_bits + 1;
     if (outcomes[i].status != WF__LANE_OK) continue;
     tokens += outcomes[i].num_tokens;
     frames += (uint64_t)outcomes[i].num_decoded;

@@ -36,7 +36,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
-    if (tid() == 0) own().rounds++, own().entries += size, own().small += size <= 32;
+    if (tid() == 0) own().rounds++;
 #endif
     if (rounds > p->num_states) return WF__LANE_CYCLE;
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
@@ -182,7 +182,7 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
   for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += own().values[at] != NO_TOKEN;
   u64 tokens = l.sum(mine);
   if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
-  return full ? WF__LANE_NO_ROOM : WF__LANE_OK;
+  return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
 /* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
@@ -202,7 +202,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
     }
     u64 tokens;
     frame_arcs = emission_arcs;
-    if (!admit(last, &tokens)) return WF__LANE_NO_ROOM;
+    if (!admit(last, &tokens)) return WF__LANE_TABLE_FULL;
     status = close(cost_of((u32)(last >> 32)));
   }
   l.sync();

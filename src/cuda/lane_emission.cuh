@@ -365,11 +365,11 @@ __device__ __noinline__ int searcher<RANKS>::emit_rest(bool full, u64 *last, u64
       if (all > within) fits = admit(*last, num);
     }
   }
-  if (!fits && *num <= p->max_tokens) return WF__LANE_NO_ROOM; /* one rank overflowed, not the lane */
+  if (!fits && *num <= p->max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
   if (*num <= p->max_tokens) return WF__LANE_OK;
   if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
   *last = candidate_rank(p->max_tokens, *last, false);
-  return admit(*last, num) ? WF__LANE_OK : WF__LANE_NO_ROOM;
+  return admit(*last, num) ? WF__LANE_OK : WF__LANE_TABLE_FULL;
 }
 
 /* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */

@@ -1,6 +1,9 @@
 /* lane_search.cu - the beam search of one utterance by one lane, frame by frame; docs/semantics.md step by step: the order of the steps, the end of a
  * frame, the way back, and the kernels' launch. */
+#ifdef WF_LANE_PROFILE /* nvcc -DWF_LANE_PROFILE: block 0 prints where the cycles of each utterance went */
 #include <stdio.h>
+#endif
+
 #include "lane_closure.cuh"
 #include "lane_emission.cuh"
 
@@ -104,7 +107,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   }
   l.sync();
   int status = close(p->beam);
-  if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_NO_ROOM;
+  if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
   return status;
 }
@@ -208,7 +211,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
 #ifdef WF_LANE_PROFILE
   if (tid() == 0) {
     for (int i = 0; i < 8; i++) own().phase[i] = 0;
-    own().rounds = own().entries = own().small = 0;
+    own().rounds = 0;
     own().since = clock64();
   }
 #endif
@@ -244,9 +247,10 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
   l.sync();
 #ifdef WF_LANE_PROFILE
   if (blockIdx.x == 0 && tid() == 0) {
-    u32 n = num_frames;
-    printf("frames %u arcs/f %.0f tokens/f %.0f cycles/frame: sync %lld select %lld expand %lld settle %lld redo %lld close %lld finish %lld begin %lld rounds %.1f small %.1f entries %.0f bits %d\n", n, (double)own().num_arcs/n, (double)own().num_tokens/n, own().phase[0]/n, own().phase[1]/n, own().phase[2]/n,
-           own().phase[3]/n, own().phase[4]/n, own().phase[5]/n, own().phase[6]/n, own().phase[7], (double)own().rounds/n, (double)own().small/n,(double)own().entries/n, l.bits);
+    const double n = num_frames;
+    const long long *c = own().phase;
+    printf("%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds; cycles: wait %.0f select %.0f expand %.0f settle %.0f rest %.0f close %.0f finish %.0f\n",
+           num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
   }
 #endif
   if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, outcome); });

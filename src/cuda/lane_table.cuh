@@ -62,7 +62,7 @@ struct lane_shared {
   u32 flags;               /* this and the sums are kept by thread 0 */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
 #ifdef WF_LANE_PROFILE
-  long long phase[8], since, rounds, entries, small;
+  long long phase[8], since, rounds;
 #endif
   float row[1];            /* scores, if they fit */
 
