@@ -161,7 +161,7 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   int caller = callers_device();
   wf_status status = WF_OK;
   for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, should the GPUs differ */
-    wf__gpu_facts facts;
+    wf__gpu_facts facts = {0};
     wf__gpu_plan plan;
     status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
     if (status == WF_OK)
