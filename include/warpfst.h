@@ -1273,6 +1273,57 @@ WF_API wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *er
 /* Frees and drops what was written (NULL is fine). */
 WF_API void wf_lattice_writer_abort(wf_lattice_writer *writer);
 
+/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics (docs/lattice-formats.md) ------------------------------------ */
+
+/* Share of the probability of all paths that goes over each arc, and that ends in each state; sums in double. `arc_posteriors` [num_arcs], `final_posteriors`
+ * [num_states] and `out_total` (-ln of the sum over all paths; +infinity if there are none) may be NULL. Costs count as they are: scale them first (the reader's options,
+ * wf_compact_lattice_scale), or probabilities come out far too sharp. */
+WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors, double *final_posteriors, double *out_total, wf_error *err);
+
+/* Minimum Bayes risk: the words with the least expected number of errors, with a confidence for each, and the sausage they are taken from (Xu, Povey, Mangu, Zhu 2011,
+ * "Minimum Bayes Risk decoding and system combination based on a recursion for edit distance"). */
+#define WF_MBR_OPTIONS(X) \
+  X(BOOL, decode, 1, 0, 1, "", "look for words of less expected errors; --no-decode keeps the best path's and only gives confidences")
+WF_DECLARE_OPTIONS(mbr, WF_MBR_OPTIONS)
+typedef struct wf_sausage_word {
+  int32_t label;                  /* 0: no word */
+  int32_t start_frame, end_frame; /* mean over the paths, rounded; -1 in a lattice whose paths differ in their frames */
+  double posterior;
+} wf_sausage_word;
+typedef struct wf_mbr_result {
+  wf_word *words;             /* [num_words] times: as of the sausage; words do not overlap */
+  float *confidences;         /* [num_words] in [0, 1]: posterior of the word in its bin */
+  size_t num_words;
+  double risk;                /* expected number of word errors, or a little more (the recursion's bound) */
+  int32_t num_rounds;
+  size_t num_bins;            /* 2 * num_words + 1: word i is that of bin 2 * i + 1, the others stand before, between and behind the words */
+  uint64_t *bin_off;          /* [num_bins + 1] */
+  wf_sausage_word *bin_words; /* words of bin b: [bin_off[b], bin_off[b + 1]), most probable first; their posteriors sum up to 1 */
+} wf_mbr_result;
+/* Starts from `words` [num_words], or from those of the best path if NULL. Costs count as they are. Times are those of arcs: take a lattice that wf_compact_lattice_align has
+ * made. Errors: a lattice without paths; WF_ERR_LIMIT beyond 2^28 states x places. */
+WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words, const wf_mbr_options *options, wf_mbr_result **out,
+                                        wf_error *err);
+WF_API void wf_mbr_result_free(wf_mbr_result *result);
+
+/* The words of the path with the fewest errors (insertions, deletions, substitutions: 1 each) against a reference; `*out_words` is for wf_free. Errors: as of
+ * wf_compact_lattice_mbr, 2^30 states x words. */
+WF_API wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int32_t *reference, size_t num_reference, int32_t **out_words, size_t *out_count,
+                                           uint64_t *out_errors, wf_error *err);
+
+typedef struct wf_lattice_stats {
+  size_t struct_size;
+  uint64_t num_states, num_arcs, num_final;
+  uint64_t num_word_arcs; /* arcs with a word */
+  uint64_t num_labels;    /* of all alignments */
+  int64_t num_frames;     /* of the longest path; 0 if paths to the final states differ */
+  double depth;           /* arcs that cross a frame, on average: num_labels / num_frames */
+  double log_paths;       /* ln of the number of paths */
+  double best_cost, total_cost; /* of the best path; -ln of the sum over all */
+} wf_lattice_stats;
+WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
+WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif
