@@ -57,6 +57,7 @@ struct bench {
   char held_form[16];
   wf_decoder *decoder; /* of the last run's options, used again if they stay */
   wf_decoder_options decoder_options;
+  char decoder_device[16];
 };
 
 struct totals {
@@ -256,7 +257,9 @@ static wf_status need_decoder(struct bench *bench, const struct run *run, wf_err
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
+  snprintf(bench->decoder_device, sizeof bench->decoder_device, "%s", o.device);
   bench->decoder_options = o;
+  bench->decoder_options.device = bench->decoder_device;
   return wf_decoder_create(bench->graph, &o, &bench->decoder, err);
 }
 

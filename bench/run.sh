@@ -4,7 +4,9 @@
 #   decode   scores to words, frames per second
 #   lm       reading and querying language models
 #   lattice  decoding with lattices against without, their size and oracle
-#   all      all of them
+#   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
+#   compose  the published comparison of composition: tables of OpenFst, GTN, ours
+#   all      the others
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,12 +23,13 @@ what=${1:-all}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
-  decode | lm | lattice) python3 "bench/$what.py" "$@" ;;
+  compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
+  decode | lm | lattice | graph) python3 "bench/$what.py" "$@" ;;
   all)
-    for each in fstops decode lm lattice; do
+    for each in fstops decode lm lattice compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

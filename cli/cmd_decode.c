@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "am_model.h"
 
-enum { BATCH_BYTES = 256 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
+enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *reference, *summary_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path;
   bool json;
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -38,8 +38,9 @@ struct decode_run {
   wf_scores *scores;   /* [max_batch] */
   wf_result **results; /* [max_batch] */
   size_t size;
+  uint64_t most_bytes; /* of scores */
   /* the sums */
-  uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_missing;
+  uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_overflowed, num_died, num_missing;
   bool lost_rest; /* of an archive that could not be followed to its end */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
@@ -110,10 +111,27 @@ static wf_status read_columns(const char *path, struct columns *out, wf_error *e
   return err->code;
 }
 
-/* The table of --columns, or else the one that `warpfst mkgraph` put beside the graph, or none. */
+/* Those of an acoustic model. */
+static wf_status take_columns(const char *path, struct columns *out, wf_error *err) {
+  am_source source = {.path = path};
+  wf_hmm *hmm;
+  int32_t *columns;
+  size_t count;
+  wf_status status = am_read(&source, false, &hmm, err);
+  if (status != WF_OK) return status;
+  status = wf_hmm_columns(hmm, &columns, &count, err);
+  wf_hmm_free(hmm);
+  if (status != WF_OK) return status;
+  for (size_t label = 1; label < count && status == WF_OK; label++) status = set_column(out, (long)label, columns[label], err);
+  wf_free(columns);
+  return status;
+}
+
+/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or none. */
 static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
   char beside[4096];
   if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
+  if (run->am_path != NULL) return take_columns(run->am_path, out, err);
   snprintf(beside, sizeof beside, "%s.columns", graph);
   return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
 }
@@ -154,12 +172,12 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   return status;
 }
 
-/* Reads up to max_batch utterances or BATCH_BYTES. Returns false at the end of the input with nothing read. */
+/* Reads up to max_batch utterances or most_bytes. Returns false at the end of the input with nothing read. */
 static bool read_batch(struct decode_run *run) {
   uint64_t bytes = 0;
   run->size = 0;
   run->fraction[0] = wf_score_reader_fraction(run->reader);
-  while (run->size < (size_t)run->max_batch && bytes < BATCH_BYTES) {
+  while (run->size < (size_t)run->max_batch && bytes < run->most_bytes) {
     wf_matrix *matrix = &run->matrices[run->size];
     wf_error *err = &run->errors[run->size];
     bool done = false;
@@ -208,6 +226,8 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   run->num_utterances++;
   run->num_not_final += (result->flags & WF_RESULT_NOT_FINAL) != 0;
   run->num_narrowed += (result->flags & (WF_RESULT_NARROWED | WF_RESULT_OVERFLOW)) != 0;
+  run->num_overflowed += (result->flags & WF_RESULT_OVERFLOW) != 0;
+  run->num_died += (result->flags & WF_RESULT_DIED) != 0;
   run->num_frames += result->num_decoded;
   run->num_tokens += result->num_tokens;
   run->num_arcs += result->num_arcs;
@@ -312,13 +332,25 @@ struct summary {
   wf_wer_counts totals;
 };
 
+/* Where it was decoded, and what the largest batch took there: on each GPU, and page-locked on the host. */
+static void print_device(FILE *out, const struct decode_run *run) {
+  wf_plan plan = wf_decoder_plan(run->decoder);
+  const char *device = run->decoder_options.device;
+  fprintf(out, ", \"device\": \"%s\", \"gpus\": %d", device != NULL && device[0] != '\0' ? device : "cpu", plan.num_gpus);
+  if (plan.num_gpus == 0) return;
+  fprintf(out, ", \"gpu_bytes\": {\"graph\": %llu, \"lanes\": %llu, \"trace\": %llu, \"scores\": %llu, \"results\": %llu, \"total\": %llu, \"pinned\": %llu}",
+          (unsigned long long)plan.graph_bytes, (unsigned long long)plan.lane_bytes, (unsigned long long)plan.trace_bytes, (unsigned long long)plan.score_bytes,
+          (unsigned long long)plan.result_bytes, (unsigned long long)plan.total_bytes, (unsigned long long)plan.pinned_bytes);
+}
+
 static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {
   fprintf(out,
-          "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"hours\": %.6f, \"decode_seconds\": %.6f, \"rtfx\": %.2f, "
-          "\"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
+          "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"overflow\": %llu, \"died\": %llu, \"hours\": %.6f, "
+          "\"decode_seconds\": %.6f, \"rtfx\": %.2f, \"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
           (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
-          (unsigned long long)run->num_narrowed, sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds,
-          sum->tokens, sum->arcs);
+          (unsigned long long)run->num_narrowed, (unsigned long long)run->num_overflowed, (unsigned long long)run->num_died,
+          sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens, sum->arcs);
+  print_device(out, run);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
             (unsigned long long)run->lattice_arcs, sum->density);
@@ -396,14 +428,16 @@ int cmd_decode(int argc, char **argv) {
                "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), frames per second, tokens per frame.\n"
                "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
-               "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text",
+               "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text\n"
+               "  warpfst decode TLG.wfst logp/ --words words.txt --device=cuda:0,1",
       .min_args = 2,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
+  cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
-  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores)");
+  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
@@ -411,9 +445,11 @@ int cmd_decode(int argc, char **argv) {
   cli_table(&parser, "result_writer", &run.writer_options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
+  if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
   wf_error err = {0};
   run.progress = cli_progress();
+  run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;
   run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(STDOUT_FILENO);
   wf_status status = open_all(&run, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = decode_all(&run, &err);

@@ -9,11 +9,12 @@
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \
   X(mkgraph, "mkgraph", "Graphs", "decoding graphs from lexicon, language model and topology") \
+  X(am, "am", "Graphs", "hybrid acoustic models: info, columns of labels") \
   X(info, "info", "Files", "what is in an fst file") \
   X(print, "print", "Files", "an fst as text") \
   X(compile, "compile", "Files", "text to an fst") \
   X(convert, "convert", "Files", "another file format, arc type or symbol tables") \
-  X(compose, "compose", "Operations", "composition of two fsts") \
+  X(compose, "compose", "Operations", "composition of two or more fsts") \
   X(arcsort, "arcsort", "Operations", "arcs of each state sorted by label") \
   X(connect, "connect", "Operations", "states on no successful path dropped") \
   X(topsort, "topsort", "Operations", "states numbered along the arcs") \

@@ -1,17 +1,18 @@
 /* mkgraph_hmm.c - `warpfst mkgraph hmm`: a decoding graph from a hybrid acoustic model, lexicon and language model, each step told as it ends. */
 #include "mkgraph_hmm.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "am_model.h"
 #include "fst_output.h"
 #include "interrupt.h"
 #include "step_report.h"
 
 struct request {
-  const char *am, *lexicon, *lm, *grammar, *words, *words_out, *columns_out, *keep_steps, *output, *format;
+  am_source am;
+  const char *lexicon, *lexicon_fst, *lm, *grammar, *words, *words_out, *columns_out, *keep_steps, *output, *format;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
@@ -23,7 +24,7 @@ struct parts {
   wf_symbols *words;
   wf_lexicon *lexicon;
   wf_lm *lm;
-  wf_fst *grammar;
+  wf_fst *grammar, *lexicon_fst;
   wf_arpa_stats arpa_stats;
   wf_hmm_graph_result result;
 };
@@ -37,7 +38,9 @@ struct odd {
 enum { NUM_ODD = 5 };
 
 static void list_odd(const struct parts *parts, struct odd odd[NUM_ODD]) {
-  odd[0] = (struct odd){"lexicon_skipped", "entries of the lexicon left out for phones that the model lacks", wf_lexicon_skipped(parts->lexicon)};
+  static const wf_tally none;
+  const wf_tally *skipped = parts->lexicon != NULL ? wf_lexicon_skipped(parts->lexicon) : &none;
+  odd[0] = (struct odd){"lexicon_skipped", "entries of the lexicon left out for phones that the model lacks", skipped};
   odd[1] = (struct odd){"lm_words_missing", "words of the LM that the lexicon lacks", &parts->result.lm_words_missing};
   odd[2] = (struct odd){"lexicon_words_missing", "words of the lexicon that the LM lacks", &parts->result.lexicon_words_missing};
   odd[3] = (struct odd){"hmm_substituted", "phones in a context that the model lacks, with the HMM of another", &parts->result.hmm_substituted};
@@ -85,9 +88,10 @@ static wf_status read_lm(const struct request *request, struct parts *parts, con
 }
 
 static wf_status read_parts(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
-  wf_status status = wf_hmm_read_sphinx(request->am, &parts->hmm, err);
+  wf_status status = am_read(&request->am, true, &parts->hmm, err);
   if (status == WF_OK && request->words != NULL) status = wf_symbols_read(request->words, &parts->words, err);
-  if (status == WF_OK) status = wf_lexicon_read(request->lexicon, wf_hmm_phones(parts->hmm), &request->lexicon_options, &parts->lexicon, err);
+  if (status == WF_OK && request->lexicon_fst != NULL) status = wf_fst_read(request->lexicon_fst, &parts->lexicon_fst, err);
+  if (status == WF_OK && request->lexicon != NULL) status = wf_lexicon_read(request->lexicon, wf_hmm_phones(parts->hmm), &request->lexicon_options, &parts->lexicon, err);
   return status == WF_OK ? read_lm(request, parts, progress, err) : status;
 }
 
@@ -99,6 +103,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   if (status != WF_OK) return status;
   of.hmm = parts->hmm;
   of.lexicon = parts->lexicon;
+  of.lexicon_fst = parts->lexicon_fst;
   of.lm = parts->lm;
   of.grammar = parts->grammar;
   of.words = parts->words;
@@ -111,26 +116,6 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   return status;
 }
 
-/* `label column` lines, whole or not at all. */
-static int write_columns(const wf_hmm *hmm, const char *path) {
-  char temporary[4096];
-  int32_t *columns;
-  size_t count;
-  wf_error err;
-  if (wf_hmm_columns(hmm, &columns, &count, &err) != WF_OK) return cli_fail(&err);
-  snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid());
-  cli_guard_output(path);
-  FILE *file = fopen(temporary, "w");
-  for (size_t label = 1; label < count && file != NULL; label++) fprintf(file, "%zu %d\n", label, columns[label]);
-  wf_free(columns);
-  bool good = file != NULL && ferror(file) == 0;
-  if (file != NULL && fclose(file) != 0) good = false;
-  if (good && rename(temporary, path) == 0) return CLI_OK;
-  cli_note("%s: cannot write: %s", path, strerror(errno));
-  (void)unlink(temporary);
-  return CLI_INPUT;
-}
-
 /* The table goes beside the graph if the decoder cannot do without it. */
 static int write_table(const struct request *request, const struct parts *parts) {
   char beside[4096];
@@ -138,17 +123,18 @@ static int write_table(const struct request *request, const struct parts *parts)
   wf_error err;
   wf_hmm_info_init(&info);
   if (wf_hmm_get_info(parts->hmm, &info, &err) != WF_OK) return cli_fail(&err);
-  if (request->columns_out != NULL) return write_columns(parts->hmm, request->columns_out);
+  if (request->columns_out != NULL) return am_write_columns(parts->hmm, request->columns_out);
   if (info.identity) return CLI_OK;
   if (strcmp(request->output, "-") == 0) return cli_usage("the model's labels are not columns + 1: --columns-out is needed when the graph goes to standard output");
   snprintf(beside, sizeof beside, "%s.columns", request->output);
   if (!request->quiet) cli_note("%s holds the columns of labels, which `warpfst decode` reads with the graph", beside);
-  return write_columns(parts->hmm, beside);
+  return am_write_columns(parts->hmm, beside);
 }
 
 static void free_parts(struct parts *parts) {
   wf_hmm_graph_result_free(&parts->result);
   wf_fst_free(parts->grammar);
+  wf_fst_free(parts->lexicon_fst);
   wf_lm_free(parts->lm);
   wf_lexicon_free(parts->lexicon);
   wf_symbols_free(parts->words);
@@ -175,11 +161,13 @@ static int run(const struct request *request) {
 /* --- the command line ---------------------------------------------------------------------------------------------------- */
 
 static void add_flags(cli_parser *parser, struct request *request) {
-  cli_flag_str(parser, "am", 0, &request->am, "FOLDER", "acoustic model: a folder of CMU Sphinx with mdef, transition_matrices, noisedict (required)");
-  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt (required)");
+  cli_flag_str(parser, "am", 0, &request->am.path, "MODEL", "acoustic model: a folder of CMU Sphinx (mdef, transition_matrices, noisedict), Kaldi's final.mdl, or a folder with that (required)");
+  am_flags(parser, &request->am);
+  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt");
+  cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE", "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
   cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model in ARPA format, plain or gzipped");
-  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words");
-  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: the LM's or the fst's own)");
+  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
+  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: the LM's or the fst's own; LANG/words.txt if something else is taken from LANG)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");
   cli_flag_str(parser, "columns-out", 0, &request->columns_out, "FILE", "write `label column` lines (default: OUTPUT.columns, if columns are not labels - 1)");
   cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER", "keep what each step made: L.fst, G.fst, LG.fst, CLG.fst, ..., and words.txt");
@@ -193,18 +181,44 @@ static void add_flags(cli_parser *parser, struct request *request) {
   request->lexicon_options.variants = true;
 }
 
+/* What the command line leaves out and the lang folder has. */
+struct lang_paths {
+  char lexicon_fst[4096], grammar[4096], words[4096];
+};
+
+static void take_from_lang(struct request *request, struct lang_paths *paths) {
+  const char *lang = request->am.lang;
+  snprintf(paths->lexicon_fst, sizeof paths->lexicon_fst, "%s/L_disambig.fst", lang);
+  snprintf(paths->grammar, sizeof paths->grammar, "%s/G.fst", lang);
+  snprintf(paths->words, sizeof paths->words, "%s/words.txt", lang);
+  bool numbers = request->lexicon_fst != NULL; /* labels are those of words.txt */
+  if (request->lexicon == NULL && request->lexicon_fst == NULL) {
+    request->lexicon_fst = paths->lexicon_fst;
+    numbers = true;
+  }
+  if (request->lm == NULL && request->grammar == NULL) {
+    request->grammar = paths->grammar;
+    numbers = true;
+  }
+  if (numbers && request->words == NULL) request->words = paths->words;
+}
+
 int mkgraph_hmm(int argc, char **argv) {
   struct request request = {0};
-  cli_parser parser = {.usage = "--am=FOLDER --lexicon=FILE --lm=lm.arpa.gz -o HCLG.wfst",
-                       .about = "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are the model's (Sphinx: senone + 1), output labels words. Every cost but\n"
-                                "the LM's is divided by --lm-weight: decode with --acoustic-scale = 1 / that (0.1538 for Sphinx). In dictionaries, word(2) is another pronunciation\n"
-                                "of word (--no-variants: a word of its own).\n"
-                                "Example: warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us --lexicon=cmudict-en-us.dict --lm=lm.arpa.gz -o HCLG.wfst"};
+  struct lang_paths paths;
+  cli_parser parser = {.usage = "--am=MODEL [--tree=FILE --lang=FOLDER] [--lexicon=FILE] [--lm=lm.arpa.gz] -o HCLG.wfst",
+                       .about = "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are the model's (Sphinx: senone + 1; Kaldi: transition-ids), output labels\n"
+                                "words. Every cost but the LM's is divided by --lm-weight: decode with --acoustic-scale = 1 / that (0.1538 for Sphinx). In dictionaries, word(2) is\n"
+                                "another pronunciation of word (--no-variants: a word of its own). Examples:\n"
+                                "  warpfst mkgraph hmm --am=exp/tri3b/final.mdl --tree=exp/tri3b/tree --lang=data/lang_test -o HCLG.wfst\n"
+                                "  warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us --lexicon=cmudict-en-us.dict --lm=lm.arpa.gz -o HCLG.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (request.am == NULL) return cli_usage("--am is needed");
-  if (request.lexicon == NULL) return cli_usage("--lexicon is needed");
+  if (request.am.path == NULL) return cli_usage("--am is needed");
+  if (request.am.lang != NULL) take_from_lang(&request, &paths);
+  if (request.lexicon == NULL && request.lexicon_fst == NULL) return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
+  if (request.lexicon != NULL && request.lexicon_fst != NULL) return cli_usage("--lexicon and --lexicon-fst exclude each other");
   if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
   if (request.output == NULL) return cli_usage("-o is needed");
   if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");

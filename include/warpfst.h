@@ -309,6 +309,9 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
  * only states reachable from the start where the operation says "trimmed". Semirings of two inputs must be the same.
  * ================================================================================================================== */
 
+/* The operations with this option work in threads, on fsts large enough for that to pay. */
+#define WF_OPTION_NUM_THREADS(X) X(I32, num_threads, 0, 0, 4096, "threads", "threads to work with; 0: one per processor, 16 at most. The result is the same")
+
 /* Arcs of each state sorted, stable. */
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
 WF_DECLARE_OPTIONS(arcsort, WF_ARCSORT_OPTIONS)
@@ -322,21 +325,55 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Composition: paths x:z of cost u+v for paths x:y of `a` and y:z of `b` (Mohri, Pereira, Riley 1996; filters as in
  * OpenFst: Allauzen & Mohri 2009). Inputs need not be sorted. The epsilon filter keeps one of the equivalent
  * orders of epsilons, so that path multiplicity is right in the log semiring (sequence, alt_sequence, match); no_match and trivial
- * let more of them through, null takes epsilon for a symbol.
- * States are numbered breadth first by discovery, and states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
- * fstarcsort. Trimmed if `connect`.
+ * let more of them through, null takes epsilon for a symbol. Trimmed if `connect`.
+ * order=openfst numbers states breadth first by discovery; states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
+ * fstarcsort. order=canonical numbers states by (state of a, filter state, state of b), and every device and number of threads gives the same
+ * bytes; the start need not be state 0. Dense results are then found by rows of bits, far faster, on num_threads threads (Sengupta, Pratap, Hannun
+ * 2021 compose in parallel; docs/composition.md has the order in full and how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
  * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
  * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
- * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states: WF_ERR_LIMIT. */
+ * phi_label, a cycle of them, phi_label on the output side of `a`. Beyond max_states or max_bytes: WF_ERR_LIMIT. */
 #define WF_COMPOSE_OPTIONS(X)                                                                                                   \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null", "epsilon filter; auto is sequence")         \
   X(BOOL, connect, 1, 0, 1, "", "trim the result")                                                                               \
   X(I32, phi_label, 0, 0, 2147483647, "label", "failure label on the input side of the second fst; 0: none")                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this; 0: 2^31 - 1")                                      \
-  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")
+  X(I64, max_states, 0, 0, 2147483647, "states", "refuse to grow beyond this, before trimming; 0: 2^31 - 1")                     \
+  X(BOOL, phi_final, 0, 0, 1, "", "states of the second fst that are not final take the final cost behind their failure arc")    \
+  WF_OPTION_NUM_THREADS(X)                                                                                                       \
+  X(ENUM, order, 0, 0, 0, "openfst|canonical", "numbers of the states and order of the arcs: OpenFst's, or the same on every device") \
+  X(STR, device, 0, 0, 0, "DEVICE", "cpu, cuda, or cuda:N (default: cpu); a GPU gives the canonical order only")                 \
+  X(I64, max_bytes, 0, 0, 9007199254740992, "bytes", "refuse when tables and result need more memory than this; 0: no limit")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err);
+
+/* Where an arc of a composition comes from: an arc of each input, counted over the whole input; WF_NO_ARC where that side waits. */
+#define WF_NO_ARC UINT32_MAX
+typedef struct wf_arc_origin {
+  uint32_t a, b;
+} wf_arc_origin;
+/* wf_compose, and the origin of each arc of the result (an array of num_arcs for wf_free): what carries gradients back to the inputs. Not with
+ * phi_label (WF_ERR_UNSUPPORTED), where an arc may come from several. Inputs of at most 2^32 - 2 arcs. */
+WF_API wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
+/* `count` compositions in one call: out[i] of a[i] and b[i]. num_a is `count`, or 1 for the same first fst everywhere; num_b likewise. Threads share
+ * the pairs. On failure every out[i] is NULL; the message names the first pair that failed. */
+WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
+                                  wf_error *err);
+
+/* Compositions that stay on a GPU: the inputs are uploaded and made ready once, then composed any number of times; results stay in device memory until they
+ * are asked for. One thread at a time. `options` as for wf_compose, with a GPU as device and order=canonical; phi_label is not supported. */
+typedef struct wf_composer wf_composer;
+/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs too large for rows of bits on the device are left to the CPU. */
+WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins,
+                                    wf_composer **out, wf_error *err);
+/* Composes all pairs, on the device, in a few launches for all of them together. Errors: wf_compose's, and WF_ERR_DEVICE. */
+WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
+/* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins` (the argument may be NULL): of its arcs, in device
+ * memory, or NULL if they were not asked for. WF_ERR_UNSUPPORTED for a pair left to the CPU. */
+WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err);
+/* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
+WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
+WF_API void wf_composer_free(wf_composer *composer);
 
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
@@ -348,7 +385,8 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
 
@@ -360,7 +398,8 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are the same")                                            \
   X(BOOL, encode_labels, 1, 0, 1, "", "take (ilabel, olabel) as one label; off: push output labels towards the start first")     \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights towards the start first; off: minimize with weights as part of the label")     \
-  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")
+  X(BOOL, allow_nondet, 0, 0, 1, "", "accept non-deterministic input")                                                           \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(minimize, WF_MINIMIZE_OPTIONS)
 WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err);
 
@@ -380,7 +419,8 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")                                        \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")                                                \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                                                      \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err);
 
@@ -389,9 +429,22 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
  * negative cost that is reached, or in the log semiring one whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                                                 \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                                        \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring")
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles with negative costs or in the log semiring") \
+  WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)
 WF_API wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err);
+
+/* Total cost of all successful paths: -ln of the sum of e^-cost in the log semiring ("forward score"), the least in the tropical; +infinity if there is no
+ * path. `*out_gradients` (the argument may be NULL), an array of num_arcs for wf_free, is its derivative by each arc's weight: how often, on average over
+ * the paths by their probabilities, the arc is taken; 0 where there is no path. Log semiring only (tropical with gradients: WF_ERR_UNSUPPORTED).
+ * Cycles are fine as for wf_shortest_distance, errors likewise. Sums are made in double. */
+#define WF_FORWARD_SCORE_OPTIONS(X)                                                                       \
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence where there are cycles in the log semiring")        \
+  WF_OPTION_NUM_THREADS(X)
+WF_DECLARE_OPTIONS(forward_score, WF_FORWARD_SCORE_OPTIONS)
+WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *options, double *out_cost, double **out_gradients, wf_error *err);
+/* Adds the gradients of a composition's `num_arcs` arcs to those of the arcs they come from. Either array may be NULL: not wanted. */
+WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients, uint64_t num_arcs, double *a_gradients, double *b_gradients);
 
 /* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
  * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
@@ -738,6 +791,12 @@ WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 typedef struct wf_hmm wf_hmm;
 /* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and, if there is one, noisedict. Column = senone. */
 WF_API wf_status wf_hmm_read_sphinx(const char *folder, wf_hmm **out, wf_error *err);
+/* Kaldi: `model` is final.mdl of a GMM, nnet3 or chain model (its TransitionModel is read, what follows is not), `tree` its tree, `lang` the folder with phones.txt,
+ * phones/word_boundary.txt and phones/optional_silence.txt (or .int; the last two may be missing). Files are text or binary. Column = pdf, label = transition-id.
+ * Without `tree` (NULL) only wf_hmm_columns and wf_hmm_get_info are of use; without `lang` phones are called by their numbers. Lexicons are
+ * written in the phones of phones.txt or, where it has positions (AH_B, AH_I, AH_E, AH_S), without them (AH). Context of any width up to 8, the central phone
+ * anywhere. A phone in context for which the tree has no answer counts as missing. */
+WF_API wf_status wf_hmm_read_kaldi(const char *model, const char *tree, const char *lang, wf_hmm **out, wf_error *err);
 WF_API wf_hmm *wf_hmm_ref(const wf_hmm *hmm);
 WF_API void wf_hmm_free(wf_hmm *hmm);
 /* What lexicons are written in: the table for wf_lexicon_read, with the option blank = "" (none). */
@@ -746,7 +805,7 @@ WF_API const wf_symbols *wf_hmm_phones(const wf_hmm *hmm);
 typedef struct wf_hmm_info {
   size_t struct_size;
   int32_t num_phones;      /* that lexicons are written in */
-  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0 */
+  int32_t width, central;  /* of the window of phones that choose an HMM, and the place of the central one from 0; width 0: Kaldi's, read without a tree */
   int32_t num_labels;      /* input labels of graphs: 1 .. num_labels */
   int32_t num_columns;     /* of the score matrix */
   int32_t num_types;       /* distinct HMMs known so far */
@@ -785,7 +844,9 @@ WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 typedef struct wf_hmm_graph_parts {
   size_t struct_size;
   wf_hmm *hmm;                /* required */
-  const wf_lexicon *lexicon;  /* required; read with wf_hmm_phones */
+  const wf_lexicon *lexicon;  /* either a lexicon, read with wf_hmm_phones, ... */
+  const wf_fst *lexicon_fst;  /* ... or Kaldi's L_disambig.fst, phones to words in the numbers of phones.txt and of the word table; its costs stand, and options about
+                               * words, silence and fillers do not matter */
   const wf_lm *lm;            /* either an n-gram LM ... */
   const wf_fst *grammar;      /* ... or a grammar over word labels, as in wf_ctc_graph_parts */
   const wf_symbols *words;    /* table of the grammar's labels; NULL: its output symbols. Not used with an LM, which has its own */
@@ -838,27 +899,49 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
   X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
-  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU; 0: one per processor")                              \
-  X(STR, device, 0, 0, 0, "cpu|cuda[:N]", "where to search; the results are the same (default: cpu)")
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
+  X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
+  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
-/* Errors: WF_ERR_DEVICE if `device` names a GPU that is not there, has too little memory, or the library was built without CUDA. */
+/* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each batch. A GPU named twice gets two workers.
+ * Errors: WF_ERR_DEVICE if a GPU is not there or the library was built without CUDA, WF_ERR_MEMORY if one has no room for the graph. */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
 WF_API void wf_decoder_free(wf_decoder *decoder);
+/* From now on wf_decode on a GPU starts after the work that `stream` (a cudaStream_t) holds at the call; so scores may still be on their way. The
+ * stream is borrowed and must outlive its use. NULL, the default: the legacy default stream. Errors: a decoder on the CPU (WF_ERR_UNSUPPORTED) or on
+ * several GPUs (WF_ERR_ARGUMENT: a stream belongs to one). */
+WF_API wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err);
 
 typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dtype;
 
 /* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at data[t * stride + c].
- * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Borrowed for the duration of the call. */
+ * -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail the utterance. Columns from wf_graph_min_columns on are not looked at.
+ * Borrowed for the duration of the call. */
 typedef struct wf_scores {
   const void *data;
   int64_t num_frames;
   int32_t num_columns;
   int64_t stride; /* elements from one frame to the next, >= num_columns */
   wf_dtype dtype;
-  bool on_device; /* data is memory of the decoder's GPU, complete on its default stream; else host memory */
+  bool on_device; /* data is memory of one of the decoder's GPUs, complete in the order of wf_decoder_set_stream; else host memory */
 } wf_scores;
+
+/* A batch as one tensor [utterance, frame, column], padded to the longest. */
+typedef struct wf_padded_scores {
+  const void *data;
+  size_t num_utterances;
+  int64_t max_frames;
+  int32_t num_columns;
+  int64_t utterance_stride, frame_stride; /* elements; 0: packed (frame_stride = num_columns, utterance_stride = max_frames * frame_stride) */
+  const int64_t *lengths;                 /* [num_utterances] frames of each, at most max_frames; NULL: all have max_frames */
+  wf_dtype dtype;
+  bool on_device;
+} wf_padded_scores;
+/* Describes each utterance of the tensor in `scores` [num_utterances], the caller's, for wf_decode; nothing is copied. Errors: a length outside
+ * [0, max_frames], strides in which frames overlap. */
+WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores, wf_error *err);
 
 /* One word of the best path. Frames are half-open: [start_frame, end_frame). */
 typedef struct wf_word {
@@ -899,6 +982,39 @@ WF_API void wf_result_free(wf_result *result);
  * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
  * memory, cancelled) leaves all results NULL. */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
+/* What a batch is like, for the plan of its memory. */
+typedef struct wf_batch_shape {
+  size_t num_utterances;
+  int64_t max_frames;     /* of the longest utterance */
+  int64_t sum_frames;     /* of all; 0: num_utterances * max_frames */
+  wf_dtype dtype;
+  bool on_device;         /* all scores are already on the GPU */
+  int32_t num_processors; /* 0: ask the GPU. Else plan for one of so many multiprocessors (132: H200) that need not be here; its memory is then
+                           * options.gpu_memory (0: without limit) */
+} wf_batch_shape;
+
+/* Bytes that decoding takes on each GPU, everything allocated included. */
+typedef struct wf_plan {
+  uint64_t graph_bytes;
+  uint64_t lane_bytes;      /* what utterances that are searched at one time work with; grows with max_tokens */
+  uint64_t trace_bytes;     /* their token history. It gets room for full frames if that fits, else what is left; what needs more at the end
+                             * is decoded on the CPU, with the same result */
+  uint64_t score_bytes;     /* scores from host memory that are on the GPU at one time */
+  uint64_t result_bytes;    /* utterances and paths */
+  uint64_t total_bytes;     /* the sum */
+  uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
+  uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
+  int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
+  int32_t lane_blocks;      /* thread blocks that search one utterance */
+  int32_t num_lanes;        /* utterances with room on a GPU at one time */
+} wf_plan;
+/* The plan that wf_decode follows for such a batch, on the options' device. Allocates nothing on the GPU.
+ * Errors: WF_ERR_MEMORY if even the smallest plan does not fit: needed and available bytes and the option to lower are in the message (wf_decode
+ * fails so, too); WF_ERR_LIMIT if max_tokens is beyond what a GPU search holds; WF_ERR_DEVICE as for wf_decoder_create. */
+WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph, before the first batch. */
+WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);
 
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate

@@ -4,28 +4,10 @@
 /* --- random tasks --------------------------------------------------------------------------------------------------- */
 
 /* Adds potentials to the weights, so that arcs (epsilons too) may be negative while every cycle keeps its cost. */
-static wf_fst *with_potentials(test_rng *rng, const wf_fst *fst) {
-  wf_error err = {0};
-  wf_fst_view view = wf_fst_get_view(fst);
-  float *potential = malloc(view.num_states * sizeof *potential);
-  for (uint64_t s = 0; s < view.num_states; s++) potential[s] = (float)test_below(rng, 17) / 8 - 1;
-  wf_builder *builder;
-  wf_fst *out;
-  assert_ok(wf_builder_create(view.semiring, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
-  for (uint32_t s = 0; s < view.num_states; s++) {
-    assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
-    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
-      wf_arc arc = view.arcs[a];
-      arc.weight += potential[arc.nextstate] - potential[s];
-      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
-    }
-  }
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
-  wf_builder_free(builder);
-  free(potential);
-  return out;
+static float potential(uint32_t state) { return (float)(state * 37 % 17) / 8 - 1; }
+static bool add_potentials(test_rng *rng, uint32_t state, wf_arc *arc) {
+  arc->weight += potential(arc->nextstate) - potential(state);
+  return true;
 }
 
 struct decode_task test_random_task(uint64_t seed) {
@@ -33,14 +15,17 @@ struct decode_task test_random_task(uint64_t seed) {
   test_rng rng = {seed};
   struct decode_task task = {0};
   static const float epsilon_shares[] = {0, 0.2f, 0.6f};
-  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 30), .num_olabels = 4, .final_share = test_unit(&rng), .max_weight = seed % 3 == 0 ? 0 : 2,
+  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 30),
+                          .num_olabels = 4,
+                          .final_share = test_unit(&rng),
+                          .max_weight = seed % 3 == 0 ? 0 : 2,
                           .epsilon_share = epsilon_shares[test_below(&rng, 3)]};
   int32_t num_columns = 1 + (int32_t)test_below(&rng, 5);
   shape.num_ilabels = num_columns;
   shape.num_arcs = shape.num_states * (1 + test_below(&rng, 4));
-  wf_fst *plain = test_random_fst(&rng, &shape), *fst = seed % 2 == 0 ? with_potentials(&rng, plain) : wf_fst_ref(plain);
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  if (seed % 2 == 0) fst = test_changed_fst(fst, &rng, add_potentials);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
-  wf_fst_free(plain);
   wf_fst_free(fst);
   wf_decoder_options_init(&task.options);
   static const float beams[] = {0, 0.5f, 2, 100};
@@ -91,13 +76,65 @@ void test_random_batch(struct decode_task *task, wf_scores *batch, float **data,
   }
 }
 
+static bool same(const wf_result *a, const wf_result *b) {
+  return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
+         a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->num_tokens == b->num_tokens &&
+         a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
+         (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
+         (a->num_decoded == 0 || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
+}
+
+static void print_result(const char *name, const wf_result *r) {
+  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name,
+                r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->graph_cost, r->acoustic_cost, r->num_words,
+                (unsigned long long)r->num_tokens, (unsigned long long)r->num_arcs, (unsigned long long)r->num_expanded, (unsigned long long)r->num_narrowed);
+}
+
 void test_assert_same_result(const wf_result *a, const wf_result *b) {
-  assert_int_equal(a->status, b->status);
-  assert_int_equal(a->flags, b->flags);
-  assert_int_equal(a->num_words, b->num_words);
-  assert_memory_equal(a->words, b->words, a->num_words * sizeof *a->words);
-  assert_memory_equal(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment);
-  assert_true(a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost);
-  assert_int_equal(a->num_tokens, b->num_tokens);
-  assert_int_equal(a->num_arcs, b->num_arcs);
+  if (same(a, b)) return;
+  print_result("one", a);
+  print_result("other", b);
+  fail_msg("the results differ");
+}
+
+void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!same(a[i], b[i])) print_message("seed %llu, utterance %zu of %zu\n", (unsigned long long)seed, i, count);
+    test_assert_same_result(a[i], b[i]);
+  }
+}
+
+void test_free_results(wf_result **results, size_t count) {
+  for (size_t i = 0; i < count; i++) wf_result_free(results[i]);
+}
+
+void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **results) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode(decoder, batch, count, NULL, results, &err));
+  wf_decoder_free(decoder);
+}
+
+bool test_no_gpu(void) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0");
+  wf_graph *graph;
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.device = "cuda";
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  bool missing = wf_decoder_create(graph, &options, &decoder, &err) != WF_OK && strstr(err.message, "no GPU") != NULL;
+  if (missing) printf("skipped: %s\n", err.message);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  return missing;
+}
+
+uint64_t test_seeds(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS");
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
 }

@@ -19,5 +19,13 @@ wf_result *test_decode_alone(struct decode_task *task);
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
 /* Every bit of two results, statistics included. */
 void test_assert_same_result(const wf_result *a, const wf_result *b);
+void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count);
+void test_free_results(wf_result **results, size_t count);
+/* With a decoder of its own. */
+void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **results);
+/* Says so, too: GPU tests then end with 77, skipped. */
+bool test_no_gpu(void);
+/* As many as WARPFST_TEST_SEEDS says: compute-sanitizer is a hundred times slower. */
+uint64_t test_seeds(uint64_t usual);
 
 #endif

@@ -262,7 +262,7 @@ static void test_openfst(void **unused) {
 
 /* Long chains are the worst case of refinement by rounds: a ring of n states whose marks repeat every `period` folds to that. */
 /* Rounds against refinement by halves: the same classes, whether rounds reach the end or stop early. `chain` states in a row make rounds stop. */
-static bool same_classes_both_ways(test_rng *rng, uint32_t num_random, uint32_t chain, int32_t num_symbols) {
+static bool same_classes_both_ways(test_rng *rng, wf__pool *pool, uint32_t num_random, uint32_t chain, int32_t num_symbols) {
   wf_builder *builder;
   wf_fst *fst;
   uint32_t n = num_random + chain, *symbol = calloc(8 * (size_t)n, sizeof *symbol), *initial = calloc(n, sizeof *initial), num_arcs = 0;
@@ -273,8 +273,9 @@ static bool same_classes_both_ways(test_rng *rng, uint32_t num_random, uint32_t 
     uint32_t degree = s < num_random ? test_below(rng, 7) : 1;
     initial[s] = s < num_random ? test_below(rng, 2) : s == num_random;
     for (uint32_t k = 0; k < degree; k++) {
-      symbol[num_arcs++] = test_below(rng, s < num_random ? (uint32_t)num_symbols : 1);
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s < num_random ? test_below(rng, n) : s + 1 == n ? num_random : s + 1, .ilabel = 1}, &err));
+      uint32_t label = symbol[num_arcs++] = test_below(rng, s < num_random ? (uint32_t)num_symbols : 1);
+      wf_arc arc = {.nextstate = s < num_random ? test_below(rng, n) : s + 1 == n ? num_random : s + 1, .ilabel = (int32_t)label};
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
   }
   initial[0] = 0;
@@ -282,11 +283,11 @@ static bool same_classes_both_ways(test_rng *rng, uint32_t num_random, uint32_t 
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   wf_fst_view view = wf_fst_get_view(fst);
-  wf__labelled_graph graph = {&view, symbol, (uint32_t)num_symbols, initial, 2};
+  wf__labelled_graph graph = {.view = &view, .symbol = symbol, .num_symbols = (uint32_t)num_symbols, .initial = initial, .num_initial = 2};
   uint32_t *by_rounds = calloc(n, sizeof *by_rounds), *by_halves = calloc(n, sizeof *by_halves), num_rounds, num_halves;
   bool stable, complete;
   assert_ok(wf__partition_refine(&graph, by_halves, &num_halves, &err));
-  assert_ok(wf__partition_rounds(&graph, by_rounds, &num_rounds, &stable, &err));
+  assert_ok(wf__partition_rounds(&graph, pool, by_rounds, &num_rounds, &stable, &err));
   complete = stable;
   if (!stable) {
     assert_true(num_rounds <= num_halves);
@@ -308,13 +309,16 @@ static bool same_classes_both_ways(test_rng *rng, uint32_t num_random, uint32_t 
 static void test_partitions(void **unused) {
   test_rng rng = {77};
   int complete = 0, early = 0;
+  wf__pool *pool;
+  assert_ok(wf__pool_create(2, &pool, &err));
   for (int trial = 0; trial < 400; trial++) {
     bool long_chain = trial % 4 == 0;
     uint32_t num_random = 2 + test_below(&rng, 60), chain = long_chain ? 300 + test_below(&rng, 300) : test_below(&rng, 3);
-    bool done = same_classes_both_ways(&rng, num_random, chain, 1 + (int32_t)test_below(&rng, 3));
+    bool done = same_classes_both_ways(&rng, pool, num_random, chain, 1 + (int32_t)test_below(&rng, 3));
     complete += done;
     early += !done;
   }
+  wf__pool_free(pool);
   assert_true(complete > 200 && early > 80);
 }
 

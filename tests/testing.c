@@ -1,4 +1,4 @@
-/* testing.c - seeded random fsts and brute-force path enumeration for tests. */
+/* testing.c - seeded random fsts, path enumeration and path sums by definition, files, for tests. */
 #include "testing.h"
 
 #include <sys/stat.h>
@@ -46,6 +46,30 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
   return fst;
 }
 
+bool test_is_trimmed(const wf_fst *fst) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint8_t *marks = calloc(view.num_states + 1, 1);
+  enum { REACHED = 1, USEFUL = 2 };
+  if (view.start >= 0) marks[view.start] = REACHED;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint64_t s = 0; s < view.num_states; s++) {
+      uint8_t before = marks[s];
+      if (view.final_cost[s] != INFINITY) marks[s] |= USEFUL;
+      for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+        uint8_t *next = &marks[view.arcs[i].nextstate];
+        if (marks[s] & REACHED && !(*next & REACHED)) *next |= REACHED, more = true;
+        marks[s] |= *next & USEFUL;
+      }
+      more = more || marks[s] != before;
+    }
+  }
+  bool trimmed = true;
+  for (uint64_t s = 0; s < view.num_states; s++) trimmed = trimmed && marks[s] == (REACHED | USEFUL);
+  free(marks);
+  return trimmed;
+}
+
 wf_fst *test_fst_of(wf_semiring semiring, const char *text) {
   wf_error err = {0};
   wf_builder *builder;
@@ -84,6 +108,27 @@ wf_fst *test_fst_of(wf_semiring semiring, const char *text) {
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   return fst;
+}
+
+wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change) {
+  wf_error err = {0};
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf_builder *builder;
+  wf_fst *out;
+  assert_ok(wf_builder_create(view.semiring, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
+  for (uint32_t s = 0; s < view.num_states; s++) {
+    assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+      wf_arc arc = view.arcs[i];
+      if (change(rng, s, &arc)) assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  wf_fst_free(fst);
+  return out;
 }
 
 /* --- enumeration -------------------------------------------------------------------------------------------------- */
@@ -135,7 +180,7 @@ static int compare_pairs(const void *a, const void *b) {
   return order != 0 ? order : (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-static double plus(wf_semiring semiring, double a, double b) {
+double test_plus(wf_semiring semiring, double a, double b) {
   double low = a < b ? a : b, high = a < b ? b : a;
   if (semiring == WF_TROPICAL || high == INFINITY) return low;
   return low - log1p(exp(low - high));
@@ -155,7 +200,7 @@ test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit) {
   size_t kept = 0;
   for (size_t i = 0; i < out.size; i++) {
     if (kept > 0 && strcmp(out.pairs[kept - 1].key, out.pairs[i].key) == 0) {
-      out.pairs[kept - 1].cost = plus(wf_fst_get_view(fst).semiring, out.pairs[kept - 1].cost, out.pairs[i].cost);
+      out.pairs[kept - 1].cost = test_plus(wf_fst_get_view(fst).semiring, out.pairs[kept - 1].cost, out.pairs[i].cost);
       free(out.pairs[i].key);
     } else {
       out.pairs[kept++] = out.pairs[i];
@@ -177,6 +222,90 @@ void test_assert_same_relation(const test_relation *a, const test_relation *b, d
     if (fabs(a->pairs[i].cost - b->pairs[i].cost) > delta) fail_msg("'%s': cost %.9g against %.9g", a->pairs[i].key, a->pairs[i].cost, b->pairs[i].cost);
   }
   if (a->size != b->size) fail_msg("%zu pairs against %zu; first beyond: '%s'", a->size, b->size, a->size > b->size ? a->pairs[b->size].key : b->pairs[a->size].key);
+}
+
+/* --- sums over paths ----------------------------------------------------------------------------------------------- */
+
+void test_assert_close(double a, double b, double delta) {
+  if (a == b) return;
+  if (!(fabs(a - b) <= delta)) fail_msg("%.9g is not %.9g", a, b);
+}
+
+double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds) {
+  uint64_t n = view->num_states;
+  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now), *next = malloc(n * sizeof *next);
+  for (uint64_t s = 0; s < n; s++) sum[s] = now[s] = reverse ? (double)view->final_cost[s] : (int64_t)s == view->start ? 0 : INFINITY;
+  for (int round = 0; round < rounds; round++) {
+    for (uint64_t s = 0; s < n; s++) next[s] = INFINITY;
+    for (uint64_t s = 0; s < n; s++) {
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+        uint64_t from = reverse ? view->arcs[i].nextstate : s, to = reverse ? s : view->arcs[i].nextstate;
+        next[to] = test_plus(view->semiring, next[to], now[from] + (double)view->arcs[i].weight);
+      }
+    }
+    for (uint64_t s = 0; s < n; s++) {
+      sum[s] = test_plus(view->semiring, sum[s], next[s]);
+      now[s] = next[s];
+    }
+  }
+  free(now);
+  free(next);
+  return sum;
+}
+
+void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_arcs, double delta) {
+  test_relation got = test_enumerate(fst, max_arcs, 2000000);
+  test_assert_same_relation(&got, want, delta);
+  test_relation_free(&got);
+}
+
+/* Cost of one string of label pairs (or input labels) over all its paths, epsilons between them in runs of up to `rounds` arcs. */
+static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const int32_t *olabels, int size, bool input_only, int rounds) {
+  uint64_t n = view->num_states;
+  double *at = malloc((size_t)(size + 1) * n * sizeof *at), total = INFINITY;
+  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now), *next = malloc(n * sizeof *next);
+  for (uint64_t s = 0; s < n; s++) at[s] = (int64_t)s == view->start ? 0 : INFINITY;
+  for (int k = 0; k <= size; k++) {
+    for (uint64_t s = 0; s < n; s++) sum[s] = now[s] = at[(uint64_t)k * n + s];
+    for (int round = 0; round < rounds; round++) {
+      for (uint64_t s = 0; s < n; s++) next[s] = INFINITY;
+      for (uint64_t s = 0; s < n; s++)
+        for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+          if (view->arcs[i].ilabel == 0 && (input_only || view->arcs[i].olabel == 0))
+            next[view->arcs[i].nextstate] = test_plus(view->semiring, next[view->arcs[i].nextstate], now[s] + (double)view->arcs[i].weight);
+      for (uint64_t s = 0; s < n; s++) sum[s] = test_plus(view->semiring, sum[s], next[s]), now[s] = next[s];
+    }
+    if (k == size) break;
+    for (uint64_t s = 0; s < n; s++) at[(uint64_t)(k + 1) * n + s] = INFINITY;
+    for (uint64_t s = 0; s < n; s++) {
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+        const wf_arc *arc = &view->arcs[i];
+        double *to = &at[(uint64_t)(k + 1) * n + arc->nextstate];
+        if (arc->ilabel == ilabels[k] && (input_only || arc->olabel == olabels[k])) *to = test_plus(view->semiring, *to, sum[s] + (double)arc->weight);
+      }
+    }
+  }
+  for (uint64_t s = 0; s < n; s++) total = test_plus(view->semiring, total, sum[s] + (double)view->final_cost[s]);
+  free(at);
+  free(sum);
+  free(now);
+  free(next);
+  return total;
+}
+
+void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds, double delta) {
+  static const int32_t pairs[5][2] = {{1, 0}, {2, 1}, {1, 1}, {2, 0}, {0, 1}};
+  wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);
+  int base = input_only ? 2 : 5;
+  for (int size = 0; size <= 3; size++) {
+    int count = 1;
+    for (int k = 0; k < size; k++) count *= base;
+    for (int code = 0; code < count; code++) {
+      int32_t il[3], ol[3];
+      for (int k = 0, rest = code; k < size; k++, rest /= base) il[k] = pairs[rest % base][0], ol[k] = pairs[rest % base][1];
+      test_assert_close(string_cost(&x, il, ol, size, input_only, rounds), string_cost(&y, il, ol, size, input_only, rounds), delta);
+    }
+  }
 }
 
 /* --- best path -------------------------------------------------------------------------------------------------------- */
@@ -279,4 +408,34 @@ void test_shell(const char *format, ...) {
   va_end(args);
   int code = system(command);
   if (code != 0) fail_msg("exit %d: %s", code, command);
+}
+
+const char *test_save_fst(const wf_fst *fst, const char *name) {
+  wf_error err = {0};
+  const char *path = test_temp_path(name);
+  assert_ok(wf_fst_write(fst, path, WF_FORMAT_OPENFST_VECTOR, &err));
+  return path;
+}
+
+void test_assert_equivalent_to_file(const wf_fst *fst, const char *path) {
+  wf_error err = {0};
+  wf_fst *other;
+  wf_randequivalent_options o;
+  bool equal;
+  wf_randequivalent_options_init(&o);
+  o.npath = 100;
+  o.delta = 0.01f;
+  assert_ok(wf_fst_read(path, &other, &err));
+  assert_ok(wf_randequivalent(fst, other, &o, &equal, &err));
+  if (!equal) fail_msg("%s: %s", path, err.message);
+  wf_fst_free(other);
+}
+
+uint64_t test_states_of(const char *path) {
+  wf_error err = {0};
+  wf_fst *fst;
+  assert_ok(wf_fst_read(path, &fst, &err));
+  uint64_t n = wf_fst_get_view(fst).num_states;
+  wf_fst_free(fst);
+  return n;
 }

@@ -47,6 +47,13 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape);
 /* From "src dst il ol weight" and "state weight" lines, numbers only, weight optional; start is the first line's source. */
 wf_fst *test_fst_of(wf_semiring semiring, const char *text);
 
+/* The fst with every arc passed through `change`, which drops the arc by returning false. Frees `fst`. */
+typedef bool test_change_fn(test_rng *rng, uint32_t state, wf_arc *arc);
+wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change);
+
+/* Is every state on a path from the start to a final one? Found out from the arrays, whatever the library says. */
+bool test_is_trimmed(const wf_fst *fst);
+
 /* All (input string, output string) pairs of the successful paths with at most max_arcs arcs, epsilons dropped, costs of equal pairs summed in
  * the semiring (in double), sorted. Fails the test beyond `limit` paths. */
 typedef struct test_pair {
@@ -61,6 +68,16 @@ test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit);
 void test_relation_free(test_relation *relation);
 /* Same pairs with costs within delta? Fails the test with the first difference. */
 void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta);
+/* As that, of the fst's own pairs. */
+void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_arcs, double delta);
+
+double test_plus(wf_semiring semiring, double a, double b);
+void test_assert_close(double a, double b, double delta);
+/* [num_states], to be freed: the sum over paths of 0, 1, 2 ... `rounds` arcs from the start to each state, or from each state to the end. */
+double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds);
+/* Same costs of all strings of up to three label pairs 0:1, 1:0, 1:1, 2:0, 2:1 (or, input_only, labels 1 and 2), summed over paths with up to
+ * `rounds` epsilon arcs in a row. */
+void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds, double delta);
 
 /* Cost of the best path for the input x, epsilons anywhere; +infinity if there is none. Frame t is read by arcs whose label's column (label itself if columns is
  * NULL) is x[t]. Found by relaxing until nothing changes; no cycle of epsilons may have negative cost. */
@@ -72,6 +89,11 @@ const char *test_temp_path(const char *name);
 const char *test_write_file(const char *name, const void *data, size_t size);
 /* Whole file, NUL-ended; free() it. */
 char *test_read_file(const char *path, size_t *size);
+/* Writes an OpenFst file under a temporary name and returns its path. */
+const char *test_save_fst(const wf_fst *fst, const char *name);
+uint64_t test_states_of(const char *path);
+/* By random paths: Debian's packages leave fstrandequivalent out, so this takes ours. */
+void test_assert_equivalent_to_file(const wf_fst *fst, const char *path);
 /* Runs a shell command, fails the test unless it exits with 0. */
 void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

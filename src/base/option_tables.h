@@ -13,6 +13,7 @@
   X(rmepsilon, WF_RMEPSILON_OPTIONS) \
   X(push, WF_PUSH_OPTIONS) \
   X(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS) \
+  X(forward_score, WF_FORWARD_SCORE_OPTIONS) \
   X(shortest_path, WF_SHORTEST_PATH_OPTIONS) \
   X(prune, WF_PRUNE_OPTIONS) \
   X(randgen, WF_RANDGEN_OPTIONS) \

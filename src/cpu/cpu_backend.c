@@ -51,11 +51,11 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
-static bool check_values(const wf_scores *scores, wf_result *result) {
+static bool check_values(const wf_scores *scores, int32_t num_columns, wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
-    for (int32_t c = 0; c < scores->num_columns; c++) {
+    for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
-      if (value <= 1e20f && (value >= -1e20f || value == -INFINITY)) continue; /* false for NaN too */
+      if (wf__score_usable(value)) continue;
       wf__result_bad_score(result, t, c, value);
       return false;
     }
@@ -69,7 +69,7 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   wf__search *search = self->searches[worker];
   const wf_scores *scores = &job->batch->scores[i];
   if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  if (!check_values(scores, job->batch->results[i])) return WF_OK;
+  if (!check_values(scores, self->graph->min_columns, job->batch->results[i])) return WF_OK;
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
   WF__TRY(wf__search_finish(search, scores, err));

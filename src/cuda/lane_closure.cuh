@@ -6,83 +6,94 @@
 
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
-  if (place < THREADS) l.of(rank)->agenda[which][place] = (uint16_t)slot;
-  else (agenda + ((int64_t)rank - l.rank) * 2 * SLOTS + which * SLOTS)[place].x = slot;
+  if (place < THREADS) l.of(rank).agenda[which][place] = (uint16_t)slot;
+  else (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
 }
 
 template <int RANKS>
 __device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
-  return place < THREADS ? l.sh->agenda[which][place] : agenda[which * SLOTS + place].x;
+  return place < THREADS ? own().agenda[which][place] : agenda()[which * SLOTS + place].x;
+}
+
+/* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u32 at, u32 key, float candidate) const {
+  const u32 mask = (1u << l.bits) - 1;
+  u32 there, probes = 0;
+  while ((there = *(volatile const u32 *)&sh.keys[at]) != key && there != NO_STATE && probes++ <= mask) at = (at + 1) & mask;
+  u64 value = there == key ? *(volatile const u64 *)&sh.values[at] : NO_TOKEN;
+  return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), p->epsilon_slack);
 }
 
 /* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a barrier has passed since. */
 template <int RANKS>
-__device__ int searcher<RANKS>::relax_rounds(float cutoff) {
+__device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
   const float word_score = p->word_score, slack = p->epsilon_slack;
   for (u64 rounds = 0;; rounds++) {
-    const u32 now = agenda_now, next = now ^ 1, size = l.sh->agenda_size[now];
+    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now];
     u32 work = 0;
 #pragma unroll
-    for (int r = 0; r < RANKS; r++) work |= l.of(r)->agenda_work[now];
+    for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
+#ifdef WF_LANE_PROFILE
+    if (tid() == 0) own().rounds++;
+#endif
     if (rounds > p->num_states) return WF__LANE_CYCLE;
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
+    const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
     float my_cost = 0;
-    for (u32 i = l.tid; i < size; i += THREADS) {
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
+      if (in_warp() >= grain || i >= size) break;
       u32 at = get_agenda(now, i);
-      u64 value = l.sh->values[at];
+      u64 value = own().values[at];
       float cost = cost_of((u32)(value >> 32));
-      if ((u32)value & FRESH) l.sh->values[at] = value & ~(u64)FRESH;
+      if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
       if (i >= THREADS) {
-        agenda[now * SLOTS + i].y = __float_as_uint(cost);
+        agenda()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
       }
-      u32 key = l.sh->keys[at];
-      if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
+      u32 key = own().keys[at];
+      if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
       my_cost = cost;
     }
-    if (l.tid == 0) l.sh->agenda_size[next] = l.sh->agenda_work[next] = 0;
+    if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
     l.sync();
-    for (u32 base = l.warp * 32; base < size; base += THREADS) {
-      u32 i = base + l.in_warp;
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
       if (base >= THREADS) {
         info = make_uint4(0, 0, 0, 0);
         if (i < size) {
-          uint2 entry = agenda[now * SLOTS + i];
-          u32 key = l.sh->keys[entry.x];
-          if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
+          uint2 entry = agenda()[now * SLOTS + i];
+          u32 key = own().keys[entry.x];
+          if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
           my_cost = __uint_as_float(entry.y);
         }
       }
-      arc_share share(l.sh->boxes[l.warp], l.in_warp, info.y, info.z - info.y, my_cost);
-      if (l.in_warp == 0) num_arcs += share.total;
+      arc_share share(own().boxes[warp()], in_warp(), info.y, info.z - info.y, my_cost);
+      if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
         float candidate;
-        share.at(k0, l.in_warp, &a, &candidate);
-        if (k0 + l.in_warp >= share.total) continue;
-        uint4 arc = __ldg(arcs + a);
+        share.at(k0, in_warp(), &a, &candidate);
+        if (k0 + in_warp() >= share.total) continue;
+        uint4 arc = __ldg(arcs() + a);
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
         if (!(candidate <= cutoff)) continue;
         u32 rank, slot;
         u64 old;
-        if (slack != 0) { /* must be cheaper than what an earlier round left by the slack; what is fresh already is */
-          const u32 mask = (1u << l.bits) - 1;
+        if (slack != 0) {
           place_of<RANKS>(arc.x & ~HAS_EPSILONS, l.bits, &rank, &slot);
-          lane_shared *sh = l.of(rank);
-          u32 key, probes = 0;
-          while ((key = *(volatile u32 *)&sh->keys[slot]) != arc.x && key != NO_STATE && probes++ < SLOTS) slot = (slot + 1) & mask;
-          u64 value = key == arc.x ? *(volatile u64 *)&sh->values[slot] : NO_TOKEN;
-          if (value != NO_TOKEN && !((u32)value & FRESH) && !(candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack))) continue;
+          if (!gains(l.of(rank), slot, arc.x, candidate)) continue;
         }
         if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1), &rank, &slot, &old)) continue;
-        if (old == NO_TOKEN) atomicAdd(&l.of(rank)->inserted, 1u);
+        if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
         if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
-          u32 place = atomicAdd(&l.of(rank)->agenda_size[next], 1u);
+          u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
           put_agenda(rank, next, place, slot);
-          if (arc.x & HAS_EPSILONS) l.of(rank)->agenda_work[next] = 1;
+          if (arc.x & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
         }
       }
     }
@@ -91,44 +102,107 @@ __device__ int searcher<RANKS>::relax_rounds(float cutoff) {
   }
 }
 
+/* The same for a lane of several blocks, while their tables leave room for mail: candidates go to the block that owns the state, which offers them to
+ * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutoff) {
+  const float word_score = p->word_score, slack = p->epsilon_slack;
+  const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the mail of one round; that of the next may arrive while it is read */
+  u32 which = 1; /* of num_listed and sent; the emission used 0 */
+  for (u64 rounds = 0;; rounds++, which ^= 1) {
+    if (rounds > p->num_states) return WF__LANE_CYCLE;
+    const u32 mail = (1u << l.bits) + which * room;
+    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now], grain = min(32u, (size + WARPS - 1) / WARPS);
+    bool sent = false;
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
+      uint4 info = make_uint4(0, 0, 0, 0);
+      float cost = 0;
+      if (in_warp() < grain && i < size) {
+        u32 at = get_agenda(now, i), key = own().keys[at];
+        u64 value = own().values[at];
+        cost = cost_of((u32)(value >> 32));
+        if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
+        if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
+      }
+      arc_share share(own().boxes[warp()], in_warp(), info.y, info.z - info.y, cost);
+      if (in_warp() == 0) frame_arcs += share.total;
+      for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+        u32 a;
+        float candidate;
+        share.at(k0, in_warp(), &a, &candidate);
+        bool live = k0 + in_warp() < share.total;
+        uint4 arc = make_uint4(0, 0, 0, 0);
+        if (live) {
+          arc = __ldg(arcs() + a);
+          candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
+          if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
+          live = candidate <= cutoff;
+        }
+        send<RANKS>(l, live, which, mail, mail + room, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1));
+        sent = sent || __any_sync(ALL, live);
+      }
+    }
+    if (sent && in_warp() < RANKS) l.of(in_warp()).sent[which] = 1;
+    if (tid() == 0) own().agenda_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
+    l.sync(); /* the mail has arrived */
+    if (own().sent[which] == 0) return WF__LANE_OK;
+    const u32 listed = own().num_listed[which], count = min(listed, room);
+    if (listed > count && tid() < RANKS) l.of(tid()).full = 1;
+    for (u32 i = tid(); i < count; i += THREADS) {
+      u64 value = own().values[mail + i], old;
+      u32 key = own().keys[mail + i], rank, slot;
+      own().values[mail + i] = NO_TOKEN;
+      own().keys[mail + i] = NO_STATE;
+      if (slack != 0) {
+        place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+        if (!gains(own(), slot, key, cost_of((u32)(value >> 32)))) continue;
+      }
+      if (!offer_own<RANKS>(l, key, value, &slot, &old)) continue;
+      if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
+      if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+    }
+    agenda_now = next;
+    __syncthreads(); /* the agenda of the next round stands */
+  }
+}
+
 /* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or CLOSURE_GROW (the table is too small). */
 template <int RANKS>
-__device__ int searcher<RANKS>::close(float cutoff) {
-  int status = relax_rounds(cutoff);
+__device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
+  int status = RANKS > 1 && l.bits < WF__LANE_SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
   if (status != WF__LANE_OK) return status;
   u32 inserted = 0;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) inserted += l.of(r)->inserted;
-  const bool full = l.sh->full != 0;
+  for (int r = 0; r < RANKS; r++) inserted += l.of(r).inserted;
+  const bool full = own().full != 0;
   if (full && l.bits < WF__LANE_SLOT_BITS) return CLOSURE_GROW;
   if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
-  for (u32 at = l.tid; at < SLOTS && at >> l.bits == 0; at += THREADS) mine += l.sh->values[at] != NO_TOKEN;
+  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += own().values[at] != NO_TOKEN;
   u64 tokens = l.sum(mine);
   if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
-  return full ? WF__LANE_NO_ROOM : WF__LANE_OK;
+  return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
-/* The closure of frame t's candidates up to the key `last`, with fewer of them if it makes too many tokens. */
+/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
+ * tokens. */
 template <int RANKS>
-__device__ int searcher<RANKS>::close_within_room(u64 last, u32 t) {
-  const u64 arcs_before = num_arcs;
-  int status = close(cost_of((u32)(last >> 32)));
-  if (status >= 0) return status;
+__device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();
   load_row(t); /* the next frame's was on its way */
   __pipeline_wait_prior(0);
   while (status < 0) {
     l.sync();
-    num_arcs = arcs_before;
     if (status == CLOSURE_OVERFLOW) {
-      flags |= 8; /* WF_RESULT_OVERFLOW */
+      if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
       u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
       if (admitted == 0) return WF__LANE_CLOSURE;
       last = candidate_rank(admitted, last, false);
     }
     u64 tokens;
-    if (!admit(last, &tokens)) return WF__LANE_NO_ROOM;
+    frame_arcs = emission_arcs;
+    if (!admit(last, &tokens)) return WF__LANE_TABLE_FULL;
     status = close(cost_of((u32)(last >> 32)));
   }
   l.sync();

@@ -11,64 +11,67 @@
 template <int RANKS>
 __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
   const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
-  const uint2 *tokens = trace + (trace_used - f.num_sources);
-  u64 *near = (u64 *)l.sh->boxes;
-  constexpr u32 MOST = sizeof(l.sh->boxes) / sizeof *near;
-  if (l.tid < 256) l.sh->hist[l.tid] = 0;
-  if (l.tid == 0) l.sh->num_near = 0;
+  const uint2 *tokens = this->tokens();
+  u64 *near = (u64 *)own().boxes;
+  constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
+  if (tid() < 256) own().hist[tid()] = 0;
+  if (tid() == 0) own().num_near = 0;
   __syncthreads();
-  for (u32 i = l.tid; i < f.num_sources; i += THREADS) atomicAdd(&l.sh->hist[(u32)fminf(costs[i] * scale, 255)], 1u);
+  for (u32 i = tid(); i < f.num_sources; i += THREADS) atomicAdd(&own().hist[(u32)fminf(costs()[i] * scale, 255)], 1u);
   u32 bin;
   want -= pick_bin(want, &bin);
-  for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
-    float cost = costs[i];
+  for (u32 i = tid(); i < f.num_sources; i += THREADS) {
+    float cost = costs()[i];
     if ((u32)fminf(cost * scale, 255) != bin) continue;
     u64 key = (u64)ordered(cost) << 32 | tokens[i].x;
     for (int r = 0; r < RANKS; r++) {
-      u32 place = atomicAdd(&l.of(r)->num_near, 1u);
-      if (place < MOST) ((u64 *)l.of(r)->boxes)[place] = key;
+      u32 place = atomicAdd(&l.of(r).num_near, 1u);
+      if (place < MOST) ((u64 *)l.of(r).boxes)[place] = key;
     }
   }
   l.sync();
-  u32 size = l.sh->num_near;
+  u32 size = own().num_near;
   if (size > MOST) return false;
-  for (u32 i = l.tid; i < size; i += THREADS) {
+  for (u32 i = tid(); i < size; i += THREADS) {
     u64 mine = near[i], below = 0;
     for (u32 k = 0; k < size; k++) below += near[k] < mine;
-    if (below == want - 1) l.sh->select_key = mine;
+    if (below == want - 1) own().select_key = mine;
   }
   __syncthreads();
-  f.select_key = l.sh->select_key;
+  f.select_key = own().select_key;
   return true;
 }
 
-/* Exact key of the max_active-th source by (cost, state), by radix selection, eight bits at a time, where select_by_cost gives up. */
+/* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where select_by_cost gives up. */
 template <int RANKS>
-__device__ void searcher<RANKS>::select_sources() {
-  f.select_key = NO_TOKEN;
-  if (f.total_sources <= p->max_active) {
-    num_expanded += f.total_sources;
-    return;
-  }
-  flags |= 2; /* WF_RESULT_NARROWED */
-  num_narrowed++;
-  num_expanded += p->max_active;
-  const u64 want = p->max_active;
-  if (select_by_cost(want)) return;
-  const uint2 *tokens = trace + (trace_used - f.num_sources);
+__device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
+  if (select_by_cost(want)) return f.select_key;
+  const uint2 *tokens = this->tokens();
   u64 prefix = 0, left = want; /* the left-th of those with this prefix */
   for (int shift = 56; shift >= 0; shift -= 8) {
-    if (l.tid < 256) l.sh->hist[l.tid] = 0;
+    if (tid() < 256) own().hist[tid()] = 0;
     __syncthreads();
-    for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
-      u64 key = (u64)ordered(costs[i]) << 32 | tokens[i].x;
-      if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&l.sh->hist[(u32)(key >> shift) & 255], 1u);
+    for (u32 i = tid(); i < f.num_sources; i += THREADS) {
+      u64 key = (u64)ordered(costs()[i]) << 32 | tokens[i].x;
+      if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
     }
     u32 bin;
     left -= pick_bin(left, &bin);
     prefix = prefix << 8 | bin;
   }
-  f.select_key = prefix;
+  return prefix;
+}
+
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::select_sources() {
+  const bool narrow = f.total_sources > p->max_active;
+  f.select_key = NO_TOKEN;
+  if (tid() == 0) {
+    own().num_expanded += narrow ? p->max_active : f.total_sources;
+    own().num_narrowed += narrow;
+    if (narrow) own().flags |= 2; /* WF_RESULT_NARROWED */
+  }
+  if (narrow) f.select_key = aside([&](searcher &self) { return self.select_rank(p->max_active); });
 }
 
 /* --- emitting arcs ---------------------------------------------------------------------------------------------------- */
@@ -77,56 +80,57 @@ __device__ void searcher<RANKS>::select_sources() {
 template <int RANKS>
 template <int MODE>
 __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain) {
-  if (MODE != EXPAND_RUNNING) return before + WARPS * grain;
+  if (MODE != EXPAND_RUNNING && MODE != EXPAND_LIST) return before + WARPS * grain;
   u32 base = 0;
-  if (l.in_warp == 0) base = atomicAdd(&l.sh->next_batch, grain);
+  if (in_warp() == 0) base = atomicAdd(&own().next_batch, grain);
   return __shfl_sync(ALL, base, 0);
 }
 
-/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; HIST only looks; COUNT returns
- * how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
+/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
+ * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
 template <int RANKS>
 template <int MODE>
-__device__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
+__device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
   const float beam = p->beam, word_score = p->word_score;
-  const uint2 *tokens = trace + (trace_used - f.num_sources);
+  const uint2 *tokens = this->tokens();
   const u32 grain = min(32u, (f.num_sources + WARPS - 1) / WARPS);
   u64 my_count = 0;
-  u32 base = MODE == EXPAND_RUNNING ? next_batch<MODE>(0, grain) : l.warp * grain;
+  constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
+  u32 base = FIRST_PASS ? next_batch<MODE>(0, grain) : warp() * grain;
   u32 state = NO_STATE;
   float cost = 0;
-  bool mine = l.in_warp < grain && base + l.in_warp < f.num_sources;
+  bool mine = in_warp() < grain && base + in_warp() < f.num_sources;
   if (mine) {
-    state = tokens[base + l.in_warp].x;
-    cost = costs[base + l.in_warp];
+    state = tokens[base + in_warp()].x;
+    cost = costs()[base + in_warp()];
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states() + state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
-    arc_share share(l.sh->boxes[l.warp], l.in_warp, info.x, info.y - info.x, cost);
-    mine = l.in_warp < grain && base + l.in_warp < f.num_sources;
+    arc_share share(own().boxes[warp()], in_warp(), info.x, info.y - info.x, cost);
+    mine = in_warp() < grain && base + in_warp() < f.num_sources;
     if (mine) {
-      state = tokens[base + l.in_warp].x;
-      cost = costs[base + l.in_warp];
+      state = tokens[base + in_warp()].x;
+      cost = costs()[base + in_warp()];
     }
-    if (MODE == EXPAND_RUNNING && l.in_warp == 0) num_arcs += share.total;
+    if (FIRST_PASS && in_warp() == 0) frame_arcs += share.total;
     u32 a_next;
     float from_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
-    share.at(0, l.in_warp, &a_next, &from_next);
-    if (l.in_warp < share.total) arc_next = __ldg(arcs + a_next);
+    share.at(0, in_warp(), &a_next, &from_next);
+    if (in_warp() < share.total) arc_next = __ldg(arcs() + a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states() + state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
       float candidate = from_next;
-      bool live = k0 + l.in_warp < share.total;
+      bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
-        share.at(k0 + 32, l.in_warp, &a_next, &from_next);
-        if (k0 + 32 + l.in_warp < share.total) arc_next = __ldg(arcs + a_next);
+        share.at(k0 + 32, in_warp(), &a_next, &from_next);
+        if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs() + a_next);
       }
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
@@ -136,21 +140,22 @@ __device__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
       const u32 order = ordered(candidate);
       const u64 key = (u64)order << 32 | a;
       live = live && candidate <= FLT_MAX;
-      if (MODE == EXPAND_RUNNING) {
-        u32 known = *(volatile u32 *)&l.sh->best;
+      if (FIRST_PASS) {
+        u32 known = *(volatile u32 *)&own().best;
         u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
         if (lowest < known) {
-          if (l.in_warp < RANKS) atomicMin(&l.of(l.in_warp)->best, lowest);
+          if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
           known = lowest;
         }
-        live = live && candidate <= add_finite(cost_of(known), beam);
+        if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), beam);
       } else {
         if (MODE == EXPAND_COUNT) my_count += live;
         live = live && key <= rule.last;
         if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
       }
+      if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
       if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
-        atomicAdd(&l.sh->hist[(u32)(key >> rule.shift) & 255], 1u);
+        atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
       if ((MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) && live) {
         u32 rank, slot;
         u64 old;
@@ -166,7 +171,7 @@ template <int RANKS>
 __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) {
   candidate_rule rule = {last, 0, 0};
   for (int shift = 56; shift >= (cost_only ? 32 : 0); shift -= 8) {
-    if (l.tid < 256) l.sh->hist[l.tid] = 0;
+    if (tid() < 256) own().hist[tid()] = 0;
     __syncthreads();
     rule.shift = shift;
     expand<EXPAND_HIST>(rule);
@@ -179,31 +184,31 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) 
 
 /* After the candidates: drops tokens above the cutoff and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
 template <int RANKS>
-__device__ u64 searcher<RANKS>::settle_emission(float cutoff) {
+__device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
-  for (u32 at = l.tid; at < end; at += THREADS) {
-    u64 value = l.sh->values[at];
-    u32 key = l.sh->keys[at];
+  for (u32 at = tid(); at < end; at += THREADS) {
+    u64 value = own().values[at];
+    u32 key = own().keys[at];
     bool token = value != NO_TOKEN;
     if (token && (u32)(value >> 32) > limit) {
-      l.sh->values[at] = NO_TOKEN;
+      own().values[at] = NO_TOKEN;
       token = false;
     }
     kept += __popc(__ballot_sync(ALL, token));
     bool epsilons = token && (key & HAS_EPSILONS) != 0;
     u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
     if (vote == 0) continue;
-    if (l.in_warp == 0) {
-      at_list = atomicAdd(&l.sh->agenda_size[agenda_now], (u32)__popc(vote));
-      l.sh->agenda_work[agenda_now] = 1;
+    if (in_warp() == 0) {
+      at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
+      own().agenda_work[agenda_now] = 1;
     }
     at_list = __shfl_sync(ALL, at_list, 0);
-    if (epsilons) put_agenda(l.rank, agenda_now, at_list + __popc(vote & ((1u << l.in_warp) - 1)), at);
+    if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
   }
-  if (l.in_warp < RANKS && kept > 0) atomicAdd(&l.of(l.in_warp)->kept, kept);
+  if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
   l.sync(); /* the agenda stands too */
-  return num_emitted = l.sh->kept;
+  return num_emitted = own().kept;
 }
 
 /* Tokens of the candidates whose key is at most `last`, in a table of full size; *num is how many. False if a rank's table was full. */
@@ -216,9 +221,9 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
   candidate_rule rule = {last, 0, 0};
   expand<EXPAND_FIXED>(rule);
   l.sync();
-  if (l.sh->full != 0) {
+  if (own().full != 0) {
     u32 mine = 0;
-    for (u32 at = l.tid; at < SLOTS; at += THREADS) mine += l.sh->keys[at] != NO_STATE;
+    for (u32 at = tid(); at < SLOTS; at += THREADS) mine += own().keys[at] != NO_STATE;
     *num = l.sum(mine);
     return false;
   }
@@ -226,24 +231,132 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
   return true;
 }
 
-/* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */
+/* --- frames of few candidates ------------------------------------------------------------------------------------------ */
+
+/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. As select_by_cost: even steps of cost, here
+ * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
 template <int RANKS>
-__device__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
-  const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
-  agenda_now = 0;
-  expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
-  l.sync();
-  u32 best = l.sh->best;
-  bool full = l.sh->full != 0;
-  if (best == ALL) {
-    *num = 0;
-    return WF__LANE_OK;
+__device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
+  const u64 *list = own().values + (1u << l.bits);
+  const float best = cost_of(own().best), scale = p->beam > 1e-20f ? 64 / p->beam : 0;
+  u32 *near = (u32 *)own().boxes, bin;
+  constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
+  if (tid() < 256) own().hist[tid()] = 0;
+  if (tid() == 0) own().num_near = 0;
+  __syncthreads();
+  u32 beyond = 0; /* all in one step, so not one by one */
+  for (u32 i = tid(); i < size; i += THREADS) {
+    u32 step = (u32)fminf((cost_of((u32)(list[i] >> 32)) - best) * scale, 255);
+    if (step == 255) beyond++;
+    else atomicAdd(&own().hist[step], 1u);
   }
-  float cutoff = add_finite(cost_of(best), p->beam);
-  *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
-  bool fits = !full;
-  if (full) fits = admit(*last, num);
-  else *num = settle_emission(cutoff);
+  beyond = __reduce_add_sync(ALL, beyond);
+  if (in_warp() == 0 && beyond > 0) atomicAdd(&own().hist[255], beyond);
+  const u32 want = k - pick_bin(k, &bin);
+  for (u32 i = tid(); i < size; i += THREADS) {
+    const u32 order = (u32)(list[i] >> 32);
+    if ((u32)fminf((cost_of(order) - best) * scale, 255) != bin) continue;
+    for (int r = 0; r < RANKS; r++) {
+      u32 place = atomicAdd(&l.of(r).num_near, 1u);
+      if (place < MOST) ((u32 *)l.of(r).boxes)[place] = order;
+    }
+  }
+  l.sync();
+  const u32 count = own().num_near;
+  if (count > MOST) return aside([&](searcher &self) { return self.listed_radix_rank(k, size); });
+  for (u32 i = tid(); i < count; i += THREADS) {
+    u32 mine = near[i], below = 0, same = 0;
+    for (u32 n = 0; n < count; n++) {
+      below += near[n] < mine;
+      same += near[n] == mine;
+    }
+    if (below < want && want <= below + same) atomicExch(&own().select_key, (u64)mine); /* all who are equal write the same */
+  }
+  __syncthreads();
+  return own().select_key;
+}
+
+template <int RANKS>
+__device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) {
+  const u64 *list = own().values + (1u << l.bits);
+  u32 prefix = 0;
+  u64 left = k;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    if (tid() < 256) own().hist[tid()] = 0;
+    __syncthreads();
+    for (u32 i = tid(); i < size; i += THREADS) {
+      u32 order = (u32)(list[i] >> 32);
+      if (shift == 24 || order >> (shift + 8) == prefix) atomicAdd(&own().hist[(order >> shift) & 255], 1u);
+    }
+    u32 bin;
+    left -= pick_bin(left, &bin);
+    prefix = prefix << 8 | bin;
+  }
+  return prefix;
+}
+
+/* Offers the listed candidates whose key is above `above` (0: all) and at most `last`. Returns this thread's number of them. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 above, u64 last) {
+  u32 count = 0;
+  for (u32 i = tid(); i < size; i += THREADS) {
+    u64 key = own().values[(1u << l.bits) + i];
+    if (key > last || (above != 0 && key <= above)) continue;
+    u32 slot;
+    u64 old;
+    count++;
+    offer_own<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &slot, &old); /* arc + 1 */
+  }
+  return count;
+}
+
+/* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
+ * spares a lane of several blocks the probing of each other's tables. False if there are too many for that: then the table is empty again. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
+  expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
+  l.sync();
+  const u32 room = SLOTS - (1u << l.bits), best = own().best, size = min(own().num_listed[0], room);
+  bool fits = true;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
+  mark(2);
+  if (fits && best != ALL) {
+    *last = (u64)ordered(add_finite(cost_of(best), p->beam)) << 32 | 0xffffffffu;
+    u32 within = insert_listed(size, 0, *last);
+    if (all_of_them) {
+      within = (u32)l.sum(within);
+      if (within < p->min_active) {
+        u64 all = RANKS == 1 ? size : l.sum(tid() == 0 ? size : 0), old = *last;
+        *last = all <= p->min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->min_active, size) << 32 | 0xffffffffu;
+        if (all > within) insert_listed(size, old, *last);
+      }
+    }
+    __syncthreads();
+  }
+  for (u32 i = tid(); i < size; i += THREADS) {
+    own().values[(1u << l.bits) + i] = NO_TOKEN;
+    own().keys[(1u << l.bits) + i] = NO_STATE;
+  }
+  *num = fits && best != ALL ? settle_emission(FLT_MAX) : 0; /* with a barrier of the lane */
+  if (fits && own().full == 0) {
+    if (best == ALL) l.sync();
+    if (tid() == 0) own().num_listed[0] = 0;
+    return true;
+  }
+  frame_arcs = 0;
+  l.sync();
+  clear_table(WF__LANE_SLOT_BITS);
+  agenda_now = 0;
+  l.sync();
+  return false;
+}
+
+/* What an emission needs that made too many or too few tokens; `full`: the table had no room for the candidates up to `last`. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
+  const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
+  bool fits = !full || admit(*last, num);
   if (fits && *num < p->min_active) {
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
     u32 all = (u32)counts, within = (u32)(counts >> 32);
@@ -252,11 +365,45 @@ __device__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
       if (all > within) fits = admit(*last, num);
     }
   }
-  if (!fits && *num <= p->max_tokens) return WF__LANE_NO_ROOM; /* one rank overflowed, not the lane */
+  if (!fits && *num <= p->max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
   if (*num <= p->max_tokens) return WF__LANE_OK;
-  flags |= 8; /* WF_RESULT_OVERFLOW */
+  if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
   *last = candidate_rank(p->max_tokens, *last, false);
-  return admit(*last, num) ? WF__LANE_OK : WF__LANE_NO_ROOM;
+  return admit(*last, num) ? WF__LANE_OK : WF__LANE_TABLE_FULL;
+}
+
+/* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
+  agenda_now = 0;
+  frame_arcs = 0;
+  const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
+  bool full = false, listed = (few || RANKS > 1) && emit_from_list(few, last, num);
+  if (!listed) {
+    expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
+    l.sync();
+    mark(2);
+    const u32 best = own().best;
+    full = own().full != 0;
+    *num = 0;
+    if (best == ALL) return WF__LANE_OK;
+    const float cutoff = add_finite(cost_of(best), p->beam);
+    *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
+    if (!full) *num = settle_emission(cutoff);
+  }
+  mark(3);
+  if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;
+  u64 key = *last, count = *num;
+  int status = aside([&](searcher &self) {
+    u64 k = key, n = count;
+    int code = self.emit_rest(full, &k, &n);
+    key = k;
+    count = n;
+    return code;
+  });
+  *last = key;
+  *num = count;
+  return status;
 }
 
 #endif

@@ -1,5 +1,9 @@
 /* lane_search.cu - the beam search of one utterance by one lane, frame by frame; docs/semantics.md step by step: the order of the steps, the end of a
  * frame, the way back, and the kernels' launch. */
+#ifdef WF_LANE_PROFILE /* nvcc -DWF_LANE_PROFILE: block 0 prints where the cycles of each utterance went */
+#include <stdio.h>
+#endif
+
 #include "lane_closure.cuh"
 #include "lane_emission.cuh"
 
@@ -7,94 +11,103 @@
 
 /* Table to costs and trace, in table order; empties the table. False if the trace is full. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::finish_frame() {
-  const u32 span = (1u << l.bits) / WARPS, begin = l.warp * span; /* consecutive slots of a warp */
-  u32 count = 0, lowest = ALL;
-  for (u32 at = begin + l.in_warp; at < begin + span; at += 32) {
-    u64 value = l.sh->values[at];
+__device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
+  const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
+  u32 count = 0, taken = 0, lowest = ALL;
+  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
+    u64 value = own().values[at];
     count += __popc(__ballot_sync(ALL, value != NO_TOKEN));
+    taken += __popc(__ballot_sync(ALL, own().keys[at] != NO_STATE));
     lowest = min(lowest, (u32)(value >> 32));
   }
   lowest = __reduce_min_sync(ALL, lowest);
-  if (l.in_warp == 0) {
-    l.sh->warp_counts[l.warp] = count;
-    l.sh->warp_values[l.warp] = lowest;
+  if (in_warp() == 0) {
+    own().warp_counts[warp()] = taken << 16 | count;
+    own().warp_values[warp()] = lowest;
   }
   __syncthreads();
-  u32 upto = l.sh->warp_counts[l.in_warp], size = upto;
-  lowest = __reduce_min_sync(ALL, (u32)l.sh->warp_values[l.in_warp]);
+  u32 size = in_warp() < WARPS ? own().warp_counts[in_warp()] : 0, upto = size & 0xffff;
+  taken = __reduce_add_sync(ALL, size >> 16);
+  size = upto;
+  lowest = __reduce_min_sync(ALL, in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL);
 #pragma unroll
   for (int d = 1; d < 32; d <<= 1) {
     u32 x = __shfl_up_sync(ALL, upto, d);
-    if (l.in_warp >= d) upto += x;
+    if (in_warp() >= d) upto += x;
   }
   const u32 total = __shfl_sync(ALL, upto, 31);
-  u32 to = __shfl_sync(ALL, upto - size, l.warp);
+  u32 to = __shfl_sync(ALL, upto - size, warp());
   u64 packed = l.combine((u64)lowest << 32 | total, [](u64 a, u64 b) {
     u64 low = min(a >> 32, b >> 32);
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = cost_of((u32)(packed >> 32));
-  bool room = trace_used + total <= p->trace_cap && frame <= p->frames_cap;
-  room = l.combine(room, [](u64 a, u64 b) { return a & b; }) != 0;
-  if (!room) return false;
-  uint16_t *groups = index + (u64)frame * WF__LANE_INDEX;
+  const bool has_room = trace_used + total <= p->trace_cap && frame <= p->frames_cap;
+  u64 most = l.combine((u64)!has_room << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  if (most >> 32) return false;
+  uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
   const u32 group_bits = l.bits - WF__LANE_GROUP_BITS;
-  for (u32 at = begin + l.in_warp; at < begin + span; at += 32) {
-    u64 value = l.sh->values[at];
+  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
+    u64 value = own().values[at];
     bool token = value != NO_TOKEN;
-    u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << l.in_warp) - 1));
+    u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
     if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
     if (token) {
-      costs[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
-      trace[trace_used + place] = make_uint2(l.sh->keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
-      l.sh->values[at] = NO_TOKEN;
+      costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
+      trace()[trace_used + place] = make_uint2(own().keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
+      own().values[at] = NO_TOKEN;
     }
-    l.sh->keys[at] = NO_STATE;
+    own().keys[at] = NO_STATE;
     to += __popc(vote);
   }
-  if (l.tid == 0) {
-    frame_off[frame] = trace_used;
-    frame_off[frame + 1] = trace_used + total;
+  if (tid() == 0) {
+    frame_off()[frame] = trace_used;
+    frame_off()[frame + 1] = trace_used + total;
     groups[WF__LANE_GROUPS] = (uint16_t)l.bits;
-    l.sh->begin_frame();
+    own().begin_frame();
+    own().num_tokens += packed & 0xffffffffu;
   }
+  count_arcs();
   trace_used += total;
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
-  f.usual_tokens = max((u32)f.total_sources, f.usual_tokens - f.usual_tokens / 8);
-  l.bits = WF__LANE_MIN_BITS; /* the next frame's table: a third to two thirds full, if it is much like these */
-  while (l.bits < WF__LANE_SLOT_BITS && ((u64)RANKS << l.bits) < 3ull * f.usual_tokens / 2) l.bits++;
+  /* The next frame's table: at most a third full, if that frame is much like these. */
+  f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
+  l.bits = WF__LANE_MIN_BITS;
+  while (l.bits < WF__LANE_SLOT_BITS && (1u << l.bits) < 3 * f.usual_size) l.bits++;
   return true;
 }
 
 /* --- the utterance ------------------------------------------------------------------------------------------------------ */
 
 template <int RANKS>
-__device__ int searcher<RANKS>::begin() {
+__device__ __noinline__ int searcher<RANKS>::begin() {
   clear_table(WF__LANE_SLOT_BITS);
   agenda_now = 0;
-  frame = trace_used = flags = 0;
+  frame = trace_used = frame_arcs = 0;
   f = frame_state{0, 0, NO_TOKEN, 0};
-  num_arcs = num_tokens = num_expanded = num_narrowed = 0;
+  if (tid() == 0) {
+    own().flags = 0;
+    own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
+  }
   num_emitted = 1;
   l.sync();
   u32 rank, slot;
   u64 old;
   place_of<RANKS>(p->start, l.bits, &rank, &slot);
-  if (rank == l.rank && l.tid == 0) {
-    uint4 info = __ldg(states + p->start);
+  if (rank == l.rank() && tid() == 0) {
+    uint4 info = __ldg(states() + p->start);
     u32 key = p->start | (info.y < info.z ? HAS_EPSILONS : 0);
     offer<RANKS>(l, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
     if (info.y < info.z) {
-      l.sh->agenda_size[0] = l.sh->agenda_work[0] = 1;
-      put_agenda(l.rank, 0, 0, slot);
+      own().agenda_size[0] = own().agenda_work[0] = 1;
+      put_agenda(l.rank(), 0, 0, slot);
     }
   }
   l.sync();
   int status = close(p->beam);
-  if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_NO_ROOM;
+  if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
   return status;
 }
@@ -102,18 +115,18 @@ __device__ int searcher<RANKS>::begin() {
 /* Place of the state's token in the trace of a frame; by one warp. */
 template <int RANKS>
 __device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
-  const u32 bits = index[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
+  const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
   place_of<RANKS>(state, bits, owner, &slot);
-  int64_t parts = (int64_t)*owner - l.rank;
-  const uint2 *tokens = trace + parts * p->trace_cap;
-  const u32 *off = frame_off + parts * (p->frames_cap + 2);
-  const uint16_t *groups = index + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  int64_t parts = (int64_t)*owner - l.rank();
+  const uint2 *tokens = trace() + parts * p->trace_cap;
+  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
+  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
   u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
   for (u32 seen = 0; seen < size + 32; seen += 32) {
-    u32 at = from + seen + l.in_warp;
+    u32 at = from + seen + in_warp();
     if (at >= size) at -= size; /* probing wraps round the table */
-    bool here = at < size && seen + l.in_warp < size && tokens[first + at].x == state;
+    bool here = at < size && seen + in_warp() < size && tokens[first + at].x == state;
     u32 vote = __ballot_sync(ALL, here);
     if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
   }
@@ -122,47 +135,46 @@ __device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
 
 /* Best token, the way back, the outcome. Called by all threads after the last frame. */
 template <int RANKS>
-__device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
+__device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
   u64 with_final = NO_TOKEN, any = NO_TOKEN;
-  const uint2 *tokens = trace + (trace_used - f.num_sources);
-  for (u32 i = l.tid; i < f.num_sources; i += THREADS) {
-    const float cost = costs[i];
+  const uint2 *tokens = this->tokens();
+  for (u32 i = tid(); i < f.num_sources; i += THREADS) {
+    const float cost = costs()[i];
     const u32 state = tokens[i].x;
     u64 key = (u64)ordered(cost) << 32 | state;
     if (died && key > f.select_key) continue;
     any = min(any, key);
-    float total = __fadd_rn(cost, __uint_as_float(__ldg(states + state).w));
+    float total = __fadd_rn(cost, __uint_as_float(__ldg(states() + state).w));
     if (total <= FLT_MAX) with_final = min(with_final, (u64)ordered(total) << 32 | state);
   }
   with_final = l.least(with_final);
   any = l.least(any);
-  u64 arcs_seen = l.sum(num_arcs);
+  const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   if (died) with_final = NO_TOKEN;
   u64 best = with_final != NO_TOKEN ? with_final : any;
-  if (with_final == NO_TOKEN) flags |= 1; /* WF_RESULT_NOT_FINAL */
-  if (l.rank == 0 && l.warp == 0) {
+  if (l.rank() == 0 && warp() == 0) {
     wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
     u32 state = (u32)best, number = frame - 1, size = 0;
     int status = WF__LANE_OK;
     for (;;) {
       u32 owner, at = find_token(state, number, &owner);
-      u32 a = at == ALL ? NO_ARC : (trace + ((int64_t)owner - l.rank) * p->trace_cap)[at].y;
+      u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].y;
       if (a == NO_ARC) break;
       if (size == p->path_cap) {
         status = WF__LANE_NO_ROOM;
         break;
       }
-      int column = (int)__ldg(arcs + a).z;
+      int column = (int)__ldg(arcs() + a).z;
       if (column >= 0) number--; /* it consumed a frame */
-      if (l.in_warp == 0) {
+      if (in_warp() == 0) {
         path[size] = wf__lane_step{a, column >= 0 ? loglike(row_of(number), (u32)column) : 0};
       }
       size++;
       /* The arc's source state: the last state whose first arc is at or before it. 32 probes a step. */
       u32 low = 0, high = p->num_states; /* first_arc[low] <= a; first_arc[high] > a */
       while (high - low > 1) {
-        u32 step = (high - low + 31) / 32, probe = low + step * l.in_warp;
-        bool before = probe < high && __ldg(states + probe).x <= a;
+        u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
+        bool before = probe < high && __ldg(states() + probe).x <= a;
         u32 votes = __ballot_sync(ALL, before);
         u32 last = 31 - __clz(votes); /* first arcs rise with the states, so the votes are a prefix */
         u32 new_low = low + step * last;
@@ -172,78 +184,101 @@ __device__ void searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
       state = low;
     }
     u64 off = 0;
-    if (l.in_warp == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
+    if (in_warp() == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
     off = __shfl_sync(ALL, off, 0);
     if (off + size > p->steps_cap) status = WF__LANE_NO_ROOM;
     __syncwarp();
-    for (u32 i = l.in_warp; i < size && status == WF__LANE_OK; i += 32) p->steps[off + i] = path[size - 1 - i];
-    if (l.in_warp == 0) {
+    for (u32 i = in_warp(); i < size && status == WF__LANE_OK; i += 32) p->steps[off + i] = path[size - 1 - i];
+    if (in_warp() == 0) {
       outcome->status = status;
-      outcome->flags = flags;
+      outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
       outcome->num_decoded = frame - 1;
-      outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states + (u32)best).w) : 0;
+      outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states() + (u32)best).w) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
-      outcome->num_tokens = num_tokens;
-      outcome->num_expanded = num_expanded;
+      outcome->num_tokens = own().num_tokens;
+      outcome->num_expanded = own().num_expanded;
       outcome->num_arcs = arcs_seen;
-      outcome->num_narrowed = num_narrowed;
+      outcome->num_narrowed = own().num_narrowed;
     }
   }
+  return 0;
 }
 
 template <int RANKS>
-__device__ void searcher<RANKS>::decode(const wf__lane_utterance &utterance, wf__lane_outcome *outcome) {
-  scores = utterance.scores;
-  dtype = utterance.dtype;
-  stride = utterance.stride;
-  num_frames = (u32)utterance.num_frames;
+__device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcome) {
+  const u32 num_frames = (u32)own().scores.num_frames;
+#ifdef WF_LANE_PROFILE
+  if (tid() == 0) {
+    for (int i = 0; i < 8; i++) own().phase[i] = 0;
+    own().rounds = 0;
+    own().since = clock64();
+  }
+#endif
   load_row(0);
-  int status = begin();
+  int status = aside([](searcher &self) { return self.begin(); });
+  if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
+  mark(7);
   bool died = false;
   for (u32 t = 0; t < num_frames && status == WF__LANE_OK; t++) {
     u64 last, tokens;
     __pipeline_wait_prior(0);
     l.sync(); /* scores, tokens and the empty table stand */
+    mark(0);
     select_sources();
+    mark(1);
     status = emit(&last, &tokens);
-    if (status == WF__LANE_OK && tokens == 0) {
-      died = true;
-      flags |= 4; /* WF_RESULT_DIED */
+    if (status != WF__LANE_OK) break;
+    died = tokens == 0;
+    if (died) {
+      count_arcs();
       break;
     }
+    mark(4);
     load_row(t + 1);
-    if (status == WF__LANE_OK) status = close_within_room(last, t);
+    emission_arcs = frame_arcs;
+    status = close(cost_of((u32)(last >> 32)));
+    if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
+    mark(5);
     if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
-    num_tokens += f.total_sources;
+    mark(6);
   }
   __pipeline_wait_prior(0);
   l.sync();
-  if (status == WF__LANE_OK) finish(died, outcome);
-  else if (l.rank == 0 && l.tid == 0) outcome->status = status;
+#ifdef WF_LANE_PROFILE
+  if (blockIdx.x == 0 && tid() == 0) {
+    const double n = num_frames;
+    const long long *c = own().phase;
+    printf("%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds; cycles: wait %.0f select %.0f expand %.0f settle %.0f rest %.0f close %.0f finish %.0f\n",
+           num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
+  }
+#endif
+  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, outcome); });
+  else if (l.rank() == 0 && tid() == 0) outcome->status = status;
 }
 
 template <int RANKS>
-__device__ void searcher<RANKS>::run() {
+__device__ __forceinline__ void searcher<RANKS>::run() {
   for (;;) {
     l.sync();
-    if (l.rank == 0 && l.tid < RANKS) {
+    if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (l.tid == 0) place = atomicAdd(p->queue, 1u);
+      if (tid() == 0) place = atomicAdd(p->queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
-      l.of(l.tid)->utterance = place < p->num_utterances ? p->order[place] : ALL;
+      lane_shared &sh = l.of(tid());
+      sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
+      if (sh.utterance != ALL) sh.scores = p->utterances[sh.utterance];
     }
     l.sync();
-    u32 u = l.sh->utterance;
+    u32 u = own().utterance;
     if (u == ALL) return;
-    decode(p->utterances[u], &p->outcomes[u]);
+    decode(&p->outcomes[u]);
   }
 }
 
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  searcher<RANKS> s(&p, (lane_shared *)memory);
+  searcher<RANKS> s(&p);
   s.run();
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }

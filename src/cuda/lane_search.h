@@ -24,6 +24,7 @@ enum {
   WF__LANE_SLOT_BITS = 14,
   WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table when frames are full; the search uses as much of it as a frame needs */
   WF__LANE_MIN_BITS = 10,
+  WF__LANE_FEW = 512,                       /* a frame with at most so many tokens a rank lists its candidates first */
   WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
   WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
@@ -35,8 +36,9 @@ enum {
 enum {
   WF__LANE_OK = 0,
   WF__LANE_CLOSURE = 1,  /* max_tokens is less than the closure of one candidate */
-  WF__LANE_NO_ROOM = 2,  /* trace, path or table too small on the device: the host decodes this utterance itself */
+  WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
+  WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host decodes this utterance itself, and gives lanes more blocks from then on */
 };
 
 typedef struct wf__lane_utterance {

@@ -12,7 +12,7 @@ struct frame_state {
   u32 num_sources;   /* of this rank */
   u64 total_sources; /* of the lane */
   u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
-  u32 usual_tokens;  /* of the lane: falling maximum of the last frames, to choose the size of the table */
+  u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
 };
 
 struct candidate_rule {
@@ -21,7 +21,7 @@ struct candidate_rule {
   int shift;
 };
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST };
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
@@ -31,86 +31,95 @@ template <int RANKS>
 struct searcher {
   lane<RANKS> l;
   const wf__lane_params *p;
-  const uint4 *arcs, *states;
-  float *costs;
-  uint2 *agenda, *trace;
-  u32 *frame_off;
-  uint16_t *index;
   u32 agenda_now;
-  /* the utterance */
-  const void *scores;
-  int dtype;
-  int64_t stride;
-  bool row_in_shared;
   u32 row_frame;   /* whose scores are at hand */
-  u32 num_frames;
   u32 frame;       /* trace frames written */
   u32 trace_used;
-  u32 flags;
   frame_state f;
-  u64 num_arcs;    /* this thread's share */
+  u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
-  u64 num_tokens, num_expanded, num_narrowed; /* the lane's, same in all threads */
 
-  __device__ searcher(const wf__lane_params *params, lane_shared *sh);
-  __device__ void run();
+#ifdef WF_LANE_PROFILE
+  __device__ void mark(int which) {
+    if (tid() != 0) return;
+    long long now = clock64();
+    own().phase[which] += now - own().since;
+    own().since = now;
+  }
+#else
+  __device__ void mark(int) {}
+#endif
+  __device__ searcher(const wf__lane_params *params) : p(params) { l.turn = 0; }
+  __device__ __forceinline__ void run();
 
  private:
-  __device__ const char *row_of(u32 t) const { return (const char *)scores + (int64_t)t * stride * (dtype == 0 ? 4 : 2); }
-  __device__ float loglike(const void *from, u32 column) const;
-  __device__ float label_cost(u32 column) const;
-  __device__ void load_row(u32 t);
+  /* The lane's graph and memory. */
+  __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
+  __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
+  __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
+  __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
+  __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
+  __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
+  __device__ __forceinline__ void count_arcs() {
+    if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
+  }
+  __device__ __forceinline__ bool row_in_shared() const { return p->num_columns <= WF__LANE_MAX_ROW; }
+  __device__ __forceinline__ const char *row_of(u32 t) const {
+    return (const char *)own().scores.scores + (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
+  }
+  /* Steps that most frames never take; called on a copy, so that the searcher they are called for can live in registers. */
+  template <typename F>
+  __device__ __forceinline__ auto aside(F step) {
+    searcher copy = *this;
+    auto result = step(copy);
+    *this = copy;
+    return result;
+  }
+  __device__ __forceinline__ float loglike(const void *from, u32 column) const;
+  __device__ __forceinline__ float label_cost(u32 column) const;
+  __device__ __forceinline__ void load_row(u32 t);
   __device__ void clear_table(u32 bits);
   __device__ u32 pick_bin(u64 want, u32 *bin);
   __device__ bool select_by_cost(u64 want);
-  __device__ void select_sources();
+  __device__ __noinline__ u64 select_rank(u64 want);
+  __device__ __forceinline__ void select_sources();
   template <int MODE>
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
-  __device__ u64 expand(const candidate_rule &rule);
+  __device__ __forceinline__ u64 expand(const candidate_rule &rule);
   __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
-  __device__ u64 settle_emission(float cutoff);
+  __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
+  __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
+  __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
+  __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
-  __device__ int emit(u64 *last, u64 *num_tokens);
-  __device__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
-  __device__ u32 get_agenda(u32 which, u32 place);
-  __device__ int relax_rounds(float cutoff);
-  __device__ int close(float cutoff);
-  __device__ int close_within_room(u64 last, u32 t);
-  __device__ bool finish_frame();
-  __device__ int begin();
+  __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
+  __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
+  __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, u32 key, float candidate) const;
+  __device__ __forceinline__ int relax_rounds(float cutoff);
+  __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
+  __device__ __forceinline__ int close(float cutoff);
+  __device__ __noinline__ int close_again(int status, u64 last, u32 t);
+  __device__ __forceinline__ bool finish_frame();
+  __device__ __noinline__ int begin();
   __device__ u32 find_token(u32 state, u32 frame_number, u32 *owner);
-  __device__ void finish(bool died, wf__lane_outcome *outcome);
-  __device__ void decode(const wf__lane_utterance &utterance, wf__lane_outcome *outcome);
+  __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
+  __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };
-
-template <int RANKS>
-__device__ searcher<RANKS>::searcher(const wf__lane_params *params, lane_shared *sh) : p(params) {
-  l.sh = sh;
-  l.rank = RANKS == 1 ? 0 : cg::this_cluster().block_rank();
-  l.tid = threadIdx.x;
-  l.warp = threadIdx.x >> 5;
-  l.in_warp = threadIdx.x & 31;
-  l.turn = 0;
-  u64 part = (u64)(blockIdx.x / RANKS) * RANKS + l.rank;
-  arcs = (const uint4 *)p->arcs;
-  states = (const uint4 *)p->states;
-  costs = p->costs + part * SLOTS;
-  agenda = (uint2 *)p->agenda + part * 2 * SLOTS;
-  trace = (uint2 *)p->trace + part * p->trace_cap;
-  frame_off = p->frame_off + part * (p->frames_cap + 2);
-  index = p->index + part * (p->frames_cap + 1) * WF__LANE_INDEX;
-  row_in_shared = p->num_columns <= WF__LANE_MAX_ROW;
-}
 
 /* Empties the table and sets its size for what comes. */
 template <int RANKS>
 __device__ void searcher<RANKS>::clear_table(u32 bits) {
-  ulonglong2 *values = (ulonglong2 *)l.sh->values;
-  uint4 *keys = (uint4 *)l.sh->keys;
-  for (u32 i = l.tid; i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
-  for (u32 i = l.tid; i < SLOTS / 4; i += THREADS) keys[i] = make_uint4(NO_STATE, NO_STATE, NO_STATE, NO_STATE);
-  if (l.tid == 0) l.sh->begin_frame();
+  ulonglong2 *values = (ulonglong2 *)own().values;
+  uint4 *keys = (uint4 *)own().keys;
+  for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
+  for (u32 i = tid(); i < SLOTS / 4; i += THREADS) keys[i] = make_uint4(NO_STATE, NO_STATE, NO_STATE, NO_STATE);
+  if (tid() == 0) own().begin_frame();
   l.bits = bits;
 }
 
@@ -118,9 +127,9 @@ __device__ void searcher<RANKS>::clear_table(u32 bits) {
 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 column) const {
-  if (dtype == 0) return __ldg((const float *)from + column);
+  if (own().scores.dtype == 0) return __ldg((const float *)from + column);
   u32 bits = __ldg((const unsigned short *)from + column);
-  if (dtype == 2) return __uint_as_float(bits << 16); /* bfloat16 */
+  if (own().scores.dtype == 2) return __uint_as_float(bits << 16); /* bfloat16 */
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
   return value;
@@ -128,20 +137,20 @@ __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 
 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
-  float value = row_in_shared ? l.sh->row[column] : loglike(row_of(row_frame), column);
+  float value = row_in_shared() ? own().row[column] : loglike(row_of(row_frame), column);
   return value == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, value);
 }
 
 /* Begins to fetch the scores of a frame; a barrier after __pipeline_wait_prior(0) shows them to everybody. */
 template <int RANKS>
-__device__ void searcher<RANKS>::load_row(u32 t) {
-  if (t >= num_frames) return;
+__device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
+  if (t >= (u32)own().scores.num_frames) return;
   row_frame = t;
-  if (!row_in_shared) return;
+  if (!row_in_shared()) return;
   const char *row = row_of(t);
-  for (u32 c = l.tid; c < (u32)p->num_columns; c += THREADS) {
-    if (dtype == 0) __pipeline_memcpy_async(&l.sh->row[c], (const float *)row + c, 4);
-    else l.sh->row[c] = loglike(row, c);
+  for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) {
+    if (own().scores.dtype == 0) __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
+    else own().row[c] = loglike(row, c);
   }
   __pipeline_commit();
 }
@@ -152,21 +161,21 @@ __device__ void searcher<RANKS>::load_row(u32 t) {
 template <int RANKS>
 __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
   l.sync();
-  if (l.tid < 256) {
+  if (tid() < 256) {
     u32 all = 0;
 #pragma unroll
-    for (int r = 0; r < RANKS; r++) all += l.of(r)->hist[l.tid];
-    l.sh->hist_all[l.tid] = all;
+    for (int r = 0; r < RANKS; r++) all += l.of(r).hist[tid()];
+    own().hist_all[tid()] = all;
   }
   l.sync(); /* the histograms may be cleared again */
   u32 mine[8], sum = 0, found = 0, below = 0;
 #pragma unroll
-  for (int b = 0; b < 8; b++) sum += mine[b] = l.sh->hist_all[l.in_warp * 8 + b];
+  for (int b = 0; b < 8; b++) sum += mine[b] = own().hist_all[in_warp() * 8 + b];
   u32 upto = sum;
 #pragma unroll
   for (int d = 1; d < 32; d <<= 1) {
     u32 x = __shfl_up_sync(ALL, upto, d);
-    if (l.in_warp >= d) upto += x;
+    if (in_warp() >= d) upto += x;
   }
   bool here = upto - sum < want && want <= upto;
   if (here) {
@@ -180,7 +189,7 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
     }
   }
   u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
-  *bin = __shfl_sync(ALL, found + l.in_warp * 8, owner);
+  *bin = __shfl_sync(ALL, found + in_warp() * 8, owner);
   return __shfl_sync(ALL, below, owner);
 }
 

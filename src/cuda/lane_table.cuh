@@ -55,60 +55,74 @@ struct lane_shared {
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */
   u32 next_batch;          /* sources handed out so far */
+  u32 num_listed[2];       /* candidates in the list of this rank, or sent to it in this epsilon round and the next */
+  u32 sent[2];             /* somebody sent a candidate in this round */
   u32 utterance;
+  wf__lane_utterance scores;
+  u32 flags;               /* this and the sums are kept by thread 0 */
+  u64 num_tokens, num_expanded, num_narrowed, num_arcs;
+#ifdef WF_LANE_PROFILE
+  long long phase[8], since, rounds;
+#endif
   float row[1];            /* scores, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
-    kept = inserted = full = next_batch = 0;
+    kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
     best = ALL;
     agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
   }
 };
 
+extern __shared__ __align__(16) unsigned char lane_memory[];
+__device__ __forceinline__ lane_shared &own() { return *reinterpret_cast<lane_shared *>(lane_memory); }
+__device__ __forceinline__ u32 tid() { return threadIdx.x; }
+__device__ __forceinline__ u32 warp() { return threadIdx.x >> 5; }
+__device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
+
 template <int RANKS>
 struct lane {
-  lane_shared *sh;
-  u32 rank, tid, warp, in_warp, turn;
+  u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
 
+  __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cg::this_cluster().block_rank(); }
   __device__ __forceinline__ void sync() {
     if (RANKS == 1) __syncthreads();
     else cg::this_cluster().sync();
   }
-  __device__ __forceinline__ lane_shared *of(u32 r) {
-    if (RANKS == 1) return sh;
-    return cg::this_cluster().map_shared_rank(sh, r);
+  __device__ __forceinline__ lane_shared &of(u32 r) {
+    if (RANKS == 1) return own();
+    return *cg::this_cluster().map_shared_rank(&own(), r);
   }
   /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the next use of the same cell. */
   template <typename F>
   __device__ __forceinline__ u64 combine(u64 mine, F f) {
     if (RANKS == 1) return mine;
     turn ^= 1;
-    if (tid < RANKS) of(tid)->exchange[turn][rank] = mine;
+    if (tid() < RANKS) of(tid()).exchange[turn][rank()] = mine;
     sync();
-    u64 all = sh->exchange[turn][0];
+    u64 all = own().exchange[turn][0];
 #pragma unroll
-    for (int r = 1; r < RANKS; r++) all = f(all, sh->exchange[turn][r]);
+    for (int r = 1; r < RANKS; r++) all = f(all, own().exchange[turn][r]);
     return all;
   }
   /* Sum or minimum over all threads of the lane, given to all. */
-  __device__ u64 sum(u64 value) {
+  __device__ __forceinline__ u64 sum(u64 value) {
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) value += __shfl_xor_sync(ALL, value, d);
-    if (in_warp == 0) sh->warp_values[warp] = value;
+    if (in_warp() == 0) own().warp_values[warp()] = value;
     __syncthreads();
-    u64 block = sh->warp_values[in_warp];
+    u64 block = in_warp() < WARPS ? own().warp_values[in_warp()] : 0;
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) block += __shfl_xor_sync(ALL, block, d);
     __syncthreads();
     return combine(block, [](u64 a, u64 b) { return a + b; });
   }
-  __device__ u64 least(u64 value) {
+  __device__ __forceinline__ u64 least(u64 value) {
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) value = min(value, (u64)__shfl_xor_sync(ALL, value, d));
-    if (in_warp == 0) sh->warp_values[warp] = value;
+    if (in_warp() == 0) own().warp_values[warp()] = value;
     __syncthreads();
-    u64 block = sh->warp_values[in_warp];
+    u64 block = in_warp() < WARPS ? own().warp_values[in_warp()] : ~0ull;
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) block = min(block, (u64)__shfl_xor_sync(ALL, block, d));
     __syncthreads();
@@ -156,42 +170,69 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
   *slot = (hash << RANK_BITS) >> (32 - bits);
 }
 
-/* Offers a candidate to the table. True if it lowered the slot's value; then *rank, *slot say where and *old what stood there. */
+/* Offers a candidate to the table of `rank`, whose home slot there is `at`. True if it lowered the slot's value; then *slot says where and *old what
+ * stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
 template <int RANKS>
-__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, lane_shared &sh, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
   const u32 mask = (1u << l.bits) - 1;
-  u32 at;
-  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  lane_shared *sh = l.of(*rank);
   for (u32 probes = 0;; probes++) {
-    u32 there = *(volatile u32 *)&sh->keys[at];
+    u32 there = *(volatile u32 *)&sh.keys[at];
     if (there == NO_STATE) {
-      there = atomicCAS(&sh->keys[at], NO_STATE, key);
+      there = atomicCAS(&sh.keys[at], NO_STATE, key);
       if (there == NO_STATE) break;
     }
     if (there == key) break;
     if (probes == min(MAX_PROBES, mask / 4)) {
-      for (int r = 0; r < RANKS; r++) l.of(r)->full = 1;
+      for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
       return false;
     }
     at = (at + 1) & mask;
   }
   *slot = at;
-  u64 seen = *(volatile u64 *)&sh->values[at];
-  if (value >= seen) return false;
-  if constexpr (RANKS == 1) { /* on the block's own shared memory the 64-bit minimum is atomic; on another block's it loses updates (docs/gpu.md) */
-    *old = atomicMin(&sh->values[at], value);
-    return value < *old;
-  } else {
-    while (value < seen) {
-      u64 was = atomicCAS(&sh->values[at], seen, value);
-      if (was == seen) {
-        *old = seen;
-        return true;
-      }
-      seen = was;
+  u64 seen = *(volatile u64 *)&sh.values[at];
+  while (value < seen) {
+    u64 was = atomicCAS(&sh.values[at], seen, value);
+    if (was == seen) {
+      *old = seen;
+      return true;
     }
-    return false;
+    seen = was;
+  }
+  return false;
+}
+
+template <int RANKS>
+__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  u32 at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
+  return offer_at<RANKS>(l, l.of(*rank), at, key, value, slot, old);
+}
+
+/* Offers to the block's own part of the table. */
+template <int RANKS>
+__device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u32 *slot, u64 *old) {
+  u32 rank, at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
+  return offer_at<RANKS>(l, own(), at, key, value, slot, old);
+}
+
+/* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
+ * table in use. What does not fit is only counted. */
+template <int RANKS>
+__device__ __forceinline__ void send(lane<RANKS> &l, bool live, u32 which, u32 begin, u32 end, u32 key, u64 value) {
+  u32 rank = 0, slot;
+  if (RANKS > 1) place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+  u32 peers = __ballot_sync(ALL, live);
+  if (peers == 0) return;
+  if (RANKS > 1) peers = __match_any_sync(ALL, live ? rank : RANKS);
+  const u32 leader = __ffs(peers) - 1;
+  u32 at = 0;
+  if (live && in_warp() == leader) at = atomicAdd(&l.of(rank).num_listed[which], (u32)__popc(peers));
+  at = begin + __shfl_sync(ALL, at, leader) + __popc(peers & ((1u << in_warp()) - 1));
+  if (live && at < end) {
+    lane_shared &to = l.of(rank);
+    to.values[at] = value;
+    to.keys[at] = key;
   }
 }
 

@@ -32,6 +32,10 @@ typedef struct wf__backend {
   /* Fails only for reasons that are not an utterance's own. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
+  /* The rest is NULL on the CPU. */
+  wf_status (*set_stream)(void *self, void *stream, wf_error *err);
+  wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+  void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */
@@ -50,7 +54,18 @@ void wf__path_free(wf__path *path);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
 
-/* The device number of "cuda:N" (0 for "cuda"), -1 for the CPU (NULL or "cpu"), or an error. */
-wf_status wf__device_parse(const char *device, int *out, wf_error *err);
+/* What "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all" name. */
+enum { WF__MAX_WORKERS = 64 };
+typedef struct wf__devices {
+  bool cuda;
+  int count; /* 0: all there are */
+  int numbers[WF__MAX_WORKERS];
+} wf__devices;
+wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
+/* How often the list names this device. */
+int wf__devices_sharing(const wf__devices *devices, int number);
+
+/* Bytes of one score. */
+static inline uint64_t wf__dtype_bytes(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/input.h"
 #include "base/option_tables.h"
 #include "decode/backend.h"
 
@@ -19,12 +18,12 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
   decoder->graph = wf_graph_ref(graph);
-  int device = -1;
+  wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
-  if (status == WF_OK) status = wf__device_parse(decoder->options.device, &device, err);
-  if (status == WF_OK && device >= 0 && decoder->options.lattice_beam > 0)
+  if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
+  if (status == WF_OK && devices.cuda && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
-  decoder->backend = device < 0 ? &wf__cpu_backend : &wf__cuda_backend;
+  decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
     wf_decoder_free(decoder);
@@ -41,21 +40,35 @@ void wf_decoder_free(wf_decoder *decoder) {
   free(decoder);
 }
 
+wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err) {
+  if (decoder->backend->set_stream == NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no stream");
+  return decoder->backend->set_stream(decoder->search, stream, err);
+}
+
+wf_plan wf_decoder_plan(const wf_decoder *decoder) {
+  wf_plan plan = {0};
+  if (decoder->backend->planned != NULL) decoder->backend->planned(decoder->search, &plan);
+  return plan;
+}
+
+wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+  wf_decoder_options checked;
+  wf__devices devices;
+  *out = (wf_plan){0};
+  WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
+  WF__TRY(wf__devices_parse(checked.device, &devices, err));
+  if (shape->max_frames < 0 || shape->max_frames > INT32_MAX || shape->sum_frames < 0 || shape->num_processors < 0 || shape->dtype < WF_FLOAT32 ||
+      shape->dtype > WF_BFLOAT16 || shape->num_utterances >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_ARGUMENT, "no batch has this shape: %zu utterances, %lld frames at most, %lld in all", shape->num_utterances,
+                    (long long)shape->max_frames, (long long)shape->sum_frames);
+  wf__decoder_limits(&checked);
+  return devices.cuda ? wf__cuda_backend.plan(graph, &checked, shape, out, err) : WF_OK;
+}
+
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {
   result->status = WF_ERR_ARGUMENT;
   if (isnan(value)) snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN", (long long)frame, column);
   else snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
-}
-
-wf_status wf__device_parse(const char *device, int *out, wf_error *err) {
-  *out = -1;
-  if (device == NULL || device[0] == '\0' || strcmp(device, "cpu") == 0) return WF_OK;
-  int64_t number = 0;
-  bool numbered = strncmp(device, "cuda:", 5) == 0;
-  if (strcmp(device, "cuda") != 0 && !(numbered && wf__parse_i64((wf__span){device + 5, strlen(device + 5)}, &number) && number >= 0 && number < 1024))
-    return wf__fail(err, WF_ERR_ARGUMENT, "device '%.80s' is none of cpu, cuda, cuda:N", device);
-  *out = (int)number;
-  return WF_OK;
 }
 
 struct by_length {

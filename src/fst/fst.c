@@ -10,7 +10,7 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
-  atomic_uint_fast32_t properties[3]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
+  atomic_uint_fast32_t properties[4]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
 };
 
 struct wf_fst {
@@ -102,7 +102,7 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
   }
   atomic_init(&fst->refs, 1);
   atomic_init(&storage->refs, 1);
-  for (int group = 0; group < 3; group++) atomic_init(&storage->properties[group], 0);
+  for (int group = 0; group < 4; group++) atomic_init(&storage->properties[group], 0);
   storage->release = release;
   storage->keeper = keeper;
   fst->storage = storage;
@@ -157,20 +157,27 @@ void wf_fst_free(wf_fst *fst) {
   free(fst);
 }
 
+static const uint32_t properties_known = 1u << 31;
+
 static uint32_t properties_of(const wf_fst *fst, int group) {
-  static uint32_t (*const compute[3])(const wf_fst_view *) = {wf__local_properties, wf__determinism_properties, wf__path_properties};
-  const uint32_t known = 1u << 31;
+  static uint32_t (*const compute[4])(const wf_fst_view *) = {wf__local_properties, wf__determinism_properties, wf__path_properties, wf__cycle_properties};
   atomic_uint_fast32_t *kept = &fst->storage->properties[group];
   uint32_t properties = (uint32_t)atomic_load(kept);
   if (properties == 0) {
-    properties = compute[group](&fst->view) | known;
+    properties = compute[group](&fst->view) | properties_known;
     atomic_store(kept, properties);
   }
-  return properties & ~known;
+  return properties & ~properties_known;
 }
 
 uint32_t wf__fst_local_properties(const wf_fst *fst) { return properties_of(fst, 0); }
-uint32_t wf_fst_properties(const wf_fst *fst) { return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2); }
+bool wf__fst_is_acyclic(const wf_fst *fst) { return properties_of(fst, 3) != 0; }
+uint32_t wf_fst_properties(const wf_fst *fst) {
+  return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2) | properties_of(fst, 3);
+}
+
+void wf__fst_set_trimmed(wf_fst *fst) { atomic_store(&fst->storage->properties[2], WF__PATH_PROPERTIES | properties_known); }
+bool wf__fst_known_trimmed(const wf_fst *fst) { return atomic_load(&fst->storage->properties[2]) == (WF__PATH_PROPERTIES | properties_known); }
 
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err) {
   if (a->view.semiring == b->view.semiring) return WF_OK;

@@ -159,16 +159,19 @@ static bool coaccessible(const wf_fst_view *view) {
   return fine && tail == n;
 }
 
-uint32_t wf__path_properties(const wf_fst_view *view) {
-  uint32_t properties = 0;
+uint32_t wf__cycle_properties(const wf_fst_view *view) {
   uint64_t n = view->num_states, *num_in = wf__calloc(n, sizeof *num_in);
-  uint8_t *seen = wf__calloc(n, 1);
-  uint32_t *queue = wf__alloc(n, sizeof *queue);
-  if (num_in != NULL && seen != NULL && queue != NULL) {
-    if (acyclic(view, num_in, queue)) properties |= WF_PROP_ACYCLIC;
-    if (accessible(view, seen, queue)) properties |= WF_PROP_ACCESSIBLE;
-  }
+  uint32_t *queue = wf__alloc(n, sizeof *queue), properties = 0;
+  if (num_in != NULL && queue != NULL && acyclic(view, num_in, queue)) properties = WF_PROP_ACYCLIC;
   free(num_in);
+  free(queue);
+  return properties;
+}
+
+uint32_t wf__path_properties(const wf_fst_view *view) {
+  uint8_t *seen = wf__calloc(view->num_states, 1);
+  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue), properties = 0;
+  if (seen != NULL && queue != NULL && accessible(view, seen, queue)) properties = WF_PROP_ACCESSIBLE;
   free(seen);
   free(queue);
   if (coaccessible(view)) properties |= WF_PROP_COACCESSIBLE;

@@ -1,206 +1,56 @@
-/* compose.c - weighted composition.
+/* compose.c - composition from the outside: options, inputs made ready, the choice of method, symbols and origins of the result.
  *
- * States are triples (state of a, state of b, filter state), numbered as a breadth-first search discovers them. Each state's arcs come in a fixed order,
- * which is that of OpenFst's fstcompose on sorted inputs: of the two states the one with fewer arcs leads (a's on a tie); first the
- * other one's epsilons move alone; then each of the leader's arcs in turn: an epsilon alone, then with each epsilon of the other; a label
- * with each arc of the other that has it.
- *
- *   queue -> expand: candidates (arc, triple it leads to), triples prefetched -> intern: triples become state ids -> trim, in place
- *
- * A batch of states is expanded before the first of its triples is looked up, so that the misses overlap.
- *
- * The filter (Allauzen & Mohri 2009, "N-way composition of weighted finite-state transducers") is a table of four moves worked out once per
- * state: what becomes of the filter state, or that the move is blocked. */
+ *   OpenFst's order, failure arcs: compose_search. Canonical order: compose_rows where pairs are few or many of them are reached; which is known when the
+ *   search, tried first, has come across a part of all pairs that makes the rows the better choice. */
 #include <string.h>
 
 #include "base/option_tables.h"
-#include "fstops/compose_side.h"
-#include "fstops/compose_states.h"
-#include "fstops/connect.h"
+#include "fst/properties.h"
+#include "fstops/arcsort.h"
+#include "fstops/compose_device.h"
+#include "fstops/compose_filter.h"
+#include "fstops/compose_job.h"
+#include "fstops/parallel.h"
 
-enum filter { AUTO, SEQUENCE, ALT_SEQUENCE, MATCH, NO_MATCH, TRIVIAL, NULL_FILTER };
-enum { BATCH_STATES = 128, BATCH_ARCS = 512, BLOCKED = -1 };
-#define INLINE static inline __attribute__((always_inline))
+#define SMALL_CELLS ((uint64_t)1 << 20)     /* rows at once: their table is nothing */
+#define MAX_ROW_BYTES ((uint64_t)1 << 36)   /* rows never, however dense */
+enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 }; /* rows from this density on */
 
-struct composer {
-  wf__compose_side a, b;
-  enum filter filter;
-  wf__compose_states states;
-  wf__csr csr;
-  WF__VEC(uint64_t) triples; /* where the arcs of the batch lead: of arc batch_begin + i */
-  uint64_t batch_begin;
-};
-
-/* The arcs of one state: all, and where the epsilons end. */
-struct span {
-  uint64_t begin, end, labels; /* epsilons: [begin, labels) */
-};
-
-/* The filter state that a move leads to, or BLOCKED. */
-struct moves {
-  int a_alone;  /* an epsilon output of a while b waits */
-  int b_alone;  /* an epsilon input of b while a waits */
-  int both;     /* the two together */
-  int label;    /* a real label */
-};
-
-INLINE struct span span_of(const wf__compose_side *side, uint32_t state) {
-  struct span span = {.begin = side->view.arc_off[state], .end = side->view.arc_off[state + 1]};
-  span.labels = span.begin;
-  while (span.labels < span.end && side->labels[span.labels] == 0) span.labels++;
-  return span;
+void wf__compose_output_free(wf__compose_output *out) {
+  wf__csr_free(&out->csr);
+  wf__vec_free(&out->origins);
 }
 
-/* OpenFst's six filters. "Only epsilons": the state can do nothing else, so that waiting there is pointless. */
-INLINE struct moves moves_of(enum filter filter, int state, struct span a, bool a_final, struct span b, bool b_final) {
-  bool a_none = a.labels == a.begin, a_only = a.labels == a.end && !a_final;
-  bool b_none = b.labels == b.begin, b_only = b.labels == b.end && !b_final;
-  switch (filter) {
-    case AUTO:
-    case SEQUENCE: return (struct moves){.a_alone = state == 0 ? 0 : BLOCKED, .b_alone = a_only ? BLOCKED : a_none ? 0 : 1, .both = BLOCKED};
-    case ALT_SEQUENCE: return (struct moves){.a_alone = b_only ? BLOCKED : b_none ? 0 : 1, .b_alone = state == 0 ? 0 : BLOCKED, .both = BLOCKED};
-    case MATCH:
-      if (state == 1) return (struct moves){.a_alone = 1, .b_alone = BLOCKED, .both = BLOCKED};
-      if (state == 2) return (struct moves){.a_alone = BLOCKED, .b_alone = 2, .both = BLOCKED};
-      return (struct moves){.a_alone = b_none ? 0 : b_only ? BLOCKED : 1, .b_alone = a_none ? 0 : a_only ? BLOCKED : 2};
-    case NO_MATCH: return (struct moves){.both = BLOCKED};
-    case TRIVIAL: return (struct moves){0};
-    case NULL_FILTER: break;
+wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err) {
+  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %llu (max_bytes)", (unsigned long long)bytes, (unsigned long long)max_bytes);
+}
+
+/* --- one pair ----------------------------------------------------------------------------------------------------------- */
+
+static int32_t auto_threads(void) { return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS; }
+
+/* Rows, in as many threads as are asked for, or as their table is worth. */
+static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out, bool *out_fits, wf_error *err) {
+  int32_t num_threads = job->num_threads != 0 ? job->num_threads : cells > SMALL_CELLS ? auto_threads() : 1;
+  if (num_threads > 1) WF__TRY(wf__pool_create(num_threads, &job->pool, err));
+  wf_status status = wf__compose_rows(job, out, out_fits, err);
+  wf__pool_free(job->pool);
+  job->pool = NULL;
+  return status;
+}
+
+static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf_error *err) {
+  uint64_t row_bytes = UINT64_MAX, cells = job->canonical && job->b->fail_next == NULL ? wf__compose_rows_cells(job, &row_bytes) : 0;
+  bool fits = row_bytes <= job->max_bytes && row_bytes <= MAX_ROW_BYTES, gave_up = fits;
+  job->give_up = UINT64_MAX;
+  if (fits && cells > SMALL_CELLS) {
+    job->give_up = cells / CELLS_PER_STATE;
+    WF__TRY(wf__compose_search(job, out, &gave_up, err));
+    if (!gave_up) return WF_OK;
+    job->give_up = UINT64_MAX;
   }
-  return (struct moves){.a_alone = BLOCKED, .b_alone = BLOCKED};
-}
-
-/* --- candidates --------------------------------------------------------------------------------------------------- */
-
-INLINE wf_status reserve(struct composer *c, uint64_t count, wf_error *err) {
-  WF__TRY(wf__vec_grow(&c->csr.arcs, count, "arcs", err));
-  return wf__vec_grow(&c->triples, count, "arcs", err);
-}
-
-INLINE void emit(struct composer *c, int32_t ilabel, int32_t olabel, float weight, uint32_t a, uint32_t b, int filter) {
-  uint64_t triple = wf__compose_pack(a, b, (uint32_t)filter);
-  wf__compose_prefetch(&c->states, triple);
-  c->triples.data[c->triples.size++] = triple;
-  c->csr.arcs.data[c->csr.arcs.size++] = (wf_arc){.weight = weight, .ilabel = ilabel, .olabel = olabel};
-}
-
-INLINE void emit_pair(struct composer *c, const wf_arc *x, const wf_arc *y, int filter) {
-  emit(c, x->ilabel, y->olabel, x->weight + y->weight, x->nextstate, y->nextstate, filter);
-}
-
-/* Epsilons [begin, end) of one side move while the other side waits in `waiting`. */
-INLINE wf_status move_alone(struct composer *c, bool of_a, uint64_t begin, uint64_t end, uint32_t waiting, int filter, wf_error *err) {
-  if (filter == BLOCKED || begin == end) return WF_OK;
-  WF__TRY(reserve(c, end - begin, err));
-  for (uint64_t i = begin; i < end; i++) {
-    const wf_arc *arc = of_a ? &c->a.view.arcs[i] : &c->b.view.arcs[i];
-    if (of_a) emit(c, arc->ilabel, 0, arc->weight, arc->nextstate, waiting, filter);
-    else emit(c, 0, arc->olabel, arc->weight, waiting, arc->nextstate, filter);
-  }
-  return WF_OK;
-}
-
-/* Arc `i` of the leader with arcs [begin, end) of the other. */
-INLINE wf_status match_range(struct composer *c, bool a_leads, uint64_t i, uint64_t begin, uint64_t end, int filter, wf_error *err) {
-  if (begin == end) return WF_OK;
-  WF__TRY(reserve(c, end - begin, err));
-  for (uint64_t j = begin; j < end; j++) {
-    if (a_leads) emit_pair(c, &c->a.view.arcs[i], &c->b.view.arcs[j], filter);
-    else emit_pair(c, &c->a.view.arcs[j], &c->b.view.arcs[i], filter);
-  }
-  return WF_OK;
-}
-
-/* Real labels: leader's arcs in order against the other's. Looked up where the other has an index or is much longer, else merged. */
-INLINE wf_status match_labels(struct composer *c, bool a_leads, struct span lead, uint32_t other_state, struct span other, int filter, wf_error *err) {
-  const wf__compose_side *leader = a_leads ? &c->a : &c->b, *side = a_leads ? &c->b : &c->a;
-  uint64_t num_lead = lead.end - lead.labels, num_other = other.end - other.labels, begin = other.labels, end = other.labels;
-  if (num_lead == 0 || num_other == 0) return WF_OK;
-  bool look_up = side->index_of[other_state] != WF__NO_INDEX || num_other > 8 * num_lead;
-  int32_t previous = 0;
-  for (uint64_t i = lead.labels; i < lead.end; i++) {
-    int32_t label = leader->labels[i];
-    if (label != previous) {
-      previous = label;
-      if (look_up) {
-        wf__compose_find(side, other_state, label, &begin, &end);
-      } else {
-        for (begin = end; begin < other.end && side->labels[begin] < label;) begin++;
-        if (begin == other.end) break;
-        for (end = begin; end < other.end && side->labels[end] == label;) end++;
-      }
-    }
-    WF__TRY(match_range(c, a_leads, i, begin, end, filter, err));
-  }
-  return WF_OK;
-}
-
-/* Real labels of a where b's state has a failure arc: for each, the first state along failure arcs that has the label. */
-static wf_status match_with_failure(struct composer *c, struct span a, uint32_t b_state, int filter, wf_error *err) {
-  for (uint64_t i = a.labels; i < a.end; i++) {
-    uint64_t begin, end;
-    uint32_t s = b_state;
-    float cost = 0;
-    for (;;) {
-      wf__compose_find(&c->b, s, c->a.labels[i], &begin, &end);
-      if (begin != end || c->b.fail_next[s] == WF__NO_FAIL) break;
-      cost += c->b.fail_cost[s];
-      s = c->b.fail_next[s];
-    }
-    WF__TRY(reserve(c, end - begin, err));
-    for (uint64_t j = begin; j < end; j++) {
-      const wf_arc *x = &c->a.view.arcs[i], *y = &c->b.view.arcs[j];
-      emit(c, x->ilabel, y->olabel, x->weight + (cost + y->weight), x->nextstate, y->nextstate, filter);
-    }
-  }
-  return WF_OK;
-}
-
-INLINE wf_status expand_led(struct composer *c, bool a_leads, uint64_t triple, struct span a, struct span b, struct moves moves, bool failure, wf_error *err) {
-  uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
-  struct span lead = a_leads ? a : b, other = a_leads ? b : a;
-  if (a_leads) WF__TRY(move_alone(c, false, b.begin, b.labels, a_state, moves.b_alone, err));
-  else WF__TRY(move_alone(c, true, a.begin, a.labels, b_state, moves.a_alone, err));
-  for (uint64_t i = lead.begin; i < lead.labels; i++) {
-    WF__TRY(move_alone(c, a_leads, i, i + 1, a_leads ? b_state : a_state, a_leads ? moves.a_alone : moves.b_alone, err));
-    if (moves.both != BLOCKED) WF__TRY(match_range(c, a_leads, i, other.begin, other.labels, moves.both, err));
-  }
-  if (failure) return match_with_failure(c, a, b_state, moves.label, err);
-  return match_labels(c, a_leads, lead, a_leads ? b_state : a_state, other, moves.label, err);
-}
-
-/* The next state of the result: its final cost and the candidates for its arcs. */
-static wf_status expand(struct composer *c, uint64_t triple, wf_error *err) {
-  uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
-  struct span a = span_of(&c->a, a_state), b = span_of(&c->b, b_state);
-  float a_final = c->a.view.final_cost[a_state], b_final = c->b.view.final_cost[b_state];
-  struct moves moves = moves_of(c->filter, (int)wf__compose_filter(triple), a, a_final != INFINITY, b, b_final != INFINITY);
-  bool failure = c->b.fail_next != NULL && c->b.fail_next[b_state] != WF__NO_FAIL;
-  WF__TRY(wf__csr_add_state(&c->csr, a_final + b_final, err));
-  if (failure || a.end - a.begin <= b.end - b.begin) return expand_led(c, true, triple, a, b, moves, failure, err);
-  return expand_led(c, false, triple, a, b, moves, false, err);
-}
-
-/* --- the search --------------------------------------------------------------------------------------------------- */
-
-static wf_status search(struct composer *c, wf_error *err) {
-  uint32_t id;
-  WF__TRY(wf__compose_intern(&c->states, wf__compose_pack((uint32_t)c->a.view.start, (uint32_t)c->b.view.start, 0), &id, err));
-  for (uint64_t next = 0; next < c->states.pairs.size;) {
-    uint64_t stop = next + BATCH_STATES < c->states.pairs.size ? next + BATCH_STATES : c->states.pairs.size;
-    uint64_t begin = c->csr.arcs.size;
-    c->triples.size = 0;
-    for (; next < stop && c->triples.size < BATCH_ARCS; next++) WF__TRY(expand(c, c->states.pairs.data[next], err));
-    for (uint64_t i = 0; i < c->triples.size; i++) WF__TRY(wf__compose_intern(&c->states, c->triples.data[i], &c->csr.arcs.data[begin + i].nextstate, err));
-  }
-  return WF_OK;
-}
-
-/* How many filter states can occur: they size the table of states. */
-static uint32_t num_filter_states(const struct composer *c) {
-  if (c->filter == MATCH) return 3;
-  if (c->filter == ALT_SEQUENCE) return c->b.has_epsilons ? 2 : 1;
-  return (c->filter == AUTO || c->filter == SEQUENCE) && c->a.has_epsilons ? 2 : 1;
+  if (fits) WF__TRY(compose_rows(job, cells, out, &fits, err));
+  return fits ? WF_OK : wf__compose_search(job, out, &gave_up, err);
 }
 
 static wf_status refuse_label(const wf__compose_side *side, int32_t phi_label, wf_error *err) {
@@ -209,38 +59,158 @@ static wf_status refuse_label(const wf__compose_side *side, int32_t phi_label, w
   return WF_OK;
 }
 
-static wf_status compose(struct composer *c, const wf_fst *a, const wf_fst *b, const wf_compose_options *o, int64_t *start, wf_error *err) {
-  c->filter = (enum filter)o->filter;
-  WF__TRY(wf__compose_side_init(&c->a, a, true, err));
-  WF__TRY(wf__compose_side_init(&c->b, b, false, err));
-  if (o->phi_label > 0) {
-    WF__TRY(refuse_label(&c->a, o->phi_label, err));
-    WF__TRY(wf__compose_side_take_failures(&c->b, o->phi_label, o->phi_final, err));
+static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_side *a_side, wf__compose_side *b_side, wf_error *err) {
+  WF__TRY(wf__compose_side_init(a_side, a, true, err));
+  WF__TRY(wf__compose_side_init(b_side, b, false, err));
+  if (o->phi_label == 0) return WF_OK;
+  WF__TRY(refuse_label(a_side, o->phi_label, err));
+  return wf__compose_side_take_failures(b_side, o->phi_label, o->phi_final, err);
+}
+
+/* Origins are places in the sorted inputs so far; now in the inputs as they were given. */
+static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__compose_side *a_side, const wf__compose_side *b_side, wf__compose_output *out, wf_error *err) {
+  uint32_t *a_place = NULL, *b_place = NULL;
+  wf_status status = a_side->fst != a ? wf__arcsort_places(a, true, &a_place, err) : WF_OK;
+  if (status == WF_OK && b_side->fst != b) status = wf__arcsort_places(b, false, &b_place, err);
+  for (uint64_t i = 0; status == WF_OK && i < out->origins.size; i++) {
+    wf_arc_origin *origin = &out->origins.data[i];
+    if (a_place != NULL && origin->a != WF_NO_ARC) origin->a = a_place[origin->a];
+    if (b_place != NULL && origin->b != WF_NO_ARC) origin->b = b_place[origin->b];
   }
-  uint64_t max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES;
-  WF__TRY(wf__compose_states_init(&c->states, c->a.view.num_states, c->b.view.num_states, num_filter_states(c), max_states, err));
-  WF__TRY(search(c, err));
-  *start = 0;
-  if (!o->connect) return WF_OK;
-  wf__compose_states_free(&c->states); /* the memory serves the trimming */
-  return wf__csr_connect(&c->csr, start, true, err);
+  free(a_place);
+  free(b_place);
+  return status;
+}
+
+static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_output *out, wf_error *err) {
+  wf__compose_side a_side = {0}, b_side = {0};
+  wf__compose_job job = {.a = &a_side,
+                         .b = &b_side,
+                         .filter = o->filter,
+                         .connect = o->connect,
+                         .canonical = o->order == ORDER_CANONICAL,
+                         .max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES,
+                         .max_bytes = o->max_bytes > 0 ? (uint64_t)o->max_bytes : UINT64_MAX,
+                         .num_threads = o->num_threads};
+  wf_status status = make_sides(a, b, o, &a_side, &b_side, err);
+  if (status == WF_OK) status = compose_sides(&job, out, err);
+  if (status == WF_OK && out->with_origins) status = unsort_origins(a, b, &a_side, &b_side, out, err);
+  if (status != WF_OK) wf__compose_output_free(out);
+  wf__compose_side_free(&a_side);
+  wf__compose_side_free(&b_side);
+  return status;
+}
+
+/* `out_origins` may be NULL. */
+static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+  wf__compose_output made = {.start = -1, .with_origins = out_origins != NULL};
+  uint64_t num_a = wf_fst_get_view(a).num_arcs, num_b = wf_fst_get_view(b).num_arcs;
+  WF__TRY(wf__same_semiring(a, b, err));
+  if (made.with_origins && (num_a >= WF_NO_ARC || num_b >= WF_NO_ARC))
+    return wf__fail(err, WF_ERR_LIMIT, "%llu and %llu arcs: their origins need 2^32 - 2 at most", (unsigned long long)num_a, (unsigned long long)num_b);
+  if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) WF__TRY(compose_pair(a, b, o, &made, err));
+  wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err) : WF_OK; /* never NULL */
+  if (status == WF_OK) status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+  if (status == WF_OK && o->connect) wf__fst_set_trimmed(*out);
+  if (status == WF_OK && out_origins != NULL) {
+    *out_origins = made.origins.data;
+    made.origins.data = NULL;
+  }
+  wf__compose_output_free(&made);
+  return status;
+}
+
+/* --- the calls ------------------------------------------------------------------------------------------------------------ */
+
+static bool on_device(const wf_compose_options *o) { return o->device != NULL && o->device[0] != '\0' && strcmp(o->device, "cpu") != 0; }
+
+wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count, const wf_compose_options *options, wf_error *err) {
+  if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
+    return wf__fail(err, WF_ERR_ARGUMENT, "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b, count);
+  if (!on_device(options)) return WF_OK;
+  if (options->order != ORDER_CANONICAL) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s composes in the canonical order only: set order=canonical", options->device);
+  if (options->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)", options->device);
+  return WF_OK;
+}
+
+static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+  wf_compose_options o;
+  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
+  WF__TRY(wf__compose_check(1, 1, 1, &o, err));
+  if (out_origins != NULL && o.phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins of arcs with phi_label: an arc may come from several");
+  if (on_device(&o)) return wf__device_compose(&a, 1, &b, 1, 1, &o, out, out_origins, err);
+  return compose_fst(a, b, &o, out, out_origins, err);
 }
 
 wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err) {
   *out = NULL;
+  return compose_one(a, b, options, out, NULL, err);
+}
+
+wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+  *out = NULL;
+  *out_origins = NULL;
+  return compose_one(a, b, options, out, out_origins, err);
+}
+
+struct batch {
+  const wf_fst *const *a, *const *b;
+  size_t num_a, num_b;
+  const wf_compose_options *options;
+  wf_fst **out;
+  wf_error *errors; /* [threads], of the first pair a thread failed at */
+  uint64_t *failed; /* [threads], that pair; UINT64_MAX: none */
+};
+
+static void compose_item(void *user, uint64_t item, int worker) {
+  struct batch *batch = user;
+  wf_error err;
+  wf_status status = compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item], batch->options, &batch->out[item], NULL, &err);
+  if (status == WF_OK || item > batch->failed[worker]) return;
+  batch->failed[worker] = item;
+  batch->errors[worker] = err;
+}
+
+static wf_status run_batch(struct batch *batch, wf__pool *pool, size_t count, wf_error *err) {
+  uint64_t num_workers = pool == NULL ? 1 : (uint64_t)wf__pool_size(pool), first = 0;
+  batch->errors = wf__calloc(num_workers, sizeof *batch->errors);
+  batch->failed = wf__alloc(num_workers, sizeof *batch->failed);
+  wf_status status = batch->errors == NULL || batch->failed == NULL ? wf__fail_memory(err, num_workers * sizeof *batch->errors, "a batch") : WF_OK;
+  if (status == WF_OK) {
+    memset(batch->failed, 0xff, num_workers * sizeof *batch->failed);
+    if (pool != NULL) wf__pool_run(pool, count, compose_item, batch);
+    for (size_t i = 0; pool == NULL && i < count; i++) compose_item(batch, i, 0);
+    for (uint64_t i = 1; i < num_workers; i++)
+      if (batch->failed[i] < batch->failed[first]) first = i;
+    if (batch->failed[first] != UINT64_MAX)
+      status = wf__fail(err, batch->errors[first].code, "pair %llu: %s", (unsigned long long)batch->failed[first], batch->errors[first].message);
+  }
+  free(batch->errors);
+  free(batch->failed);
+  return status;
+}
+
+wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
+                           wf_error *err) {
   wf_compose_options o;
+  wf__pool *pool = NULL;
+  for (size_t i = 0; i < count; i++) out[i] = NULL;
   WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
-  WF__TRY(wf__same_semiring(a, b, err));
-  wf_semiring semiring = wf_fst_get_view(a).semiring;
-  if (wf_fst_get_view(a).start < 0 || wf_fst_get_view(b).start < 0) return wf__fst_empty(semiring, out, err);
-  struct composer composer = {0};
-  int64_t start = -1;
-  wf_status status = compose(&composer, a, b, &o, &start, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&composer.csr, start, semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
-  wf__csr_free(&composer.csr);
-  wf__vec_free(&composer.triples);
-  wf__compose_states_free(&composer.states);
-  wf__compose_side_free(&composer.a);
-  wf__compose_side_free(&composer.b);
+  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
+  if (count == 0) return WF_OK;
+  wf_status status;
+  if (on_device(&o)) {
+    status = wf__device_compose(a, num_a, b, num_b, count, &o, out, NULL, err);
+  } else {
+    if (o.num_threads != 1) WF__TRY(wf__pool_create(o.num_threads != 0 ? o.num_threads : auto_threads(), &pool, err));
+    o.num_threads = 1; /* of each pair */
+    struct batch batch = {.a = a, .b = b, .num_a = num_a, .num_b = num_b, .options = &o, .out = out};
+    status = run_batch(&batch, pool, count, err);
+    wf__pool_free(pool);
+  }
+  for (size_t i = 0; status != WF_OK && i < count; i++) {
+    wf_fst_free(out[i]);
+    out[i] = NULL;
+  }
   return status;
 }

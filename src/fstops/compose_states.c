@@ -24,9 +24,9 @@ static wf_status use_slots(wf__compose_states *states, int bits, wf_error *err) 
   states->bits = bits;
   for (uint64_t id = 0; id < count; id++) {
     if (id + AHEAD < count) wf__compose_prefetch(states, states->pairs.data[id + AHEAD]);
-    uint64_t at = wf__mix64(states->pairs.data[id]) & mask;
-    while (states->slots[at].triple != WF__COMPOSE_NO_TRIPLE) at = (at + 1) & mask;
-    states->slots[at] = (struct wf__compose_slot){.triple = states->pairs.data[id], .id = (uint32_t)id};
+    uint64_t hash = wf__mix64(states->pairs.data[id]), at = hash & mask;
+    while (states->slots[at].id != WF__COMPOSE_NO_ID) at = (at + 1) & mask;
+    states->slots[at] = (struct wf__compose_slot){.tag = (uint32_t)(hash >> 32), .id = (uint32_t)id};
   }
   return WF_OK;
 }

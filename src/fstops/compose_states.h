@@ -1,11 +1,11 @@
 /* compose_states.h - numbers for the states of a composition: triples (state of a, state of b, filter state), in order of discovery.
  *
  *   pairs   id -> triple, packed into 64 bits; it is the breadth-first queue as well
- *   table   triple -> id: open addressing while few triples are known; a plain array over all of them as soon as the array would be
- *           the smaller of the two, which for dense compositions is soon
+ *   table   triple -> id: open addressing while few triples are known, 8 bytes a slot (the triple is in `pairs`); a plain array over all
+ *           of them as soon as the array would be the smaller of the two, which for dense compositions is soon
  *
- * A lookup misses the cache, nearly always. So callers work in batches: wf__compose_prefetch for many triples, then wf__compose_intern
- * for each. */
+ * A lookup misses the cache, nearly always. So callers look ahead: wf__compose_prefetch for a triple far ahead, wf__compose_prefetch_pair for a
+ * nearer one, then wf__compose_intern. */
 #ifndef WF_FSTOPS_COMPOSE_STATES_H
 #define WF_FSTOPS_COMPOSE_STATES_H
 
@@ -20,12 +20,11 @@ static inline uint32_t wf__compose_a(uint64_t triple) { return (uint32_t)(triple
 static inline uint32_t wf__compose_b(uint64_t triple) { return (uint32_t)triple & 0x7fffffffu; }
 static inline uint32_t wf__compose_filter(uint64_t triple) { return (uint32_t)(triple >> 63) | ((uint32_t)triple >> 31) << 1; }
 
-#define WF__COMPOSE_NO_TRIPLE UINT64_MAX /* would be filter state 3 */
+#define WF__COMPOSE_NO_ID UINT32_MAX
 
 struct wf__compose_slot {
-  uint64_t triple;
-  uint32_t id;
-  uint32_t unused;
+  uint32_t tag; /* the upper half of the triple's hash */
+  uint32_t id;  /* WF__COMPOSE_NO_ID: free */
 };
 
 typedef struct wf__compose_states {
@@ -52,6 +51,14 @@ static inline void wf__compose_prefetch(const wf__compose_states *states, uint64
   else __builtin_prefetch(&states->slots[wf__mix64(triple) & (((uint64_t)1 << states->bits) - 1)], 1);
 }
 
+/* What wf__compose_intern will compare the triple with, if it is where it is looked for first. */
+static inline void wf__compose_prefetch_pair(const wf__compose_states *states, uint64_t triple) {
+  if (states->array != NULL) return;
+  uint64_t hash = wf__mix64(triple);
+  struct wf__compose_slot slot = states->slots[hash & (((uint64_t)1 << states->bits) - 1)];
+  if (slot.id != WF__COMPOSE_NO_ID && slot.tag == hash >> 32) __builtin_prefetch(&states->pairs.data[slot.id]);
+}
+
 static inline wf_status wf__compose_add(wf__compose_states *states, uint64_t triple, wf_error *err) {
   if (wf__unlikely(states->pairs.size >= states->max_states)) return wf__compose_states_full(states, err);
   WF__TRY(wf__vec_grow(&states->pairs, 1, "states", err));
@@ -71,16 +78,16 @@ static inline wf_status wf__compose_intern(wf__compose_states *states, uint64_t 
     *id = *cell - 1;
     return WF_OK;
   }
-  uint64_t mask = ((uint64_t)1 << states->bits) - 1, at = wf__mix64(triple) & mask;
-  while (states->slots[at].triple != triple) {
-    if (states->slots[at].triple == WF__COMPOSE_NO_TRIPLE) {
-      WF__TRY(wf__compose_add(states, triple, err));
-      states->slots[at] = (struct wf__compose_slot){.triple = triple, .id = (uint32_t)states->pairs.size - 1};
-      break;
-    }
-    at = (at + 1) & mask;
+  uint64_t mask = ((uint64_t)1 << states->bits) - 1, hash = wf__mix64(triple), at = hash & mask;
+  for (;; at = (at + 1) & mask) {
+    struct wf__compose_slot slot = states->slots[at];
+    *id = slot.id;
+    if (slot.id == WF__COMPOSE_NO_ID) break;
+    if (slot.tag == hash >> 32 && states->pairs.data[slot.id] == triple) return WF_OK;
   }
-  *id = states->slots[at].id;
+  WF__TRY(wf__compose_add(states, triple, err));
+  *id = (uint32_t)states->pairs.size - 1;
+  states->slots[at] = (struct wf__compose_slot){.tag = (uint32_t)(hash >> 32), .id = *id};
   return WF_OK;
 }
 

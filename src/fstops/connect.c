@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "fst/properties.h"
+
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
 /* Sets of states are bits: those of three million states fit a second-level cache. */
@@ -126,8 +128,9 @@ static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint3
   return status;
 }
 
-/* Writes the kept states to the arrays of `out`, which have room and may be those of `view` itself: writing never overtakes reading. */
-static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr *out) {
+/* Writes the kept states to the arrays of `out`, which have room and may be those of `view` itself: writing never overtakes reading.
+ * `origins` (or NULL) are moved in place. */
+static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr *out, wf_arc_origin *origins) {
   uint64_t num_arcs = 0, num_states = 0;
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t begin = view->arc_off[s], end = view->arc_off[s + 1];
@@ -138,6 +141,7 @@ static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr
       wf_arc arc = view->arcs[i];
       if (number[arc.nextstate] == WF__DROPPED) continue;
       arc.nextstate = number[arc.nextstate];
+      if (origins != NULL) origins[num_arcs] = origins[i];
       out->arcs.data[num_arcs++] = arc;
     }
   }
@@ -145,7 +149,7 @@ static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr
   out->arcs.size = num_arcs;
 }
 
-wf_status wf__csr_connect(wf__csr *csr, int64_t *start, bool all_accessible, wf_error *err) {
+wf_status wf__csr_connect_with(wf__csr *csr, int64_t *start, bool all_accessible, wf_arc_origin *origins, wf_error *err) {
   if (*start < 0 || csr->final_cost.size == 0) return WF_OK;
   uint32_t *number;
   uint64_t num_kept;
@@ -159,10 +163,14 @@ wf_status wf__csr_connect(wf__csr *csr, int64_t *start, bool all_accessible, wf_
     *start = -1;
   } else if (num_kept != view.num_states) {
     *start = number[*start];
-    keep_states(&view, number, csr);
+    keep_states(&view, number, csr, origins);
   }
   free(number);
   return WF_OK;
+}
+
+wf_status wf__csr_connect(wf__csr *csr, int64_t *start, bool all_accessible, wf_error *err) {
+  return wf__csr_connect_with(csr, start, all_accessible, NULL, err);
 }
 
 static uint64_t count_kept_arcs(const wf_fst_view *view, const uint32_t *number) {
@@ -181,7 +189,7 @@ wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err) {
   uint64_t num_kept;
   wf__csr csr = {0};
   wf_status status = WF_OK;
-  if (view.start < 0) {
+  if (view.start < 0 || wf__fst_known_trimmed(fst)) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
@@ -195,10 +203,11 @@ wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err) {
     WF__TRY_GOTO(status, wf__vec_grow(&csr.arc_off, num_kept + 1, "states", err), done);
     WF__TRY_GOTO(status, wf__vec_grow(&csr.final_cost, num_kept, "states", err), done);
     WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, count_kept_arcs(&view, number) + 1, "arcs", err), done);
-    keep_states(&view, number, &csr);
+    keep_states(&view, number, &csr, NULL);
     start = number[view.start];
   }
   status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);
   free(number);

@@ -1,275 +1,183 @@
 /* determinize.c - weighted determinization of functional transducers on the input side (Mohri 1997, "Finite-state transducers in language and
  * speech processing", sections 3.3 and 4).
  *
- * For each subset in order of discovery: all arcs of its elements, sorted by (input label, next state), are cut into runs of one label.
- * A run becomes one arc: it puts out the longest common prefix of the run's outputs and charges their summed cost, and the rest are the
- * residuals of the subset it leads to. Runs of one arc, most of them in practice, lead to {(state, empty, 0)} without any hashing. */
+ * Subsets are numbered in order of discovery, expanded (determinize_expand.c) and interned: a pipeline (pipeline.h). Expansions that would write to the
+ * string pool, which are few, are postponed until no other thread runs. */
 #include "fstops/determinize.h"
 
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "fst/properties.h"
+#include "fstops/parallel.h"
+#include "fstops/pipeline.h"
 
-/* Residual outputs this long do not come from anything that can be determinized in practice. */
-enum { MAX_RESIDUAL = 10000 };
-#define FINAL_SINK (UINT32_MAX - 1) /* stands for the state that final output strings lead to, numbered last */
+enum { AHEAD = 16 };
 
-struct candidate {
-  uint64_t key; /* ilabel << 32 | next state */
-  double cost;
-  uint32_t string;
-};
+/* --- chunks: what wf__pipeline asks for ---------------------------------------------------------------------------- */
 
-struct scratch {
-  WF__VEC(struct candidate) found;
-  WF__VEC(struct candidate) spare;
-  WF__VEC(uint64_t) runs;
-  WF__VEC(wf__det_element) subset;
-  WF__VEC(uint32_t) labels;
-  bool uses_sink;
-};
+static uint64_t num_known(void *user) { return ((wf__determinizer *)user)->subsets.where.size; }
 
-/* --- residual strings --------------------------------------------------------------------------------------------- */
-
-wf_status wf__residual_append(wf__determinizer *det, uint32_t string, int32_t olabel, uint32_t *out, wf_error *err) {
-  *out = string;
-  if (olabel == 0) return WF_OK;
-  if (wf__string_size(&det->strings, string) >= MAX_RESIDUAL) return wf__fail_growth(det, 0, "outputs fall ever further behind inputs (10000 labels)", err);
-  return wf__string_put(&det->strings, (uint32_t)olabel, string, out, err);
-}
-
-/* Strings are lists from their last label, so a common prefix is a common rest. */
-static uint32_t common_prefix(const wf__strings *strings, uint32_t a, uint32_t b) {
-  uint32_t size_a = wf__string_size(strings, a), size_b = wf__string_size(strings, b);
-  if (size_a > size_b) a = wf__string_drop(strings, a, size_a - size_b);
-  else b = wf__string_drop(strings, b, size_b - size_a);
-  while (a != b) {
-    a = wf__string_rest(strings, a);
-    b = wf__string_rest(strings, b);
+static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_error *err) {
+  const wf__determinizer *det = user;
+  wf__det_chunk *chunk = to;
+  chunk->input.size = chunk->input_size.size = chunk->states.size = chunk->postponed.size = chunk->arcs.size = chunk->targets.size = chunk->elements.size = 0;
+  WF__TRY(wf__vec_grow(&chunk->input_size, end - first, "subsets", err));
+  WF__TRY(wf__vec_grow(&chunk->states, end - first, "states", err));
+  WF__TRY(wf__vec_grow(&chunk->postponed, end - first, "subsets", err)); /* now, so that no thread can fail to postpone */
+  for (uint64_t id = first; id < end; id++) {
+    wf__det_element single;
+    uint32_t size;
+    const wf__det_element *elements = wf__det_subsets_get(&det->subsets, (uint32_t)id, &single, &size);
+    WF__TRY(wf__vec_grow(&chunk->input, size, "subsets", err));
+    memcpy(chunk->input.data + chunk->input.size, elements, size * sizeof *elements);
+    chunk->input.size += size;
+    chunk->input_size.data[chunk->input_size.size++] = size;
   }
-  return a;
-}
-
-static wf_status without_prefix(wf__determinizer *det, struct scratch *scratch, uint32_t string, uint32_t prefix_size, uint32_t *out, wf_error *err) {
-  *out = string;
-  if (prefix_size == 0) return WF_OK;
-  uint32_t keep = wf__string_size(&det->strings, string) - prefix_size;
-  scratch->labels.size = 0;
-  WF__TRY(wf__vec_grow(&scratch->labels, keep + 1, "output strings", err));
-  for (; keep > 0; keep--, string = wf__string_rest(&det->strings, string))
-    scratch->labels.data[scratch->labels.size++] = wf__string_label(&det->strings, string);
-  *out = 0;
-  while (scratch->labels.size > 0) WF__TRY(wf__string_put(&det->strings, scratch->labels.data[--scratch->labels.size], *out, out, err));
+  chunk->states.size = end - first;
   return WF_OK;
 }
 
-/* --- arcs of a subset, sorted ------------------------------------------------------------------------------------- */
-
-static wf_status gather(wf__determinizer *det, struct scratch *scratch, wf_error *err) {
-  const wf_fst_view *view = &det->view;
-  scratch->found.size = 0;
-  for (uint64_t k = 0; k < det->current.size; k++) {
-    wf__det_element element = det->current.data[k];
-    uint64_t first = view->arc_off[element.state], end = view->arc_off[element.state + 1];
-    WF__TRY(wf__vec_grow(&scratch->found, end - first, "arcs of a subset", err));
-    struct candidate *at = scratch->found.data + scratch->found.size;
-    for (uint64_t i = first; i < end; i++) {
-      const wf_arc *arc = &view->arcs[i];
-      if ((arc->ilabel == 0 && det->closure != NULL) || arc->weight == INFINITY || element.cost == INFINITY) continue;
-      uint32_t string = wf__string_of(arc->olabel);
-      if (element.string != 0) WF__TRY(wf__residual_append(det, element.string, arc->olabel, &string, err));
-      *at++ = (struct candidate){(uint64_t)(uint32_t)arc->ilabel << 32 | arc->nextstate, (double)element.cost + (double)arc->weight, string};
+static wf_status expand(void *user, void *to, uint64_t first, int w, bool shared, wf_error *err) {
+  wf__determinizer *det = user;
+  wf__det_chunk *chunk = to;
+  wf__det_worker *worker = &det->workers[w];
+  const wf__det_element *elements = chunk->input.data;
+  worker->out = chunk;
+  worker->shared = shared;
+  for (uint32_t k = 0; k < chunk->states.size; elements += chunk->input_size.data[k++]) {
+    uint64_t num_arcs = chunk->arcs.size;
+    if (!shared) det->current_id = (uint32_t)first + k;
+    wf_status status = wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
+    if (status == WF_OK) continue;
+    chunk->arcs.size = num_arcs;
+    if (!shared) {
+      chunk->states.size = k;
+      return status;
     }
-    scratch->found.size = (uint64_t)(at - scratch->found.data);
+    chunk->postponed.data[chunk->postponed.size++] = k;
   }
   return WF_OK;
 }
 
-static void merge(const struct candidate *a, const struct candidate *a_end, const struct candidate *b, const struct candidate *b_end, struct candidate *out) {
-  while (a < a_end && b < b_end) *out++ = b->key < a->key ? *b++ : *a++;
-  while (a < a_end) *out++ = *a++;
-  while (b < b_end) *out++ = *b++;
-}
-
-/* Natural merge sort, stable: the arcs of each element usually are a sorted run already. */
-static wf_status sort_found(struct scratch *scratch, wf_error *err) {
-  uint64_t n = scratch->found.size;
-  struct candidate *data = scratch->found.data;
-  if (n <= 12) {
-    for (uint64_t i = 1; i < n; i++) {
-      struct candidate moved = data[i];
-      uint64_t j = i;
-      for (; j > 0 && moved.key < data[j - 1].key; j--) data[j] = data[j - 1];
-      data[j] = moved;
-    }
-    return WF_OK;
-  }
-  scratch->runs.size = 0;
-  for (uint64_t i = 0; i < n; i++)
-    if (i == 0 || data[i].key < data[i - 1].key) WF__TRY(wf__vec_push(&scratch->runs, i, "arcs of a subset", err));
-  if (scratch->runs.size > 1 && scratch->spare.cap < scratch->found.cap) {
-    scratch->spare.size = 0;
-    WF__TRY(wf__vec_grow(&scratch->spare, scratch->found.cap, "arcs of a subset", err));
-  }
-  while (scratch->runs.size > 1) {
-    uint64_t *runs = scratch->runs.data, count = scratch->runs.size, kept = 0;
-    struct candidate *from = scratch->found.data, *to = scratch->spare.data;
-    for (uint64_t r = 0; r < count; r += 2) {
-      uint64_t first = runs[r], middle = r + 1 < count ? runs[r + 1] : n, end = r + 2 < count ? runs[r + 2] : n;
-      merge(from + first, from + middle, from + middle, from + end, to + first);
-      runs[kept++] = first;
-    }
-    scratch->runs.size = kept;
-    uint64_t cap = scratch->found.cap;
-    scratch->found.data = to;
-    scratch->found.cap = scratch->spare.cap;
-    scratch->spare.data = from;
-    scratch->spare.cap = cap;
+static wf_status expand_postponed(void *user, void *to, uint64_t first, wf_error *err) {
+  wf__determinizer *det = user;
+  wf__det_chunk *chunk = to;
+  wf__det_worker *worker = &det->workers[0];
+  const wf__det_element *elements = chunk->input.data;
+  uint32_t k = 0;
+  worker->out = chunk;
+  worker->shared = false;
+  for (uint64_t i = 0; i < chunk->postponed.size; i++) {
+    while (k < chunk->postponed.data[i]) elements += chunk->input_size.data[k++];
+    det->current_id = (uint32_t)first + k;
+    wf_status status = wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
+    if (status == WF_OK) continue;
+    chunk->states.size = k;
+    return status;
   }
   return WF_OK;
 }
 
-/* --- one run of arcs with one label ------------------------------------------------------------------------------- */
+/* --- interning: expanded states join the result, what their arcs lead to becomes subset ids ----------------------- */
 
-/* Makes one of two ways to the same state: their costs are summed, or the better is kept if their outputs differ and that is allowed. */
-static wf_status join(wf__determinizer *det, struct candidate *into, const struct candidate *from, wf_error *err) {
-  if (into->string == from->string) {
-    into->cost = wf__cost_plus(det->view.semiring, into->cost, from->cost);
-    return WF_OK;
-  }
-  wf__det_conflict conflict = {.state = (uint32_t)into->key, .ilabel = (int32_t)(into->key >> 32), .strings = {into->string, from->string}};
-  if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
-  if (from->cost < into->cost) *into = *from;
-  return WF_OK;
+static inline void prefetch(const wf__determinizer *det, const wf__det_chunk *chunk, uint32_t nextstate) {
+  if (nextstate == WF__DET_SINK) return;
+  if (nextstate & WF__DET_SEVERAL) wf__det_subsets_prefetch(&det->subsets, chunk->targets.data[nextstate & ~WF__DET_SEVERAL].hash);
+  else __builtin_prefetch(&det->subsets.single[nextstate], 1);
 }
 
-/* The subset that several ways lead to; takes the common output and the total cost out into `arc`. */
-static wf_status split_off(wf__determinizer *det, struct scratch *scratch, const struct candidate *run, uint64_t size, wf_arc *arc, wf_error *err) {
-  double total = run[0].cost;
-  uint32_t prefix = run[0].string;
-  for (uint64_t i = 1; i < size; i++) {
-    total = wf__cost_plus(det->view.semiring, total, run[i].cost);
-    if (prefix != run[i].string) prefix = common_prefix(&det->strings, prefix, run[i].string);
-  }
-  uint32_t prefix_size = wf__string_size(&det->strings, prefix);
-  scratch->subset.size = 0;
-  WF__TRY(wf__vec_grow(&scratch->subset, size, "a subset", err));
-  for (uint64_t i = 0; i < size; i++) {
-    wf__det_element element = {.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
-    WF__TRY(without_prefix(det, scratch, run[i].string, prefix_size, &element.string, err));
-    scratch->subset.data[scratch->subset.size++] = element;
-  }
-  arc->olabel = (int32_t)prefix;
-  arc->weight = wf__cost_to_float(total);
-  return wf__det_subsets_add(&det->subsets, scratch->subset.data, (uint32_t)size, &arc->nextstate, err);
-}
-
-static wf_status emit_run(wf__determinizer *det, struct scratch *scratch, struct candidate *run, uint64_t size, wf_error *err) {
-  uint64_t kept = 1;
-  for (uint64_t i = 1; i < size; i++) {
-    if (run[i].key == run[kept - 1].key) WF__TRY(join(det, &run[kept - 1], &run[i], err));
-    else run[kept++] = run[i];
-  }
-  wf_arc arc = {.ilabel = (int32_t)(run[0].key >> 32)};
+static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_arc *arc, wf_error *err) {
   wf_status status;
-  if (kept == 1) {
-    arc.olabel = (int32_t)run[0].string;
-    arc.weight = wf__cost_to_float(run[0].cost);
-    status = wf__det_subsets_add_single(&det->subsets, (uint32_t)run[0].key, &arc.nextstate, err);
-  } else {
-    if (kept >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
-    status = split_off(det, scratch, run, kept, &arc, err);
-  }
-  if (status == WF_ERR_NOT_DETERMINIZABLE && det->subsets.where.size >= det->subsets.max_states) return wf__fail_growth(det, arc.ilabel, "gave up", err);
-  WF__TRY(status);
-  return wf__csr_push(&det->csr, arc, err);
-}
-
-/* --- states ------------------------------------------------------------------------------------------------------- */
-
-/* Final cost of det->current; an output string owed at the end becomes an arc (put in place among the sorted arcs). */
-static wf_status emit_final(wf__determinizer *det, struct scratch *scratch, wf_error *err) {
-  struct candidate sum = {.key = WF__MAP64_NONE, .cost = INFINITY};
-  bool any = false;
-  for (uint64_t k = 0; k < det->current.size; k++) {
-    wf__det_element element = det->current.data[k];
-    if (!wf__is_final(&det->view, element.state) || element.cost == INFINITY) continue;
-    struct candidate way = {.key = WF__MAP64_NONE, .cost = (double)element.cost + (double)det->view.final_cost[element.state], .string = element.string};
-    if (any) WF__TRY(join(det, &sum, &way, err));
-    else sum = way;
-    any = true;
-  }
-  if (!any) return WF_OK;
-  if (sum.string == 0) {
-    det->csr.final_cost.data[det->csr.final_cost.size - 1] = wf__cost_to_float(sum.cost);
+  if (arc->nextstate == WF__DET_SINK) {
+    det->uses_sink = true;
     return WF_OK;
   }
-  scratch->uses_sink = true;
-  wf_arc arc = {.ilabel = det->o.subsequential_label, .olabel = (int32_t)sum.string, .weight = wf__cost_to_float(sum.cost), .nextstate = FINAL_SINK};
-  WF__TRY(wf__csr_push(&det->csr, arc, err));
-  wf_arc *arcs = det->csr.arcs.data;
-  uint64_t first = det->csr.arc_off.data[det->csr.arc_off.size - 1], at = det->csr.arcs.size - 1;
-  for (; at > first && arcs[at - 1].ilabel > arc.ilabel; at--) arcs[at] = arcs[at - 1];
-  arcs[at] = arc;
+  if (arc->nextstate & WF__DET_SEVERAL) {
+    const wf__det_target *target = &chunk->targets.data[arc->nextstate & ~WF__DET_SEVERAL];
+    status = wf__det_subsets_add(&det->subsets, chunk->elements.data + target->off, target->size, target->hash, &arc->nextstate, err);
+  } else {
+    status = wf__det_subsets_add_single(&det->subsets, arc->nextstate, &arc->nextstate, err);
+  }
+  if (status == WF_ERR_NOT_DETERMINIZABLE) return wf__fail_growth(det, arc->ilabel, "gave up", err);
+  return status;
+}
+
+static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
+  wf__determinizer *det = user;
+  const wf__det_chunk *chunk = from;
+  uint64_t num_arcs = chunk->arcs.size;
+  WF__TRY(wf__vec_grow(&det->csr.arcs, num_arcs, "arcs", err));
+  for (uint64_t k = 0; k < chunk->states.size; k++) {
+    const wf__det_expanded *state = &chunk->states.data[k];
+    det->current_id = (uint32_t)(first + k);
+    WF__TRY(wf__csr_add_state(&det->csr, state->final_cost, err));
+    for (uint64_t i = state->arc_off; i < state->arc_off + state->num_arcs; i++) {
+      wf_arc arc = chunk->arcs.data[i];
+      if (i + AHEAD < num_arcs) prefetch(det, chunk, chunk->arcs.data[i + AHEAD].nextstate);
+      WF__TRY(resolve(det, chunk, &arc, err));
+      det->csr.arcs.data[det->csr.arcs.size++] = arc;
+    }
+  }
   return WF_OK;
 }
 
-static wf_status expand(wf__determinizer *det, struct scratch *scratch, uint32_t id, wf_error *err) {
-  wf__det_element single;
-  uint32_t size;
-  const wf__det_element *elements = wf__det_subsets_get(&det->subsets, id, &single, &size);
-  det->current_id = id;
-  det->current.size = 0;
-  WF__TRY(wf__vec_grow(&det->current, size, "a subset", err));
-  memcpy(det->current.data, elements, size * sizeof *elements);
-  det->current.size = size;
-  if (det->closure != NULL) WF__TRY(wf__det_closure_apply(det, err));
-  WF__TRY(wf__csr_add_state(&det->csr, INFINITY, err));
-  WF__TRY(gather(det, scratch, err));
-  WF__TRY(sort_found(scratch, err));
-  struct candidate *found = scratch->found.data;
-  for (uint64_t first = 0, end; first < scratch->found.size; first = end) {
-    for (end = first + 1; end < scratch->found.size && found[end].key >> 32 == found[first].key >> 32; end++) continue;
-    WF__TRY(emit_run(det, scratch, found + first, end - first, err));
+static void free_chunk(void *chunk) { wf__det_chunk_free(chunk); }
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+static wf_status run(wf__determinizer *det, wf__pool *pool, bool *trimmed, wf_error *err) {
+  int num_workers = wf__pool_size(pool);
+  const wf__pipeline pipeline = {.user = det, .chunk_bytes = sizeof(wf__det_chunk), .num_known = num_known, .take = take, .expand = expand,
+                                 .expand_postponed = expand_postponed, .intern = intern, .free_chunk = free_chunk};
+  det->workers = wf__calloc((uint64_t)num_workers, sizeof *det->workers);
+  if (det->workers == NULL) return wf__fail_memory(err, (uint64_t)num_workers * sizeof *det->workers, "determinization");
+  for (int w = 0; w < num_workers; w++) det->workers[w].det = det;
+  wf_status status = wf__pipeline_run(&pipeline, pool, err);
+  *trimmed = true;
+  for (int w = 0; w < num_workers; w++) {
+    *trimmed = *trimmed && !det->workers[w].dropped;
+    wf__det_worker_free(&det->workers[w]);
   }
-  return emit_final(det, scratch, err);
+  free(det->workers);
+  return status;
 }
 
-static wf_status determinize(wf__determinizer *det, struct scratch *scratch, wf_error *err) {
+static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err) {
   uint64_t max_states = det->o.max_states > 0 ? (uint64_t)det->o.max_states : WF__MAX_STATES;
   uint32_t start;
+  wf__pool *pool;
   WF__TRY(wf__strings_init(&det->strings, err));
   WF__TRY(wf__det_subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta, max_states, err));
   if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
-  for (uint64_t id = 0; id < det->subsets.where.size; id++) WF__TRY(expand(det, scratch, (uint32_t)id, err));
+  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool, err)); /* the closure's marks serve one thread */
+  wf_status status = run(det, pool, trimmed, err);
+  wf__pool_free(pool);
+  WF__TRY(status);
   uint32_t sink = (uint32_t)det->csr.final_cost.size;
-  if (scratch->uses_sink) {
+  if (det->uses_sink) {
     WF__TRY(wf__csr_add_state(&det->csr, 0, err));
     for (uint64_t i = 0; i < det->csr.arcs.size; i++)
-      if (det->csr.arcs.data[i].nextstate == FINAL_SINK) det->csr.arcs.data[i].nextstate = sink;
+      if (det->csr.arcs.data[i].nextstate == WF__DET_SINK) det->csr.arcs.data[i].nextstate = sink;
   }
-  return wf__strings_expand(&det->strings, true, scratch->uses_sink ? sink : UINT32_MAX, &det->csr, err);
+  wf__det_subsets_free(&det->subsets); /* the memory serves the strings */
+  return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX, &det->csr, err);
 }
 
 /* Runs on a trimmed fst: a state from which nothing is accepted could seem to have two outputs, and would only cost time. */
 static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_options *o, wf_fst **out, wf_error *err) {
   wf__determinizer det = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o};
-  struct scratch scratch = {0};
-  wf_status status = det.view.start < 0 ? WF_OK : determinize(&det, &scratch, err);
-  wf__vec_free(&scratch.found);
-  wf__vec_free(&scratch.spare);
-  wf__vec_free(&scratch.runs);
-  wf__vec_free(&scratch.subset);
-  wf__vec_free(&scratch.labels);
-  wf__vec_free(&det.current);
+  bool trimmed = true;
+  wf_status status = det.view.start < 0 ? WF_OK : determinize(&det, &trimmed, err);
   wf__det_subsets_free(&det.subsets);
   wf__strings_free(&det.strings);
   wf__det_closure_free(det.closure);
   if (status == WF_OK) {
     int64_t start = det.view.start < 0 ? -1 : 0;
-    return wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+    status = wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+    if (status == WF_OK && trimmed) wf__fst_set_trimmed(*out);
+    return status;
   }
   wf__csr_free(&det.csr);
   return status;
@@ -279,9 +187,9 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   *out = NULL;
   wf_determinize_options o;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
-  wf_fst *trimmed = NULL;
-  if (!(wf_fst_properties(fst) & WF_PROP_COACCESSIBLE)) WF__TRY(wf_connect(fst, &trimmed, err));
-  wf_status status = determinize_trimmed(trimmed != NULL ? trimmed : fst, &o, out, err);
+  wf_fst *trimmed;
+  WF__TRY(wf_connect(fst, &trimmed, err));
+  wf_status status = determinize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;
 }

@@ -10,9 +10,9 @@ struct wf__det_closure {
   const wf_fst_view *view;
   wf__scc scc;
   uint32_t *rank;     /* [num_states] place in scc.order */
-  uint32_t *position; /* [num_states] place in det->current + 1 while a closure runs; else 0 */
+  uint32_t *position; /* [num_states] place in worker->current + 1 while a closure runs; else 0 */
   uint8_t *has_epsilons;
-  WF__VEC(double) dist;    /* by place in det->current */
+  WF__VEC(double) dist;    /* by place in worker->current */
   WF__VEC(double) pending; /* log, in a cycle: mass not yet passed on */
   WF__VEC(uint64_t) order; /* rank << 32 | place */
   WF__VEC(uint32_t) queue;
@@ -59,19 +59,19 @@ void wf__det_closure_free(wf__det_closure *closure) {
   free(closure);
 }
 
-/* Puts every state that is reached into det->current, new ones at cost +infinity. */
-static wf_status collect(wf__determinizer *det, wf_error *err) {
-  wf__det_closure *closure = det->closure;
-  for (uint32_t i = 0; i < det->current.size; i++) closure->position[det->current.data[i].state] = i + 1;
-  for (uint64_t k = 0; k < det->current.size; k++) {
-    uint32_t s = det->current.data[k].state;
+/* Puts every state that is reached into worker->current, new ones at cost +infinity. */
+static wf_status collect(wf__det_worker *worker, wf_error *err) {
+  wf__det_closure *closure = worker->det->closure;
+  for (uint32_t i = 0; i < worker->current.size; i++) closure->position[worker->current.data[i].state] = i + 1;
+  for (uint64_t k = 0; k < worker->current.size; k++) {
+    uint32_t s = worker->current.data[k].state;
     if (!closure->has_epsilons[s]) continue;
-    for (uint64_t i = det->view.arc_off[s]; i < det->view.arc_off[s + 1]; i++) {
-      const wf_arc *arc = &det->view.arcs[i];
+    for (uint64_t i = worker->det->view.arc_off[s]; i < worker->det->view.arc_off[s + 1]; i++) {
+      const wf_arc *arc = &worker->det->view.arcs[i];
       if (arc->ilabel != 0 || arc->weight == INFINITY || closure->position[arc->nextstate] != 0) continue;
-      WF__TRY(wf__vec_grow(&det->current, 1, "epsilon closure", err));
-      det->current.data[det->current.size++] = (wf__det_element){.state = arc->nextstate, .cost = INFINITY};
-      closure->position[arc->nextstate] = (uint32_t)det->current.size;
+      WF__TRY(wf__vec_grow(&worker->current, 1, "epsilon closure", err));
+      worker->current.data[worker->current.size++] = (wf__det_element){.state = arc->nextstate, .cost = INFINITY};
+      closure->position[arc->nextstate] = (uint32_t)worker->current.size;
     }
   }
   return WF_OK;
@@ -82,9 +82,9 @@ static int compare_u64(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static wf_status prepare(wf__determinizer *det, wf_error *err) {
-  wf__det_closure *closure = det->closure;
-  uint64_t count = det->current.size;
+static wf_status prepare(wf__det_worker *worker, wf_error *err) {
+  wf__det_closure *closure = worker->det->closure;
+  uint64_t count = worker->current.size;
   closure->dist.size = closure->pending.size = closure->order.size = closure->queue.size = closure->queued.size = 0;
   WF__TRY(wf__vec_grow(&closure->dist, count, "epsilon closure", err));
   WF__TRY(wf__vec_grow(&closure->pending, count, "epsilon closure", err));
@@ -92,47 +92,47 @@ static wf_status prepare(wf__determinizer *det, wf_error *err) {
   WF__TRY(wf__vec_grow(&closure->queued, count, "epsilon closure", err));
   memset(closure->queued.data, 0, count);
   for (uint64_t i = 0; i < count; i++) {
-    closure->dist.data[i] = (double)det->current.data[i].cost;
-    closure->order.data[i] = (uint64_t)closure->rank[det->current.data[i].state] << 32 | i;
+    closure->dist.data[i] = (double)worker->current.data[i].cost;
+    closure->order.data[i] = (uint64_t)closure->rank[worker->current.data[i].state] << 32 | i;
   }
   qsort(closure->order.data, count, sizeof(uint64_t), compare_u64);
   return WF_OK;
 }
 
 /* A way with this output and cost to the element at `place`. `*gained`: it is the new best (tropical). */
-static wf_status offer(wf__determinizer *det, uint32_t place, uint32_t string, double cost, bool *gained, wf_error *err) {
-  double *have = &det->closure->dist.data[place];
-  wf__det_element *element = &det->current.data[place];
+static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, double cost, bool *gained, wf_error *err) {
+  double *have = &worker->det->closure->dist.data[place];
+  wf__det_element *element = &worker->current.data[place];
   *gained = cost < *have;
   if (*have == INFINITY) element->string = string;
   if (element->string != string) {
     wf__det_conflict conflict = {.state = element->state, .strings = {element->string, string}};
-    if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
+    if (!worker->det->o.allow_nonfunctional) return wf__fail_nonfunctional(worker->det, &conflict, err);
     if (!*gained) return WF_OK;
     element->string = string;
     *have = cost;
     return WF_OK;
   }
-  *have = wf__cost_plus(det->view.semiring, *have, cost);
+  *have = wf__cost_plus(worker->det->view.semiring, *have, cost);
   return WF_OK;
 }
 
 /* Passes `mass` along the epsilon arcs of the element at `place` that stay in its component, or that leave it. */
-static wf_status pass(wf__determinizer *det, uint32_t place, double mass, bool stay, wf_error *err) {
-  wf__det_closure *closure = det->closure;
-  wf__det_element from = det->current.data[place];
+static wf_status pass(wf__det_worker *worker, uint32_t place, double mass, bool stay, wf_error *err) {
+  wf__det_closure *closure = worker->det->closure;
+  wf__det_element from = worker->current.data[place];
   uint32_t component = closure->scc.component[from.state];
   if (!closure->has_epsilons[from.state]) return WF_OK;
-  for (uint64_t i = det->view.arc_off[from.state]; i < det->view.arc_off[from.state + 1]; i++) {
-    const wf_arc *arc = &det->view.arcs[i];
+  for (uint64_t i = worker->det->view.arc_off[from.state]; i < worker->det->view.arc_off[from.state + 1]; i++) {
+    const wf_arc *arc = &worker->det->view.arcs[i];
     if (arc->ilabel != 0 || arc->weight == INFINITY || (closure->scc.component[arc->nextstate] == component) != stay) continue;
     uint32_t to = closure->position[arc->nextstate] - 1, string;
     double cost = mass + (double)arc->weight;
     bool gained;
-    WF__TRY(wf__residual_append(det, from.string, arc->olabel, &string, err));
-    WF__TRY(offer(det, to, string, cost, &gained, err));
+    WF__TRY(wf__residual_append(worker, from.string, arc->olabel, &string, err));
+    WF__TRY(offer(worker, to, string, cost, &gained, err));
     if (!stay) continue;
-    if (det->view.semiring == WF_LOG) {
+    if (worker->det->view.semiring == WF_LOG) {
       closure->pending.data[to] = wf__log_add(closure->pending.data[to], cost);
       gained = closure->pending.data[to] < closure->dist.data[to] + margin;
     }
@@ -144,8 +144,8 @@ static wf_status pass(wf__determinizer *det, uint32_t place, double mass, bool s
 }
 
 /* Iterates a component: places order[first .. end). */
-static wf_status iterate(wf__determinizer *det, uint64_t first, uint64_t end, wf_error *err) {
-  wf__det_closure *closure = det->closure;
+static wf_status iterate(wf__det_worker *worker, uint64_t first, uint64_t end, wf_error *err) {
+  wf__det_closure *closure = worker->det->closure;
   closure->queue.size = 0;
   for (uint64_t i = first; i < end; i++) {
     uint32_t place = (uint32_t)closure->order.data[i];
@@ -154,45 +154,45 @@ static wf_status iterate(wf__determinizer *det, uint64_t first, uint64_t end, wf
     closure->queued.data[place] = 1;
     WF__TRY(wf__vec_push(&closure->queue, place, "epsilon closure", err));
   }
-  uint64_t limit = (end - first) * (det->view.semiring == WF_LOG ? 100000 : end - first + 1);
+  uint64_t limit = (end - first) * (worker->det->view.semiring == WF_LOG ? 100000 : end - first + 1);
   for (uint64_t head = 0; head < closure->queue.size; head++) {
     uint32_t place = closure->queue.data[head];
     if (head > limit) {
       return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "the sum over a cycle of arcs with epsilon input through state %u does not %s",
-                      det->current.data[place].state, det->view.semiring == WF_LOG ? "converge" : "exist: its cost is negative");
+                      worker->current.data[place].state, worker->det->view.semiring == WF_LOG ? "converge" : "exist: its cost is negative");
     }
     closure->queued.data[place] = 0;
-    double mass = det->view.semiring == WF_LOG ? closure->pending.data[place] : closure->dist.data[place];
+    double mass = worker->det->view.semiring == WF_LOG ? closure->pending.data[place] : closure->dist.data[place];
     closure->pending.data[place] = INFINITY;
-    WF__TRY(pass(det, place, mass, true, err));
+    WF__TRY(pass(worker, place, mass, true, err));
   }
   return WF_OK;
 }
 
-static wf_status run(wf__determinizer *det, wf_error *err) {
-  wf__det_closure *closure = det->closure;
-  WF__TRY(collect(det, err));
-  WF__TRY(prepare(det, err));
-  uint64_t count = det->current.size;
+static wf_status run(wf__det_worker *worker, wf_error *err) {
+  wf__det_closure *closure = worker->det->closure;
+  WF__TRY(collect(worker, err));
+  WF__TRY(prepare(worker, err));
+  uint64_t count = worker->current.size;
   for (uint64_t i = 0, end; i < count; i = end) {
-    uint32_t component = closure->scc.component[det->current.data[(uint32_t)closure->order.data[i]].state];
+    uint32_t component = closure->scc.component[worker->current.data[(uint32_t)closure->order.data[i]].state];
     for (end = i + 1; end < count; end++)
-      if (closure->scc.component[det->current.data[(uint32_t)closure->order.data[end]].state] != component) break;
-    if (!closure->scc.acyclic) WF__TRY(iterate(det, i, end, err));
+      if (closure->scc.component[worker->current.data[(uint32_t)closure->order.data[end]].state] != component) break;
+    if (!closure->scc.acyclic) WF__TRY(iterate(worker, i, end, err));
     for (uint64_t j = i; j < end; j++) {
       uint32_t place = (uint32_t)closure->order.data[j];
-      if (closure->dist.data[place] != INFINITY) WF__TRY(pass(det, place, closure->dist.data[place], false, err));
+      if (closure->dist.data[place] != INFINITY) WF__TRY(pass(worker, place, closure->dist.data[place], false, err));
     }
   }
-  for (uint64_t i = 0; i < count; i++) det->current.data[i].cost = wf__cost_to_float(closure->dist.data[i]);
+  for (uint64_t i = 0; i < count; i++) worker->current.data[i].cost = wf__cost_to_float(closure->dist.data[i]);
   return WF_OK;
 }
 
-wf_status wf__det_closure_apply(wf__determinizer *det, wf_error *err) {
+wf_status wf__det_closure_apply(wf__det_worker *worker, wf_error *err) {
   bool any = false;
-  for (uint64_t i = 0; i < det->current.size && !any; i++) any = det->closure->has_epsilons[det->current.data[i].state];
+  for (uint64_t i = 0; i < worker->current.size && !any; i++) any = worker->det->closure->has_epsilons[worker->current.data[i].state];
   if (!any) return WF_OK;
-  wf_status status = run(det, err);
-  for (uint64_t i = 0; i < det->current.size; i++) det->closure->position[det->current.data[i].state] = 0;
+  wf_status status = run(worker, err);
+  for (uint64_t i = 0; i < worker->current.size; i++) worker->det->closure->position[worker->current.data[i].state] = 0;
   return status;
 }

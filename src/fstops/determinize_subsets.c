@@ -3,7 +3,7 @@
 
 #include "fstops/determinize.h"
 
-#define SINGLE ((uint64_t)1 << 63)
+#define SINGLE 0x80000000u
 
 wf_status wf__det_subsets_init(wf__det_subsets *subsets, uint64_t num_states, double delta, uint64_t max_states, wf_error *err) {
   *subsets = (wf__det_subsets){.inverse_delta = delta > 0 ? 1 / delta : 0, .max_states = max_states};
@@ -15,40 +15,44 @@ wf_status wf__det_subsets_init(wf__det_subsets *subsets, uint64_t num_states, do
 
 void wf__det_subsets_free(wf__det_subsets *subsets) {
   wf__vec_free(&subsets->where);
-  wf__vec_free(&subsets->sizes);
+  wf__vec_free(&subsets->off);
   wf__vec_free(&subsets->elements);
   free(subsets->single);
   free(subsets->slots);
+  subsets->single = NULL;
+  subsets->slots = NULL;
+}
+
+static inline const wf__det_element *several(const wf__det_subsets *subsets, uint32_t id, uint32_t *size) {
+  const uint64_t *off = subsets->off.data + subsets->where.data[id];
+  *size = (uint32_t)(off[1] - off[0]);
+  return subsets->elements.data + off[0];
 }
 
 const wf__det_element *wf__det_subsets_get(const wf__det_subsets *subsets, uint32_t id, wf__det_element *single, uint32_t *size) {
-  uint64_t where = subsets->where.data[id];
-  *size = subsets->sizes.data[id];
-  if (!(where & SINGLE)) return subsets->elements.data + where;
-  *single = (wf__det_element){.state = (uint32_t)where};
+  uint32_t where = subsets->where.data[id];
+  if (!(where & SINGLE)) return several(subsets, id, size);
+  *size = 1;
+  *single = (wf__det_element){.state = where & ~SINGLE};
   return single;
 }
 
-/* Costs in the same bin of width delta are the same. */
-static inline uint32_t bin(const wf__det_subsets *subsets, float cost) {
-  double scaled = (double)cost * subsets->inverse_delta;
-  if (subsets->inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
-  return wf__ordered_cost(cost);
-}
+static inline uint32_t bin(const wf__det_subsets *subsets, float cost) { return wf__cost_bin(subsets->inverse_delta, cost); }
 
-static uint32_t hash_of(const wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size) {
+uint32_t wf__det_hash(double inverse_delta, const wf__det_element *elements, uint32_t size) {
   uint64_t hash = size;
   for (uint32_t i = 0; i < size; i++) {
     hash = (hash ^ ((uint64_t)elements[i].string << 32 | elements[i].state)) * 0x9e3779b97f4a7c15ULL;
-    hash = (hash ^ hash >> 29 ^ bin(subsets, elements[i].cost)) * 0xbf58476d1ce4e5b9ULL;
+    hash = (hash ^ hash >> 29 ^ wf__cost_bin(inverse_delta, elements[i].cost)) * 0xbf58476d1ce4e5b9ULL;
     hash ^= hash >> 32;
   }
   return (uint32_t)wf__mix64(hash);
 }
 
 static bool same(const wf__det_subsets *subsets, uint32_t id, const wf__det_element *elements, uint32_t size) {
-  if (subsets->sizes.data[id] != size) return false;
-  const wf__det_element *have = subsets->elements.data + subsets->where.data[id];
+  uint32_t have_size;
+  const wf__det_element *have = several(subsets, id, &have_size);
+  if (have_size != size) return false;
   for (uint32_t i = 0; i < size; i++)
     if (have[i].state != elements[i].state || have[i].string != elements[i].string || bin(subsets, have[i].cost) != bin(subsets, elements[i].cost)) return false;
   return true;
@@ -71,27 +75,24 @@ static wf_status grow_slots(wf__det_subsets *subsets, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status append(wf__det_subsets *subsets, uint64_t where, uint32_t size, uint32_t *out, wf_error *err) {
+static wf_status append(wf__det_subsets *subsets, uint32_t where, uint32_t *out, wf_error *err) {
   if (subsets->where.size >= subsets->max_states) return WF_ERR_NOT_DETERMINIZABLE;
   WF__TRY(wf__vec_grow(&subsets->where, 1, "subsets", err));
-  WF__TRY(wf__vec_grow(&subsets->sizes, 1, "subsets", err));
   *out = (uint32_t)subsets->where.size;
   subsets->where.data[subsets->where.size++] = where;
-  subsets->sizes.data[subsets->sizes.size++] = size;
   return WF_OK;
 }
 
 wf_status wf__det_subsets_add_single(wf__det_subsets *subsets, uint32_t state, uint32_t *out, wf_error *err) {
   *out = subsets->single[state];
   if (*out != WF__MAP64_NONE) return WF_OK;
-  WF__TRY(append(subsets, SINGLE | state, 1, out, err));
+  WF__TRY(append(subsets, SINGLE | state, out, err));
   subsets->single[state] = *out;
   return WF_OK;
 }
 
-wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size, uint32_t *out, wf_error *err) {
+wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *elements, uint32_t size, uint32_t hash, uint32_t *out, wf_error *err) {
   if (subsets->bits == 0 || subsets->num_hashed * 2 >= (uint64_t)1 << subsets->bits) WF__TRY(grow_slots(subsets, err));
-  uint32_t hash = hash_of(subsets, elements, size);
   uint64_t mask = ((uint64_t)1 << subsets->bits) - 1, slot = hash & mask;
   for (; subsets->slots[slot] != UINT64_MAX; slot = (slot + 1) & mask) {
     if (subsets->slots[slot] >> 32 != hash || !same(subsets, (uint32_t)subsets->slots[slot], elements, size)) continue;
@@ -99,9 +100,12 @@ wf_status wf__det_subsets_add(wf__det_subsets *subsets, const wf__det_element *e
     return WF_OK;
   }
   WF__TRY(wf__vec_grow(&subsets->elements, size, "subsets", err));
-  WF__TRY(append(subsets, subsets->elements.size, size, out, err));
+  WF__TRY(wf__vec_grow(&subsets->off, 2, "subsets", err));
+  if (subsets->off.size == 0) subsets->off.data[subsets->off.size++] = 0;
+  WF__TRY(append(subsets, (uint32_t)subsets->off.size - 1, out, err));
   memcpy(subsets->elements.data + subsets->elements.size, elements, size * sizeof *elements);
   subsets->elements.size += size;
+  subsets->off.data[subsets->off.size++] = subsets->elements.size;
   subsets->slots[slot] = (uint64_t)hash << 32 | *out;
   subsets->num_hashed++;
   return WF_OK;

@@ -9,8 +9,8 @@
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "fst/properties.h"
-#include "fstops/csr_copy.h"
 #include "fstops/minimize_partition.h"
+#include "fstops/parallel.h"
 #include "fstops/push.h"
 #include "fstops/shortest_distance.h"
 
@@ -18,28 +18,30 @@ struct minimizer {
   const wf_fst *fst; /* trimmed */
   wf_fst_view view;
   wf_minimize_options o;
-  wf__csr pushed; /* same states and arcs; olabels are strings unless encode_labels */
+  wf__pool *pool;
+  double inverse_delta; /* for wf__cost_bin */
+  wf__csr pushed; /* same arcs and final costs; olabels are strings unless encode_labels */
   wf__strings strings;
   uint32_t prefix;  /* output string that goes in front of everything */
   double total;     /* cost that goes in front of everything */
-  uint32_t *symbol, *initial;
+  uint32_t *symbol;
   uint32_t num_symbols, num_initial;
   bool nondeterministic;
-  uint32_t *class_of;
+  uint32_t *class_of; /* at first, by final costs */
   uint32_t num_classes;
 };
 
 static const double distance_delta = 1e-6; /* convergence of distances for pushing */
 
-static uint32_t bin(double delta, float cost) {
-  double scaled = (double)cost / delta;
-  if (delta > 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
-  return wf__ordered_cost(cost);
-}
-
 static wf_status push(struct minimizer *min, wf_error *err) {
   WF__TRY(wf__strings_init(&min->strings, err));
-  WF__TRY(wf__csr_append(&min->pushed, &min->view, err));
+  const wf_fst_view *view = &min->view; /* offsets stay those of the view */
+  WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs + 1, "arcs", err));
+  WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
+  if (view->num_arcs != 0) memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  memcpy(min->pushed.final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
+  min->pushed.arcs.size = view->num_arcs;
+  min->pushed.final_cost.size = view->num_states;
   if (!min->o.encode_labels) {
     uint32_t *potential;
     WF__TRY(wf__push_labels(&min->view, false, &min->strings, &min->pushed, &potential, err));
@@ -47,7 +49,7 @@ static wf_status push(struct minimizer *min, wf_error *err) {
     free(potential);
   }
   if (!min->o.push_weights) return WF_OK;
-  return wf__push_costs(&min->view, false, false, distance_delta, &min->pushed, &min->total, err);
+  return wf__push_costs(&min->view, false, false, distance_delta, min->pool, &min->pushed, &min->total, err);
 }
 
 static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_arc *arc, wf_error *err) {
@@ -57,36 +59,79 @@ static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_
                   (unsigned long long)state, min->o.encode_labels ? "the same input and output label; input" : "input", arc->ilabel, name != NULL ? name : "no symbol");
 }
 
-struct numbering {
-  wf__map64 pairs, symbols, inputs;
-  uint32_t *seen; /* by determining key: 1 + the last state with an arc of that key */
+/* --- determinism: no two arcs of a state may have the same key ----------------------------------------------------- */
+
+struct key {
+  uint64_t labels;
+  uint32_t bin, arc;
 };
 
-/* Numbers the symbol of every arc, and finds out whether two arcs of a state have the same key. */
-static wf_status number_arcs(struct minimizer *min, struct numbering *numbering, wf_error *err) {
-  const wf_fst_view *view = &min->view;
-  for (uint64_t s = 0; s < view->num_states; s++) {
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-      const wf_arc *arc = &min->pushed.arcs.data[i];
-      uint32_t pair, symbol, key, fresh = (uint32_t)numbering->pairs.size;
-      WF__TRY(wf__map64_insert(&numbering->pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, fresh, &pair, NULL, "symbols", err));
-      fresh = (uint32_t)numbering->symbols.size;
-      WF__TRY(wf__map64_insert(&numbering->symbols, (uint64_t)pair << 32 | bin((double)min->o.delta, arc->weight), fresh, &symbol, NULL, "symbols", err));
-      min->symbol[i] = symbol;
-      key = min->o.push_weights ? pair : symbol;
-      if (!min->o.encode_labels && min->o.push_weights) {
-        fresh = (uint32_t)numbering->inputs.size;
-        WF__TRY(wf__map64_insert(&numbering->inputs, (uint64_t)(uint32_t)arc->ilabel, fresh, &key, NULL, "symbols", err));
-      }
-      if (numbering->seen[key] == (uint32_t)s + 1) {
-        min->nondeterministic = true;
-        if (!min->o.allow_nondet) return two_arcs(min, s, &view->arcs[i], err);
-      }
-      numbering->seen[key] = (uint32_t)s + 1;
-    }
+static int compare_keys(const void *a, const void *b) {
+  const struct key *x = a, *y = b;
+  if (x->labels != y->labels) return x->labels < y->labels ? -1 : 1;
+  if (x->bin != y->bin) return x->bin < y->bin ? -1 : 1;
+  return (x->arc > y->arc) - (x->arc < y->arc);
+}
+
+struct key_list {
+  WF__VEC(struct key) keys;
+};
+
+/* Finds two arcs with one key by sorting; `*arc` is the second, or NULL. */
+static wf_status find_repeated(const struct minimizer *min, struct key_list *list, const wf_arc *arcs, uint64_t count, const wf_arc **arc, wf_error *err) {
+  *arc = NULL;
+  list->keys.size = 0;
+  WF__TRY(wf__vec_grow(&list->keys, count, "keys of arcs", err));
+  struct key *keys = list->keys.data;
+  for (uint64_t i = 0; i < count; i++) {
+    keys[i] = (struct key){.labels = (uint64_t)(uint32_t)arcs[i].ilabel << 32, .arc = (uint32_t)i};
+    if (min->o.encode_labels || !min->o.push_weights) keys[i].labels |= (uint32_t)arcs[i].olabel;
+    if (!min->o.push_weights) keys[i].bin = wf__cost_bin(min->inverse_delta, arcs[i].weight);
   }
-  min->num_symbols = (uint32_t)numbering->symbols.size;
+  qsort(keys, count, sizeof *keys, compare_keys);
+  for (uint64_t i = 1; i < count && *arc == NULL; i++)
+    if (keys[i].labels == keys[i - 1].labels && keys[i].bin == keys[i - 1].bin) *arc = &arcs[keys[i].arc];
   return WF_OK;
+}
+
+static wf_status check_determinism(struct minimizer *min, wf_error *err) {
+  const wf_fst_view *view = &min->view;
+  struct key_list list = {0};
+  wf_status status = WF_OK;
+  for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
+    const wf_arc *arcs = min->pushed.arcs.data + view->arc_off[s], *repeated;
+    uint64_t count = view->arc_off[s + 1] - view->arc_off[s], i = 1;
+    while (i < count && arcs[i - 1].ilabel < arcs[i].ilabel) i++;
+    if (i >= count) continue; /* different input labels, in order, as determinization leaves them */
+    status = find_repeated(min, &list, arcs, count, &repeated, err);
+    if (status != WF_OK || repeated == NULL) continue;
+    min->nondeterministic = true;
+    if (min->o.allow_nondet) break;
+    status = two_arcs(min, s, view->arcs + (repeated - min->pushed.arcs.data), err);
+  }
+  wf__vec_free(&list.keys);
+  return status;
+}
+
+/* --- partition ---------------------------------------------------------------------------------------------------- */
+
+/* Numbers the symbol of every arc. */
+static wf_status number_arcs(struct minimizer *min, wf_error *err) {
+  wf__map64 pairs = {0}, symbols = {0};
+  wf_status status = WF_OK;
+  min->symbol = wf__alloc(min->view.num_arcs, sizeof *min->symbol);
+  if (min->symbol == NULL) return wf__fail_memory(err, min->view.num_arcs * sizeof *min->symbol, "minimization");
+  for (uint64_t i = 0; i < min->view.num_arcs && status == WF_OK; i++) {
+    const wf_arc *arc = &min->pushed.arcs.data[i];
+    uint32_t pair;
+    status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, (uint32_t)pairs.size, &pair, NULL, "symbols", err);
+    uint64_t symbol = (uint64_t)pair << 32 | wf__cost_bin(min->inverse_delta, arc->weight);
+    if (status == WF_OK) status = wf__map64_insert(&symbols, symbol, (uint32_t)symbols.size, &min->symbol[i], NULL, "symbols", err);
+  }
+  min->num_symbols = (uint32_t)symbols.size;
+  wf__map64_free(&pairs);
+  wf__map64_free(&symbols);
+  return status;
 }
 
 static wf_status number_finals(struct minimizer *min, wf_error *err) {
@@ -94,45 +139,42 @@ static wf_status number_finals(struct minimizer *min, wf_error *err) {
   wf_status status = WF_OK;
   for (uint64_t s = 0; s < min->view.num_states && status == WF_OK; s++) {
     float cost = min->pushed.final_cost.data[s];
-    uint64_t key = cost == INFINITY ? (uint64_t)1 << 32 : bin((double)min->o.delta, cost);
-    status = wf__map64_insert(&costs, key, (uint32_t)costs.size, &min->initial[s], NULL, "final costs", err);
+    min->class_of[s] = 0; /* not final */
+    if (cost == INFINITY) continue;
+    status = wf__map64_insert(&costs, wf__cost_bin(min->inverse_delta, cost), (uint32_t)costs.size + 1, &min->class_of[s], NULL, "final costs", err);
   }
-  min->num_initial = (uint32_t)costs.size;
+  min->num_initial = (uint32_t)costs.size + 1;
   wf__map64_free(&costs);
   return status;
 }
 
 static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *min, wf_error *err) {
   bool stable;
-  WF__TRY(wf__partition_rounds(graph, min->class_of, &min->num_classes, &stable, err));
+  WF__TRY(wf__partition_rounds(graph, min->pool, min->class_of, &min->num_classes, &stable, err));
   if (stable) return WF_OK;
-  graph->initial = min->class_of;
+  WF__TRY(number_arcs(min, err));
+  graph->symbol = min->symbol;
+  graph->num_symbols = min->num_symbols;
   graph->num_initial = min->num_classes;
   return wf__partition_refine(graph, min->class_of, &min->num_classes, err);
 }
 
 static wf_status partition(struct minimizer *min, wf_error *err) {
-  const wf_fst_view *view = &min->view;
-  uint64_t n = view->num_states, m = view->num_arcs;
-  if (m >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
-  struct numbering numbering = {.seen = wf__calloc(m + 1, sizeof(uint32_t))};
-  min->symbol = wf__alloc(m, sizeof *min->symbol);
-  min->initial = wf__alloc(n, sizeof *min->initial);
-  min->class_of = wf__alloc(n, sizeof *min->class_of);
-  wf_status status = WF_OK;
-  if (numbering.seen == NULL || min->symbol == NULL || min->initial == NULL || min->class_of == NULL) status = wf__fail_memory(err, m * 8 + n * 8, "minimization");
-  if (status == WF_OK) status = number_arcs(min, &numbering, err);
-  wf__map64_free(&numbering.pairs);
-  wf__map64_free(&numbering.symbols);
-  wf__map64_free(&numbering.inputs);
-  free(numbering.seen);
-  WF__TRY(status);
+  wf_fst_view view = min->view;
+  if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
+  min->class_of = wf__alloc(view.num_states, sizeof *min->class_of);
+  if (min->class_of == NULL) return wf__fail_memory(err, view.num_states * 4, "minimization");
+  WF__TRY(check_determinism(min, err));
   WF__TRY(number_finals(min, err));
-  wf__labelled_graph graph = {view, min->symbol, min->num_symbols, min->initial, min->num_initial};
-  if (!(wf_fst_properties(min->fst) & WF_PROP_ACYCLIC)) return partition_cyclic(&graph, min, err);
+  view.arcs = min->pushed.arcs.data;
+  wf__labelled_graph graph = {.view = &view, .inverse_delta = min->inverse_delta, .initial = min->class_of, .num_initial = min->num_initial};
+  if (!wf__fst_is_acyclic(min->fst)) return partition_cyclic(&graph, min, err);
   wf__scc scc;
-  WF__TRY(wf__scc_find(view, WF__ARCS_ALL, &scc, err));
-  status = wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err);
+  WF__TRY(number_arcs(min, err));
+  graph.symbol = min->symbol;
+  graph.num_symbols = min->num_symbols;
+  WF__TRY(wf__scc_find(&view, WF__ARCS_ALL, &scc, err));
+  wf_status status = wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err);
   wf__scc_free(&scc);
   return status;
 }
@@ -213,14 +255,15 @@ static wf_status minimize(struct minimizer *min, wf__csr *csr, int64_t *start, w
 }
 
 static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *o, wf_fst **out, wf_error *err) {
-  struct minimizer min = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o};
+  struct minimizer min = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o, .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0};
   wf__csr csr = {0};
   int64_t start = -1;
+  WF__TRY(wf__pool_for_fst(o->num_threads, &min.view, &min.pool, err));
   wf_status status = min.view.start < 0 ? WF_OK : minimize(&min, &csr, &start, err);
+  wf__pool_free(min.pool);
   wf__csr_free(&min.pushed);
   wf__strings_free(&min.strings);
   free(min.symbol);
-  free(min.initial);
   free(min.class_of);
   if (status == WF_OK) return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);
@@ -231,11 +274,10 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   *out = NULL;
   wf_minimize_options o;
   WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
-  wf_fst *trimmed = NULL;
-  uint32_t trim = WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE;
-  if ((wf_fst_properties(fst) & trim) != trim) WF__TRY(wf_connect(fst, &trimmed, err));
+  wf_fst *trimmed;
+  WF__TRY(wf_connect(fst, &trimmed, err));
   if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
-  wf_status status = minimize_trimmed(trimmed != NULL ? trimmed : fst, &o, out, err);
+  wf_status status = minimize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
+#include "fstops/parallel.h"
 #include "fstops/shortest_distance.h"
 
 /* Towards the final states: the sum of the final costs after pushing. */
@@ -16,24 +17,41 @@ static double total_at_final(const wf_fst_view *view, const double *dist) {
   return total;
 }
 
-wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__csr *csr, double *out_total, wf_error *err) {
+struct reweighting {
+  const wf_fst_view *view;
+  wf__csr *csr;
+  const double *dist;
+  double total;
+  bool to_final;
+};
+
+static void reweight_piece(void *user, uint64_t piece, int worker) {
+  const struct reweighting *r = user;
+  const wf_fst_view *view = r->view;
+  const double *dist = r->dist;
+  (void)worker;
+  for (uint64_t s = piece * WF__PIECE_STATES; s < wf__piece_end(piece, view->num_states); s++) {
+    if (dist[s] == INFINITY) continue;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc *arc = &r->csr->arcs.data[i];
+      double other = dist[arc->nextstate];
+      if (other == INFINITY) continue;
+      arc->weight = wf__cost_to_float(r->to_final ? dist[s] + (double)arc->weight - other : (double)arc->weight + other - dist[s]);
+    }
+    if (wf__is_final(view, s))
+      r->csr->final_cost.data[s] = wf__cost_to_float(r->to_final ? dist[s] + (double)view->final_cost[s] - r->total : (double)view->final_cost[s] - dist[s]);
+  }
+}
+
+wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err) {
   double *dist;
   *out_total = 0;
-  WF__TRY(wf__shortest_distance(view, !to_final, delta, &dist, err));
+  WF__TRY(wf__shortest_distance(view, !to_final, delta, pool, &dist, err));
   double total = 0;
   if (to_final && remove_total) total = total_at_final(view, dist);
   if (total == INFINITY) total = 0;
-  for (uint64_t s = 0; s < view->num_states; s++) {
-    if (dist[s] == INFINITY) continue;
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-      wf_arc *arc = &csr->arcs.data[i];
-      double other = dist[arc->nextstate];
-      if (other == INFINITY) continue;
-      arc->weight = wf__cost_to_float(to_final ? dist[s] + (double)arc->weight - other : (double)arc->weight + other - dist[s]);
-    }
-    if (wf__is_final(view, s))
-      csr->final_cost.data[s] = wf__cost_to_float(to_final ? dist[s] + (double)view->final_cost[s] - total : (double)view->final_cost[s] - dist[s]);
-  }
+  struct reweighting reweighting = {view, csr, dist, total, to_final};
+  wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
   if (!to_final && view->start >= 0 && dist[view->start] != INFINITY) *out_total = dist[view->start];
   free(dist);
   return WF_OK;
@@ -97,13 +115,13 @@ static void olabels_to_strings(wf__csr *csr) {
   for (uint64_t i = 0; i < csr->arcs.size; i++) csr->arcs.data[i].olabel = (int32_t)wf__string_of(csr->arcs.data[i].olabel);
 }
 
-static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
+static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings, wf__pool *pool, wf__csr *csr, int64_t *start, wf_error *err) {
   uint32_t *potential = NULL, prefix = 0;
   double total = 0;
   WF__TRY(wf__strings_init(strings, err));
   WF__TRY(wf__csr_append(csr, view, err));
   if (!o->push_labels) olabels_to_strings(csr);
-  if (o->push_weights) WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, csr, &total, err));
+  if (o->push_weights) WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr, &total, err));
   if (o->remove_total_weight) total = 0;
   if (o->push_labels) {
     WF__TRY(wf__push_labels(view, o->to_final, strings, csr, &potential, err));
@@ -125,7 +143,10 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf__strings strings = {0};
   wf__csr csr = {0};
   int64_t start = view.start;
-  wf_status status = push(&view, &o, &strings, &csr, &start, err);
+  wf__pool *pool;
+  WF__TRY(wf__pool_for_fst(o.num_threads, &view, &pool, err));
+  wf_status status = push(&view, &o, &strings, pool, &csr, &start, err);
+  wf__pool_free(pool);
   wf__strings_free(&strings);
   if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);

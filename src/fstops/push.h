@@ -5,6 +5,7 @@
 #ifndef WF_FSTOPS_PUSH_H
 #define WF_FSTOPS_PUSH_H
 
+#include "base/threads.h"
 #include "fstops/string_pool.h"
 
 #define WF__STRING_NONE UINT32_MAX
@@ -16,7 +17,7 @@ wf_status wf__push_labels(const wf_fst_view *view, bool to_final, wf__strings *s
 
 /* Costs reweighted by potentials. Towards the start the total cost is taken out of csr, and handed back in `*out_total` (0 if there is no successful
  * path). Towards the final states it stays in the final costs unless remove_total, and `*out_total` is 0. */
-wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__csr *csr, double *out_total, wf_error *err);
+wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err);
 
 /* Puts an output string and a cost in front of everything: on the arcs of the start state when nothing leads back to it, else on a new
  * start state (numbered last) with an epsilon arc. */

@@ -1,12 +1,14 @@
 /* shortest_distance.c - sums over all paths from the start, or to the final states. */
 #include "fstops/shortest_distance.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "fst/fst.h"
+#include "fstops/parallel.h"
 
-enum { MAX_SWEEPS = 16 };
+enum { MAX_SWEEPS = 64 };
 
 wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error *err) {
   uint64_t n = view->num_states, m = view->num_arcs;
@@ -46,25 +48,79 @@ static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
   }
 }
 
-/* To the final states, tropical: sweeps over all states, from the last to the first, as long as distances fall. Where states are numbered as a search found
- * them, most arcs lead upwards and a few sweeps do, without components, reversed arcs or a heap. Returns false when they do not. */
-static bool sweep(const wf_fst_view *view, double *dist) {
-  for (uint64_t s = 0; s < view->num_states; s++) dist[s] = (double)view->final_cost[s];
-  for (int round = 0; round < MAX_SWEEPS; round++) {
-    bool fell = false;
-    for (uint64_t s = view->num_states; s-- > 0;) {
-      double best = dist[s];
-      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-        double cost = (double)view->arcs[i].weight + dist[view->arcs[i].nextstate];
-        best = cost < best ? cost : best;
-      }
-      fell = fell || best < dist[s];
-      dist[s] = best;
-    }
-    if (!fell) return true;
+/* --- sweeps --------------------------------------------------------------------------------------------------------
+ *
+ * To the final states, tropical: sweeps over all states, from the last to the first, as long as distances fall. Where states are numbered as a search
+ * found them, most arcs lead upwards and a few sweeps do, without components, reversed arcs or a heap.
+ *
+ * Threads take pieces of the states, last pieces first, and use each other's distances as they find them, old or new: a state is looked at again
+ * as long as a state after it fell in this sweep or the last. What comes out in the end is the least of the sums along paths, each summed from its
+ * end, in whatever order that was found. */
+struct sweeper {
+  const wf_fst_view *view;
+  double *dist;
+  uint64_t *fell; /* bits: states whose distance fell in this sweep, words 2 i + now, and in the one before, words 2 i + 1 - now */
+  uint64_t num_pieces;
+  int round, now;
+  atomic_bool any;
+};
+
+static inline double load_cost(const double *cost) {
+  double value;
+  __atomic_load(cost, &value, __ATOMIC_RELAXED);
+  return value;
+}
+
+static bool after_fell(const struct sweeper *sweeper, const wf_arc *arcs, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) {
+    const uint64_t *words = &sweeper->fell[arcs[i].nextstate / 64 * 2];
+    if ((__atomic_load_n(&words[0], __ATOMIC_RELAXED) | __atomic_load_n(&words[1], __ATOMIC_RELAXED)) >> (arcs[i].nextstate % 64) & 1) return true;
   }
   return false;
 }
+
+static void sweep_piece(void *user, uint64_t item, int worker) {
+  struct sweeper *sweeper = user;
+  const wf_fst_view *view = sweeper->view;
+  uint64_t piece = sweeper->num_pieces - 1 - item;
+  bool any = false;
+  (void)worker;
+  for (uint64_t s = wf__piece_end(piece, view->num_states); s-- > piece * WF__PIECE_STATES;) {
+    const wf_arc *arcs = view->arcs + view->arc_off[s];
+    uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
+    if (sweeper->round > 0 && !after_fell(sweeper, arcs, count)) continue;
+    double before = sweeper->dist[s], best = before;
+    for (uint64_t i = 0; i < count; i++) {
+      double cost = (double)arcs[i].weight + load_cost(&sweeper->dist[arcs[i].nextstate]);
+      best = cost < best ? cost : best;
+    }
+    if (!(best < before)) continue;
+    __atomic_store(&sweeper->dist[s], &best, __ATOMIC_RELAXED);
+    uint64_t *word = &sweeper->fell[s / 64 * 2 + (uint64_t)sweeper->now];
+    __atomic_store_n(word, *word | (uint64_t)1 << (s % 64), __ATOMIC_RELAXED);
+    any = true;
+  }
+  if (any) atomic_store_explicit(&sweeper->any, true, memory_order_relaxed);
+}
+
+/* `*done`: distances no longer fall. `dist` holds the final costs. */
+static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bool *done, wf_error *err) {
+  uint64_t num_pieces = wf__num_pieces(view->num_states), words = num_pieces * WF__PIECE_STATES / 64;
+  uint64_t *bits = wf__calloc(words, 2 * sizeof *bits);
+  if (bits == NULL) return wf__fail_memory(err, words * 16, "distances");
+  struct sweeper sweeper = {.view = view, .dist = dist, .fell = bits, .num_pieces = num_pieces};
+  for (*done = false; !*done && sweeper.round < MAX_SWEEPS; sweeper.round++) {
+    atomic_store(&sweeper.any, false);
+    wf__pool_run(pool, num_pieces, sweep_piece, &sweeper);
+    *done = !atomic_load(&sweeper.any);
+    sweeper.now = 1 - sweeper.now;
+    for (uint64_t i = 0; i < words; i++) bits[2 * i + (uint64_t)sweeper.now] = 0;
+  }
+  free(bits);
+  return WF_OK;
+}
+
+/* --- by components ------------------------------------------------------------------------------------------------ */
 
 /* From the states whose distance is set: every state tells the states after it, component by component. With `backwards` the graph's arcs are
  * those of the components' graph turned round. */
@@ -88,16 +144,20 @@ static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, double **out, wf_error *err) {
+wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool, double **out, wf_error *err) {
   *out = NULL;
   if (reverse && view->semiring == WF_TROPICAL) {
     double *dist = wf__alloc(view->num_states, sizeof *dist);
     if (dist == NULL) return wf__fail_memory(err, view->num_states * sizeof *dist, "distances");
-    if (sweep(view, dist)) {
+    bool done;
+    for (uint64_t s = 0; s < view->num_states; s++) dist[s] = (double)view->final_cost[s];
+    wf_status status = sweep(view, pool, dist, &done, err);
+    if (status == WF_OK && done) {
       *out = dist;
       return WF_OK;
     }
     free(dist);
+    WF__TRY(status);
   }
   wf__scc scc = {0};
   wf__settler settler = {0};
@@ -135,7 +195,11 @@ wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_opt
   WF__TRY(wf__options_take(wf__shortest_distance_table(), options, &o, err));
   wf_fst_view view = wf_fst_get_view(fst);
   double *dist;
-  WF__TRY(wf__shortest_distance(&view, o.reverse, (double)o.delta, &dist, err));
+  wf__pool *pool;
+  WF__TRY(wf__pool_for_fst(o.num_threads, &view, &pool, err));
+  wf_status status = wf__shortest_distance(&view, o.reverse, (double)o.delta, pool, &dist, err);
+  wf__pool_free(pool);
+  WF__TRY(status);
   float *costs = wf__alloc(view.num_states, sizeof *costs);
   if (costs == NULL) {
     free(dist);

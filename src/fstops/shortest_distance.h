@@ -8,6 +8,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/threads.h"
 #include "fstops/cost_heap.h"
 #include "fstops/scc.h"
 #include "math/cost.h"
@@ -48,7 +49,7 @@ wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const
 wf_status wf__settle(wf__settler *settler, uint32_t component, wf_error *err);
 void wf__settler_free(wf__settler *settler);
 
-/* wf_shortest_distance in double; `*out` [num_states] is for free(). */
-wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, double **out, wf_error *err);
+/* wf_shortest_distance in double; `*out` [num_states] is for free(). The same whatever the number of threads. */
+wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool, double **out, wf_error *err);
 
 #endif

@@ -55,6 +55,7 @@ void wf_hmm_free(wf_hmm *hmm) {
   free(hmm->context_free);
   free(hmm->position_of);
   wf__vec_free(&hmm->fillers);
+  wf__vec_free(&hmm->ready_disambig);
   wf__vec_free(&hmm->labels);
   wf__csr_free(&hmm->types);
   wf__vec_free(&hmm->type_first);

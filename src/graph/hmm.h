@@ -59,7 +59,7 @@ struct wf_hmm {
   /* phones and windows */
   wf_symbols *phones; /* <eps> 0, the phones that windows are made of 1 .. num_phones */
   int32_t num_phones;
-  int32_t width, central;
+  int32_t width, central; /* width 0: not known, no graph can be made */
   int32_t *context_of;  /* [num_phones + 1] the phone that stands for this one once it is to the left of the centre: AH_b for all of AH_b/i/e/s in Sphinx */
   bool *context_free;   /* [num_phones + 1] same type whatever the neighbours (silence): need not wait for its right context */
 
@@ -68,6 +68,7 @@ struct wf_hmm {
   int32_t (*position_of)[WF__NUM_POSITIONS]; /* [n + 1] phone by position in the word; NULL: lexicons hold positions already */
   int32_t silence;       /* phone (of lexicon_phones) of silence; 0: none */
   WF__VEC(int32_t) fillers; /* phones (of lexicon_phones) of noises that may stand between words, like silence */
+  WF__VEC(int32_t) ready_disambig; /* labels of #0, #1, ... in an L made by the toolkit itself, whose other input labels are those of `phones` */
 
   /* labels and types */
   WF__VEC(wf__hmm_label) labels; /* [num_labels + 1]; entry 0 is not used */

@@ -12,6 +12,7 @@
 #include "graph/hmm.h"
 #include "graph/lexicon_fst.h"
 #include "graph/lg.h"
+#include "graph/ready_l.h"
 
 enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
 enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
@@ -52,7 +53,11 @@ static float cost_of(const struct build *build, float given, float toolkit) {
 }
 
 /* A phone of lexicons that stands alone, as a phone of windows. */
-static int32_t alone(const wf_hmm *hmm, int32_t phone) { return phone != 0 && hmm->position_of != NULL ? hmm->position_of[phone][WF__SINGLE] : phone; }
+static int32_t alone(const wf_hmm *hmm, int32_t phone) {
+  if (phone == 0 || hmm->position_of == NULL) return phone;
+  int64_t same = wf_symbols_find(hmm->phones, wf_symbols_text(hmm->lexicon_phones, phone)); /* Kaldi has SIL beside SIL_B, SIL_I, SIL_E, SIL_S */
+  return same > 0 ? (int32_t)same : hmm->position_of[phone][WF__SINGLE];
+}
 
 static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_error *err) {
   const wf_hmm *hmm = build->parts->hmm;
@@ -82,9 +87,14 @@ static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_
 static wf_status make_l(void *user, wf_error *err) {
   struct build *build = user;
   const wf_hmm *hmm = build->parts->hmm;
+  wf_fst *l;
+  if (build->parts->lexicon_fst != NULL) {
+    WF__TRY(wf__ready_l(hmm, build->parts->lexicon_fst, build->scale, &l, err));
+    wf__slot_set(&build->runner, &build->l, l);
+    return wf__slot_sort_olabels(&build->runner, &build->l, err);
+  }
   wf__lexicon_shape shape = {.num_labels = hmm->num_phones, .disambig = true, .pron_scale = build->scale};
   wf_symbols *labels;
-  wf_fst *l;
   shape.position_of = (const int32_t(*)[WF__NUM_POSITIONS])hmm->position_of;
   shape.backoff_loop = build->options.backoff == BACKOFF_EPSILON;
   shape.word_cost = cost_of(build, build->options.word_prob, hmm->word_prob);
@@ -249,8 +259,10 @@ static wf_status run(struct build *build, wf_error *err) {
 static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
   if (parts == NULL || parts->struct_size != sizeof *parts) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_hmm_graph_parts_init first");
   if (parts->hmm == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no acoustic model");
-  if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
-  if (parts->lexicon->table != parts->hmm->lexicon_phones) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: the lexicon was not read with the table of wf_hmm_phones");
+  if (parts->hmm->width == 0) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: %s was read without its tree", parts->hmm->name);
+  if ((parts->lexicon == NULL) == (parts->lexicon_fst == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a lexicon or a ready-made L is needed");
+  if (parts->lexicon_fst != NULL && wf_fst_get_view(parts->lexicon_fst).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "L is not tropical; convert it");
+  if (parts->lexicon != NULL && parts->lexicon->table != parts->hmm->lexicon_phones) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: the lexicon was not read with the table of wf_hmm_phones");
   if ((parts->lm == NULL) == (parts->grammar == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a language model or a grammar is needed");
   if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
   return WF_OK;
@@ -268,7 +280,8 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph
   WF__TRY(check_parts(parts, err));
   build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words};
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .given_l = parts->lexicon_fst, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words};
+  if (parts->lexicon_fst != NULL) build.inputs.num_disambig = (int32_t)parts->hmm->ready_disambig.size;
   wf__tally_free(&parts->hmm->substituted);
   wf_status status = run(&build, err);
   if (status == WF_OK) {

@@ -50,6 +50,19 @@ static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
   return label == lg->unk || wf_lm_knows(lg->lm, (int32_t)label);
 }
 
+/* Words that are used and not spoken. */
+static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf_error *err) {
+  const char *text;
+  int64_t label;
+  for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
+    if (label != lg->unk && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
+  return WF_OK;
+}
+
+static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {
+  return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon, lg->lm != NULL ? "language model" : "grammar");
+}
+
 /* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as a word may have several entries. */
 static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
   int64_t next = wf_symbols_next_key(told), key;
@@ -58,40 +71,58 @@ static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_
 }
 
 /* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
-static wf_status match_words(wf__lg *lg, wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
+static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
   uint64_t num_kept = 0;
-  int64_t label;
-  if (lg->lm == NULL) WF__TRY(collect_grammar_words(lg->grammar, used, err));
   for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
     const char *word = wf_lexicon_at(lexicon, i).word;
     uint32_t stands;
-    label = wf_symbols_find(lg->words, word);
+    int64_t label = wf_symbols_find(lg->words, word);
     if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
     keep[i] = is_used(lg, used, label);
     if (keep[i]) num_kept++;
     else WF__TRY(tell_unused(lg, told, word, err));
   }
-  const char *text;
-  for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
-    if (label != lg->unk && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
-  if (num_kept == 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon->name,
-                    lg->lm != NULL ? "language model" : "grammar");
-  return WF_OK;
+  return num_kept != 0 ? WF_OK : fail_disjoint(lg, lexicon->name, err);
 }
 
-static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
-  wf__map64 used = {0}, spoken = {0};
+static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_error *err) {
   size_t count = wf_lexicon_count(lg->given_lexicon);
   bool *keep = wf__alloc(count, sizeof *keep);
   wf_symbols *told = NULL;
   wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
-  if (status == WF_OK) status = match_words(lg, &used, &spoken, told, keep, err);
+  if (status == WF_OK) status = match_words(lg, used, spoken, told, keep, err);
   if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
   wf_symbols_free(told);
+  return status;
+}
+
+/* The same for the words of a ready-made L, which stays as it is. */
+static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(lg->given_l);
+  uint64_t num_common = 0;
+  uint32_t stands;
+  bool fresh;
+  for (uint64_t i = 0; i < view.num_arcs; i++) {
+    int32_t label = view.arcs[i].olabel;
+    if (label == 0 || label == lg->backoff_word) continue;
+    WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
+    if (!fresh) continue;
+    const char *text = wf_symbols_text(lg->words, label);
+    if (text == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "L has the output label %d, which is not in the word table %s", (int)label, wf_symbols_name(lg->words));
+    if (is_used(lg, used, label)) num_common++;
+    else WF__TRY(wf__tally_add(&lg->lexicon_words_missing, text, err));
+  }
+  return num_common != 0 ? WF_OK : fail_disjoint(lg, "L", err);
+}
+
+static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
+  wf__map64 used = {0}, spoken = {0};
+  wf_status status = lg->lm == NULL ? collect_grammar_words(lg->grammar, &used, err) : WF_OK;
+  if (status == WF_OK) status = lg->given_l != NULL ? match_ready_l(lg, &used, &spoken, err) : select_entries(lg, &used, &spoken, err);
+  if (status == WF_OK) status = tally_lm_words(lg, &used, &spoken, err);
   wf__map64_free(&used);
   wf__map64_free(&spoken);
   if (lg->lm_words_missing.count != 0)

@@ -7,16 +7,17 @@
 
 typedef struct wf__lg {
   /* given, borrowed */
-  const wf_lexicon *given_lexicon;
+  const wf_lexicon *given_lexicon; /* or */
+  const wf_fst *given_l;           /* ready-made: words are its output labels */
   const wf_lm *lm;      /* or */
   const wf_fst *grammar;
   const wf_symbols *given_words; /* of the grammar; NULL: its own */
   /* taken */
-  wf_lexicon *lexicon; /* the entries whose words the grammar uses */
+  wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */
   wf_symbols *words;
   int32_t backoff_word; /* label of #0 among the words */
   int32_t unk;          /* label of the LM's unknown word; -1: the model has none */
-  int32_t num_disambig;
+  int32_t num_disambig; /* set by the caller for a ready-made L */
   wf_tally lm_words_missing, lexicon_words_missing;
 } wf__lg;
 

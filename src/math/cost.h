@@ -31,4 +31,11 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
   return cost;
 }
 
+/* Costs in the same bin of width 1 / inverse_delta count as the same; inverse_delta 0: only equal ones do. */
+static inline uint32_t wf__cost_bin(double inverse_delta, float cost) {
+  double scaled = (double)cost * inverse_delta;
+  if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
+  return wf__ordered_cost(cost);
+}
+
 #endif

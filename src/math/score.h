@@ -2,6 +2,7 @@
 #ifndef WF_MATH_SCORE_H
 #define WF_MATH_SCORE_H
 
+#include <math.h>
 #include <string.h>
 
 #include "warpfst.h"
@@ -20,6 +21,9 @@ static inline float wf__float_of_half(uint16_t half) {
   float tiny = (float)fraction * 0x1p-24f; /* subnormal */
   return sign != 0 ? -tiny : tiny;
 }
+
+/* Not NaN, not +infinity, not beyond 1e20. */
+static inline bool wf__score_usable(float value) { return value <= 1e20f && (value >= -1e20f || value == -INFINITY); }
 
 static inline float wf__score_at(const wf_scores *scores, int64_t frame, int32_t column) {
   int64_t i = frame * scores->stride + column;

@@ -78,6 +78,7 @@ cmp all.txt "$SOURCE_DIR/tests/data/decode/ctc_phone_compact.txt" || fail "words
 "$python" -c "
 import json
 o = json.load(open('all.json'))
+assert o['device'] == 'cpu' and o['gpus'] == 0 and 'gpu_bytes' not in o and o['overflow'] == 0 and o['died'] == 0, o
 assert o['utterances'] == 200 and o['failed'] == 0 and o['not_final'] == 0 and o['words'] == 1040 and o['wer'] == 37.5, o
 assert abs(o['hours'] * 3600 / o['decode_seconds'] / o['rtfx'] - 1) < 0.01 and abs(o['hours'] * 90000 / o['decode_seconds'] / o['frames_per_second'] - 1) < 0.01, o"
 # --ref agrees with warpfst score.

@@ -104,7 +104,7 @@ expect 0 'left out: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa 
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
 expect 4 'compose L o G' mkgraph --lexicon=$dict --lm=small.arpa --max-states=1000 -o no.wfst
-expect 3 'nowhere/mdef' "$WARPFST" mkgraph hmm --am=nowhere --lexicon=$dict --lm=small.arpa -o no.wfst
+expect 3 'nowhere: cannot open' "$WARPFST" mkgraph hmm --am=nowhere --lexicon=$dict --lm=small.arpa -o no.wfst
 expect 2 '--am is needed' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
 expect 2 '--lexicon is needed' mkgraph --lm=small.arpa -o no.wfst
 [ ! -e no.wfst ] || fail "a failed run left a file"

@@ -5,45 +5,14 @@ enum { BATCH = 24 };
 
 /* Decodes on both; the caller frees. */
 static void decode_both(const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **cpu, wf_result **gpu) {
-  wf_error err = {0};
-  wf_decoder *decoder;
-  options.device = "cpu";
-  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, batch, count, NULL, cpu, &err));
-  wf_decoder_free(decoder);
-  options.device = "cuda";
-  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, batch, count, NULL, gpu, &err));
-  wf_decoder_free(decoder);
-}
-
-static bool same(const wf_result *a, const wf_result *b) {
-  return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_decoded == b->num_decoded &&
-         a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->num_tokens == b->num_tokens && a->num_arcs == b->num_arcs &&
-         a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
-         (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
-         (a->num_decoded == 0 || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
-}
-
-static void report(uint64_t seed, size_t i, const wf_result *a, const wf_result *b) {
-  fail_msg("seed %llu utterance %zu: status %d/%d (%s/%s) flags %u/%u decoded %lld/%lld cost %.9g+%.9g / %.9g+%.9g words %zu/%zu tokens %llu/%llu arcs "
-           "%llu/%llu expanded %llu/%llu narrowed %llu/%llu",
-           (unsigned long long)seed, i, a->status, b->status, a->message, b->message, a->flags, b->flags, (long long)a->num_decoded,
-           (long long)b->num_decoded, a->graph_cost, a->acoustic_cost, b->graph_cost, b->acoustic_cost, a->num_words, b->num_words,
-           (unsigned long long)a->num_tokens, (unsigned long long)b->num_tokens, (unsigned long long)a->num_arcs, (unsigned long long)b->num_arcs,
-           (unsigned long long)a->num_expanded, (unsigned long long)b->num_expanded, (unsigned long long)a->num_narrowed,
-           (unsigned long long)b->num_narrowed);
-}
-
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
+  test_decode_on("cpu", graph, options, batch, count, cpu);
+  test_decode_on("cuda", graph, options, batch, count, gpu);
 }
 
 static void test_random_tasks(void **state) {
   (void)state;
   uint32_t flags_seen = 0, errors_seen = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(400); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
     struct decode_task task = test_random_task(seed);
     wf_scores batch[BATCH];
     float *data[BATCH];
@@ -51,8 +20,8 @@ static void test_random_tasks(void **state) {
     test_random_batch(&task, batch, data, BATCH, seed, 20);
     batch[0] = task.scores;
     decode_both(task.graph, task.options, batch, BATCH, cpu, gpu);
+    test_assert_same_batch(seed, cpu, gpu, BATCH);
     for (size_t i = 0; i < BATCH; i++) {
-      if (!same(cpu[i], gpu[i])) report(seed, i, cpu[i], gpu[i]);
       flags_seen |= cpu[i]->flags;
       errors_seen += cpu[i]->status != WF_OK;
       wf_result_free(cpu[i]);
@@ -61,7 +30,7 @@ static void test_random_tasks(void **state) {
     }
     test_free_task(&task);
   }
-  if (seeds_to_run(400) >= 400) {
+  if (test_seeds(400) >= 400) {
     assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
     assert_true(errors_seen > 0);
   }
@@ -88,14 +57,12 @@ static void test_large_tasks(void **state) {
     task.options.beam = k % 2 == 0 ? 6 : 9;
     task.options.max_active = actives[k % 3];
     task.options.max_tokens = tokens[k % 5];
-    test_random_batch(&task, batch, data, count, k, seeds_to_run(400) < 400 ? 8 : 40);
+    test_random_batch(&task, batch, data, count, k, test_seeds(400) < 400 ? 8 : 40);
     decode_both(task.graph, task.options, batch, count, cpu, gpu);
-    for (size_t i = 0; i < count; i++) {
-      if (!same(cpu[i], gpu[i])) report(k, i, cpu[i], gpu[i]);
-      wf_result_free(cpu[i]);
-      wf_result_free(gpu[i]);
-      free(data[i]);
-    }
+    test_assert_same_batch(k, cpu, gpu, count);
+    test_free_results(cpu, count);
+    test_free_results(gpu, count);
+    for (size_t i = 0; i < count; i++) free(data[i]);
   }
   wf_graph_free(task.graph);
 }
@@ -129,7 +96,7 @@ static void test_capacity_edges(void **state) {
     wf_result *cpu, *gpu;
     wf_scores one = {.data = scores, .num_frames = 1, .num_columns = 1, .stride = 1};
     decode_both(graph, options, &one, 1, &cpu, &gpu);
-    if (!same(cpu, gpu)) report((uint64_t)room, 0, cpu, gpu);
+    test_assert_same_batch((uint64_t)room, &cpu, &gpu, 1);
     assert_int_equal((cpu->flags & WF_RESULT_OVERFLOW) != 0, room < WIDTH);
     assert_int_equal(cpu->words[0].label, room < WIDTH ? WIDTH - 1 : WIDTH); /* the state that fell out was the best in the end */
     wf_result_free(cpu);
@@ -151,11 +118,10 @@ static void test_bad_scores(void **state) {
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   decode_both(graph, options, batch, 7, cpu, gpu);
-  for (size_t i = 0; i < 7; i++) {
-    if (!same(cpu[i], gpu[i]) || strcmp(cpu[i]->message, gpu[i]->message) != 0) report(0, i, cpu[i], gpu[i]);
-    wf_result_free(cpu[i]);
-    wf_result_free(gpu[i]);
-  }
+  test_assert_same_batch(0, cpu, gpu, 7);
+  for (size_t i = 0; i < 7; i++) assert_string_equal(cpu[i]->message, gpu[i]->message);
+  test_free_results(cpu, 7);
+  test_free_results(gpu, 7);
   wf_graph_free(graph);
   wf_fst_free(fst);
 }
@@ -168,22 +134,7 @@ static void test_small(void **state) {
 }
 
 int main(int argc, char **argv) {
-  wf_error err = {0};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0");
-  wf_graph *graph;
-  wf_decoder *decoder;
-  wf_decoder_options options;
-  wf_decoder_options_init(&options);
-  options.device = "cuda";
-  if (wf_graph_create(fst, NULL, 0, &graph, &err) != WF_OK) return 1;
-  wf_status status = wf_decoder_create(graph, &options, &decoder, &err);
-  wf_decoder_free(decoder);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
-  if (status != WF_OK && strstr(err.message, "no GPU") != NULL) {
-    printf("skipped: %s\n", err.message);
-    return 77;
-  }
+  if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_random_tasks),

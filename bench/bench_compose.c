@@ -1,0 +1,304 @@
+/* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun 2021), timed in process.
+ *
+ *     bench_compose random STATES DEGREE LABELS TRIAL [FLAGS]     two random graphs
+ *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation lexicon with a line of 251 states and 69 phones
+ *
+ * --threads=N     canonical order on N threads (default 1; 0: all)
+ * --device=cuda   two lines: results that stay on the device, the inputs being there; and everything with uploads and copies back
+ * --pairs=N       the same pair N times in one batched call
+ * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2 and stops
+ *
+ * Prints a JSON line per way: states, arcs of all pairs, seconds of processor and wall time of the best run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "warpfst.h"
+
+enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251 };
+
+static wf_error g_err;
+
+static void stop(const char *what) {
+  fprintf(stderr, "bench_compose: %s %s\n", what, g_err.message);
+  exit(1);
+}
+static void check(wf_status status) {
+  if (status != WF_OK) stop("failed:");
+}
+static void *need(void *memory) {
+  if (memory == NULL) stop("out of memory");
+  return memory;
+}
+
+static double now_s(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* --- generators: splitmix64 --------------------------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+static uint32_t below(uint64_t *state, uint32_t n) { return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32); }
+static float unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; }
+
+static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
+  wf_builder *builder;
+  check(wf_builder_create(WF_TROPICAL, &builder, &g_err));
+  check(wf_builder_add_states(builder, num_states, NULL, &g_err));
+  check(wf_builder_set_start(builder, 0, &g_err));
+  check(wf_builder_set_final(builder, final, 0, &g_err));
+  return builder;
+}
+
+/* Sorted on the side that will be matched, as the other programs of the comparison want it. */
+static wf_fst *finish_fst(wf_builder *builder, bool by_olabel) {
+  wf_fst *fst, *sorted;
+  wf_arcsort_options by;
+  wf_arcsort_options_init(&by);
+  by.sort_type = by_olabel;
+  check(wf_builder_finish(builder, NULL, NULL, &fst, &g_err));
+  check(wf_arcsort(fst, &by, &sorted, &g_err));
+  wf_builder_free(builder);
+  wf_fst_free(fst);
+  return sorted;
+}
+
+static wf_fst *random_graph(uint32_t num_states, uint32_t degree, uint32_t num_labels, uint64_t seed, bool by_olabel) {
+  wf_builder *builder = start_fst(num_states, num_states - 1);
+  for (uint32_t s = 0; s < num_states; s++) {
+    for (uint32_t k = 0; k < degree; k++) {
+      wf_arc arc = {.nextstate = below(&seed, num_states)};
+      arc.ilabel = arc.olabel = 1 + (int32_t)below(&seed, num_labels);
+      arc.weight = unit(&seed);
+      check(wf_builder_add_arc(builder, s, arc, &g_err));
+    }
+  }
+  return finish_fst(builder, by_olabel);
+}
+
+static wf_fst *emissions(int num_phones) {
+  uint64_t seed = 2002;
+  wf_builder *builder = start_fst(NUM_EMISSIONS, NUM_EMISSIONS - 1);
+  for (uint32_t t = 0; t + 1 < NUM_EMISSIONS; t++) {
+    for (int32_t p = 1; p <= num_phones; p++) {
+      wf_arc arc = {.nextstate = t + 1, .weight = unit(&seed), .ilabel = p, .olabel = p};
+      check(wf_builder_add_arc(builder, t, arc, &g_err));
+    }
+  }
+  return finish_fst(builder, false);
+}
+
+/* --- the dictionary: "word phone phone ..."; comments after '#'; variants, "word(2)", left out ----------------------------- */
+
+struct word {
+  int length;
+  char *phones[MAX_LENGTH];
+};
+
+struct dictionary {
+  struct word *words;
+  uint32_t size, cap;
+  char *phones[MAX_PHONES]; /* sorted */
+  int num_phones;
+};
+
+static int find_phone(struct dictionary *d, const char *phone, bool add) {
+  int low = 0;
+  while (low < d->num_phones && strcmp(d->phones[low], phone) < 0) low++;
+  if (low < d->num_phones && strcmp(d->phones[low], phone) == 0) return low;
+  if (!add || d->num_phones == MAX_PHONES) stop("too many phones");
+  memmove(&d->phones[low + 1], &d->phones[low], (size_t)(d->num_phones - low) * sizeof *d->phones);
+  d->phones[low] = need(strdup(phone));
+  d->num_phones++;
+  return low;
+}
+
+static struct dictionary read_dictionary(const char *path) {
+  struct dictionary d = {0};
+  char line[MAX_LINE];
+  FILE *file = fopen(path, "r");
+  if (file == NULL) stop(path);
+  while (fgets(line, sizeof line, file) != NULL) {
+    line[strcspn(line, "#\n")] = '\0';
+    char *rest = line, *text = strtok_r(line, " \t", &rest);
+    if (text == NULL || strchr(text, '(') != NULL) continue;
+    struct word word = {0};
+    for (char *phone; (phone = strtok_r(NULL, " \t", &rest)) != NULL && word.length < MAX_LENGTH;) {
+      find_phone(&d, phone, true);
+      word.phones[word.length++] = need(strdup(phone));
+    }
+    if (word.length == 0) continue;
+    if (d.size == d.cap) d.words = need(realloc(d.words, (d.cap = 2 * d.cap + 1024) * sizeof *d.words));
+    d.words[d.size++] = word;
+  }
+  fclose(file);
+  return d;
+}
+
+/* Closure of the union of a sample of words: state 0 starts and ends, state 1 begins the words. */
+static wf_fst *lexicon(struct dictionary *d, uint32_t num_words) {
+  uint64_t seed = 2001;
+  if (num_words > d->size) stop("the dictionary has fewer words");
+  for (uint32_t i = 0; i < num_words; i++) {
+    uint32_t j = i + below(&seed, d->size - i);
+    struct word word = d->words[i];
+    d->words[i] = d->words[j];
+    d->words[j] = word;
+  }
+  wf_builder *builder = start_fst(2, 0);
+  check(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &g_err));
+  for (uint32_t i = 0; i < num_words; i++) {
+    uint32_t from = 1, to;
+    for (int k = 0; k < d->words[i].length; k++, from = to) {
+      check(wf_builder_add_states(builder, 1, &to, &g_err));
+      wf_arc arc = {.nextstate = to, .ilabel = k == 0 ? (int32_t)i + 1 : 0, .olabel = 1 + find_phone(d, d->words[i].phones[k], false)};
+      check(wf_builder_add_arc(builder, from, arc, &g_err));
+    }
+    check(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = 0}, &g_err));
+  }
+  return finish_fst(builder, true);
+}
+
+static void free_dictionary(struct dictionary *d) {
+  for (uint32_t i = 0; i < d->size; i++)
+    for (int k = 0; k < d->words[i].length; k++) free(d->words[i].phones[k]);
+  for (int i = 0; i < d->num_phones; i++) free(d->phones[i]);
+  free(d->words);
+}
+
+/* --- runs --------------------------------------------------------------------------------------------------------------- */
+
+struct request {
+  const wf_fst **a, **b; /* [pairs], the same pair over and over */
+  size_t pairs;
+  int repeat;
+  wf_compose_options options;
+  const char *save;
+};
+
+struct cost {
+  double cpu_s, wall_s;
+};
+
+static void keep_best(struct cost *best, struct cost before) {
+  struct cost now = {now_s(CLOCK_PROCESS_CPUTIME_ID) - before.cpu_s, now_s(CLOCK_MONOTONIC) - before.wall_s};
+  if (best->cpu_s == 0 || now.cpu_s < best->cpu_s) best->cpu_s = now.cpu_s;
+  if (best->wall_s == 0 || now.wall_s < best->wall_s) best->wall_s = now.wall_s;
+}
+
+static void print(const struct request *r, const char *way, uint64_t states, uint64_t arcs, struct cost best) {
+  printf("{\"way\": \"%s\", \"pairs\": %zu, \"threads\": %d, \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f, \"wall_s\": %.6f}\n", way, r->pairs, r->options.num_threads,
+         (unsigned long long)states, (unsigned long long)arcs, best.cpu_s, best.wall_s);
+  fflush(stdout);
+}
+
+/* Host to host, by the batched call. */
+static void run_host(const struct request *r, const char *way) {
+  wf_fst **out = need(calloc(r->pairs, sizeof *out));
+  struct cost best = {0, 0};
+  uint64_t states = 0, arcs = 0;
+  for (int i = 0; i < r->repeat; i++) {
+    struct cost before = {now_s(CLOCK_PROCESS_CPUTIME_ID), now_s(CLOCK_MONOTONIC)};
+    if (r->pairs == 1) check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err));
+    else check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err));
+    keep_best(&best, before);
+    states = arcs = 0;
+    for (size_t p = 0; p < r->pairs; p++) {
+      states += wf_fst_get_view(out[p]).num_states;
+      arcs += wf_fst_get_view(out[p]).num_arcs;
+      wf_fst_free(out[p]);
+    }
+  }
+  free(out);
+  print(r, way, states, arcs, best);
+}
+
+/* Device to device. */
+static void run_device(const struct request *r) {
+  wf_composer *composer;
+  struct cost best = {0, 0};
+  uint64_t states = 0, arcs = 0;
+  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer, &g_err));
+  check(wf_composer_run(composer, &g_err)); /* makes room */
+  for (int i = 0; i < r->repeat; i++) {
+    struct cost before = {now_s(CLOCK_PROCESS_CPUTIME_ID), now_s(CLOCK_MONOTONIC)};
+    check(wf_composer_run(composer, &g_err));
+    keep_best(&best, before);
+  }
+  for (size_t p = 0; p < r->pairs; p++) {
+    wf_fst_view view;
+    check(wf_composer_view(composer, p, &view, NULL, &g_err));
+    states += view.num_states;
+    arcs += view.num_arcs;
+  }
+  wf_composer_free(composer);
+  print(r, "device", states, arcs, best);
+}
+
+static void run(struct request *r, wf_fst *a, wf_fst *b) {
+  if (r->save != NULL) {
+    char path[4096];
+    for (int side = 0; side < 2; side++) {
+      snprintf(path, sizeof path, "%s.%d", r->save, side + 1);
+      check(wf_fst_write(side == 0 ? a : b, path, WF_FORMAT_OPENFST_VECTOR, &g_err));
+    }
+    return;
+  }
+  r->a = need(calloc(r->pairs, sizeof *r->a));
+  r->b = need(calloc(r->pairs, sizeof *r->b));
+  for (size_t i = 0; i < r->pairs; i++) {
+    r->a[i] = a;
+    r->b[i] = b;
+  }
+  if (r->options.device != NULL) run_device(r);
+  run_host(r, r->options.device != NULL ? "device with transfers" : "cpu");
+  free(r->a);
+  free(r->b);
+}
+
+static bool take_flag(struct request *r, const char *text) {
+  if (strncmp(text, "--threads=", 10) == 0) r->options.num_threads = atoi(text + 10);
+  else if (strncmp(text, "--device=", 9) == 0) r->options.device = text + 9;
+  else if (strncmp(text, "--pairs=", 8) == 0) r->pairs = (size_t)atoi(text + 8);
+  else if (strncmp(text, "--repeat=", 9) == 0) r->repeat = atoi(text + 9);
+  else if (strncmp(text, "--save=", 7) == 0) r->save = text + 7;
+  else return false;
+  return r->pairs > 0 && r->repeat > 0;
+}
+
+int main(int argc, char **argv) {
+  struct request r = {.pairs = 1, .repeat = 3};
+  wf_compose_options_init(&r.options);
+  r.options.order = 1;
+  r.options.num_threads = 1;
+  bool random = argc > 5 && strcmp(argv[1], "random") == 0, words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
+  for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
+  if (!fine) {
+    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--save=PREFIX]\n");
+    return 2;
+  }
+  wf_fst *a, *b;
+  if (random) {
+    uint32_t size[4];
+    for (int i = 0; i < 4; i++) size[i] = (uint32_t)atoi(argv[2 + i]);
+    a = random_graph(size[0], size[1], size[2], 1001 + 10 * (uint64_t)size[3], true);
+    b = random_graph(size[0], size[1], size[2], 1002 + 10 * (uint64_t)size[3], false);
+  } else {
+    struct dictionary d = read_dictionary(argv[2]);
+    a = lexicon(&d, (uint32_t)atoi(argv[3]));
+    b = emissions(d.num_phones);
+    free_dictionary(&d);
+  }
+  run(&r, a, b);
+  wf_fst_free(a);
+  wf_fst_free(b);
+  return 0;
+}

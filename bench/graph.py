@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--json] [--record]
+
+The pipeline of a hybrid graph, step by step: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
+(bench/hybrid_task.py: Debian's pocketsphinx-en-us; 20,000 words pruned, 72,545 words pruned, everything).
+
+    L o G, determinize, minimize; C o LG, determinize, minimize; H o CLG, determinize, minimize; disambiguation symbols to epsilon
+
+For OpenFst's tools: processor time and peak memory of the commands of a step, reading and writing files and sorting arcs for the next step
+included, as there is no other way to run them. For ours: processor and wall time of the call, and the highest memory that the process holds
+during it, the input included. Threads 0: one per processor. The results of both are compared after every minimization: equivalence is decided by
+`warpfst equivalent` on the graphs as acceptors of label pairs, or, where the two put outputs at different places, tested on random paths.
+`full` takes OpenFst 13 minutes and 6.5 GB.
+"""
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+
+import measure
+from measure import BUILD, ROOT, WARPFST, Cost
+
+BENCH_GRAPH = ROOT / "build" / "release" / "bench" / "bench_graph"
+LEVELS = [("L", "LG"), ("C", "CLG"), ("H", "HCLG")]
+
+
+def make_task(size):
+    """L, G, C, H as OpenFst vector files, sorted as fstcompose needs them."""
+    folder = BUILD / "hybrid" / size
+    script = ROOT / "bench" / "hybrid_task.py"
+    if not (folder / "H.fst").exists() or (folder / "H.fst").stat().st_mtime < script.stat().st_mtime:
+        print(f"  making the {size} task", file=sys.stderr)
+        measure.run("/usr/bin/python3", script, folder, f"--size={size}")
+        for name in "GLCH":
+            measure.run("bash", "-c", f"fstcompile {folder}/{name}.txt | fstarcsort --sort_type={'ilabel' if name == 'G' else 'olabel'} - {folder}/{name}.fst")
+    return folder
+
+
+def openfst_step(name, commands, core):
+    cost = sum((measure.timed(command, core) for command in commands), Cost())
+    print(f"    OpenFst {name}: {cost.cpu_s:.1f} s, {cost.peak_mib:.0f} MiB", file=sys.stderr)
+    return name, cost
+
+
+def run_openfst(folder, core):
+    """{step: Cost}; leaves LG.fst, CLG.fst, HCLG.fst, as minimized."""
+    work, steps = folder / "openfst", []
+    work.mkdir(exist_ok=True)
+    right = folder / "G.fst"
+    for left, name in LEVELS:
+        composed, determinized, minimal = work / "composed.fst", work / "determinized.fst", work / f"{name}.fst"
+        codes, encoded, small, decoded = (work / part for part in ("codes", "encoded.fst", "small.fst", "decoded.fst"))
+        steps.append(openfst_step(f"compose {name}", [["fstcompose", folder / f"{left}.fst", right, composed]], core))
+        steps.append(openfst_step(f"determinize {name}", [["fstdeterminize", composed, determinized]], core))
+        composed.unlink()
+        commands = [["fstencode", "--encode_labels", determinized, codes, encoded], ["fstminimize", encoded, small], ["fstencode", "--decode", small, codes, decoded],
+                    ["fstarcsort", "--sort_type=ilabel", decoded, minimal]]
+        steps.append(openfst_step(f"minimize {name}", commands, core))
+        for path in (determinized, encoded, small, decoded):
+            path.unlink()
+        right = minimal
+    senones, disambig = map(int, (folder / "info.txt").read_text().split())
+    (work / "relabel.txt").write_text("".join(f"{senones + 1 + i} 0\n" for i in range(disambig)))
+    steps.append(openfst_step("relabel HCLG", [["fstrelabel", f"--relabel_ipairs={work / 'relabel.txt'}", right, work / "relabelled.fst"]], core))
+    (work / "relabelled.fst").unlink()
+    return dict(steps)
+
+
+def run_ours(folder, threads, keep):
+    """{step: (Cost, states, arcs)}, and the wall time of the whole process, from files to a file."""
+    begin = time.monotonic()
+    flags = [f"--steps={keep}"] if keep else ["-o", folder / "ours.fst"]
+    done = subprocess.run([str(word) for word in (BENCH_GRAPH, folder, f"--threads={threads}", *flags)], stdout=subprocess.PIPE, check=True, text=True)
+    wall, steps = time.monotonic() - begin, {}
+    for line in done.stdout.splitlines():
+        name, cpu_s, wall_s, peak_mib, states, arcs = line.split("\t")
+        steps[name] = Cost(float(cpu_s), float(wall_s), float(peak_mib)), int(states), int(arcs)
+    return steps, wall
+
+
+def count_states(path):
+    rows = dict(line.rsplit(None, 1) for line in measure.run(WARPFST, "info", path).splitlines() if len(line.split()) > 1)
+    return int(rows["states"]), int(rows["arcs"])
+
+
+def compare(theirs, ours, folder, npath):
+    """How the two results compare; stops when they differ."""
+    codes, encoded = folder / "codes", [folder / "theirs.encoded", folder / "ours.encoded"]
+    measure.run("fstencode", "--encode_labels", theirs, codes, encoded[0])
+    measure.run("fstencode", "--encode_labels", "--encode_reuse", ours, codes, encoded[1])
+    exact = subprocess.run([str(word) for word in (WARPFST, "equivalent", "--delta=0.05", *encoded)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    for path in encoded:
+        path.unlink()
+    measure.run(WARPFST, "randequivalent", f"--npath={npath}", "--delta=0.05", "--max-length=100000", theirs, ours)
+    return "equivalent" if exact.returncode == 0 else f"equivalent on {2 * npath} random paths"
+
+
+def measure_size(size, threads, npath, core):
+    folder = make_task(size)
+    theirs = run_openfst(folder, core)
+    ours = {count: run_ours(folder, count, None) for count in threads}
+    steps = folder / "steps"
+    steps.mkdir(exist_ok=True)
+    run_ours(folder, threads[-1], steps)
+    verdicts, sizes = {}, {}
+    for _, name in LEVELS:
+        sizes[name] = count_states(folder / "openfst" / f"{name}.fst")
+        verdicts[f"minimize {name}"] = compare(folder / "openfst" / f"{name}.fst", steps / f"minimize_{name}.fst", folder, npath)
+        print(f"    {name}: {verdicts[f'minimize {name}']}", file=sys.stderr)
+    shutil.rmtree(steps)
+    rows = []
+    for name, cost in theirs.items():
+        row = {"size": size, "step": name, "openfst": vars(cost), "verdict": verdicts.get(name, "")}
+        for count in threads:
+            mine, row["states"], row["arcs"] = ours[count][0][name]
+            row[f"threads {count}"] = vars(mine)
+        if name in verdicts:
+            row["openfst_states"], row["openfst_arcs"] = sizes[name.split()[1]]
+        rows.append(row)
+    return rows, {count: ours[count][1] for count in threads}
+
+
+def format_rows(rows, walls, threads):
+    """A table row a step, and the sums."""
+    for row in rows:
+        theirs = row["openfst"]
+        verdict = row["verdict"]
+        if verdict and row["openfst_states"] != row["states"]:
+            verdict += f"; OpenFst {row['openfst_states']} states"
+        cells = [row["size"], row["step"], row["states"], row["arcs"], f"{theirs['cpu_s']:.1f}", f"{theirs['peak_mib']:.0f}"]
+        for count in threads:
+            cells += [f"{row[f'threads {count}']['cpu_s']:.2f}", f"{row[f'threads {count}']['wall_s']:.2f}"]
+        yield cells + [f"{row[f'threads {threads[-1]}']['peak_mib']:.0f}", verdict]
+    total = [rows[0]["size"], "all", rows[-1]["states"], rows[-1]["arcs"], f"{sum(row['openfst']['cpu_s'] for row in rows):.1f}", f"{max(row['openfst']['peak_mib'] for row in rows):.0f}"]
+    for count in threads:
+        total += [f"{sum(row[f'threads {count}']['cpu_s'] for row in rows):.2f}", f"{sum(row[f'threads {count}']['wall_s'] for row in rows):.2f}"]
+    peak = max(row[f"threads {threads[-1]}"]["peak_mib"] for row in rows)
+    yield total + [f"{peak:.0f}", "from files to a file: " + ", ".join(f"{walls[count]:.1f} s" for count in threads)]
+
+
+def figures(rows, walls, threads):
+    """Rows for results.csv."""
+    for row in rows:
+        setup = f"{row['size']} hybrid graph"
+        yield row["step"], setup + ", OpenFst, processor time", f"{row['openfst']['cpu_s']:.2f}", "s"
+        yield row["step"], setup + ", OpenFst, peak memory", f"{row['openfst']['peak_mib']:.0f}", "MiB"
+        for count in threads:
+            label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
+            for field, figure, unit in (("cpu_s", "processor time", "s"), ("wall_s", "wall time", "s"), ("peak_mib", "peak memory", "MiB")):
+                yield row["step"], f"{setup}, warpfst, {label}, {figure}", f"{row[f'threads {count}'][field]:.{0 if unit == 'MiB' else 2}f}", unit
+    for count in threads:
+        label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
+        yield "hybrid graph, whole pipeline", f"{rows[0]['size']}, warpfst, {label}, from files to a file, wall time", f"{walls[count]:.2f}", "s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="20k,medium,full")
+    parser.add_argument("--threads", default="1,0")
+    parser.add_argument("--npath", type=int, default=100)
+    parser.add_argument("--json", action="store_true", help="a line a step instead of the table")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    core, threads = measure.last_core(), [int(count) for count in arguments.threads.split(",")]
+    header = ["graph", "step", "states", "arcs", "OpenFst, s", "MiB"]
+    for count in threads:
+        header += [f"warpfst, {'all cores' if count == 0 else count}: processor s", "wall s"]
+    cells, recorded = [], []
+    print(f"{measure.machine()}; OpenFst on one core; load before {measure.load()}", file=sys.stderr)
+    for size in arguments.sizes.split(","):
+        print(f"  {size}", file=sys.stderr)
+        rows, walls = measure_size(size, threads, arguments.npath, core)
+        cells += format_rows(rows, walls, threads)
+        recorded += figures(rows, walls, threads)
+        if arguments.json:
+            print("\n".join(json.dumps(row) for row in rows), flush=True)
+    if not arguments.json:
+        print(measure.table(header + ["MiB", "results"], cells))
+    print(f"load after {measure.load()}", file=sys.stderr)
+    if arguments.record:
+        measure.record(recorded, "./run bench graph")
+
+
+if __name__ == "__main__":
+    main()

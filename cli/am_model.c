@@ -1,0 +1,84 @@
+/* am_model.c - finds and reads hybrid acoustic models; writes their tables. */
+#include "am_model.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+
+enum { PATH_BYTES = 4096 };
+
+void am_flags(cli_parser *parser, am_source *source) {
+  cli_flag_str(parser, "tree", 0, &source->tree, "FILE", "Kaldi: the model's decision tree (default: `tree` beside final.mdl)");
+  cli_flag_str(parser, "lang", 0, &source->lang, "FOLDER", "Kaldi: folder with phones.txt and phones/ (default: phones are called by their numbers)");
+}
+
+/* folder/file into `path`; is it there? */
+static bool there(const char *folder, const char *file, char path[PATH_BYTES]) {
+  return snprintf(path, PATH_BYTES, "%s/%s", folder, file) < PATH_BYTES && access(path, F_OK) == 0;
+}
+
+static bool is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool am_is_sphinx(const am_source *source) {
+  char path[PATH_BYTES];
+  return is_folder(source->path) && !there(source->path, "final.mdl", path);
+}
+
+static wf_status fail(wf_error *err, wf_status code, const char *path, const char *what) {
+  err->code = code;
+  snprintf(err->message, sizeof err->message, "%.400s: %s", path, what);
+  return code;
+}
+
+wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_error *err) {
+  char model[PATH_BYTES], tree[PATH_BYTES], folder[PATH_BYTES];
+  *out = NULL;
+  if (am_is_sphinx(source)) {
+    if (source->tree != NULL || source->lang != NULL) return fail(err, WF_ERR_ARGUMENT, source->path, "no final.mdl in it, so --tree and --lang mean nothing");
+    return wf_hmm_read_sphinx(source->path, out, err);
+  }
+  snprintf(folder, sizeof folder, "%s", source->path);
+  snprintf(model, sizeof model, "%s", source->path);
+  if (is_folder(source->path)) {
+    (void)there(source->path, "final.mdl", model);
+  } else {
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) *slash = '\0';
+    else snprintf(folder, sizeof folder, ".");
+  }
+  const char *beside = there(folder[0] != '\0' ? folder : "/", "tree", tree) ? tree : NULL;
+  if (source->tree != NULL) beside = source->tree;
+  if (beside == NULL && needs_tree && access(model, F_OK) == 0) return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
+  return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
+}
+
+static bool write_lines(FILE *file, const int32_t *columns, size_t count) {
+  for (size_t label = 1; label < count; label++) fprintf(file, "%zu %d\n", label, columns[label]);
+  return ferror(file) == 0;
+}
+
+int am_write_columns(const wf_hmm *hmm, const char *path) {
+  char temporary[PATH_BYTES];
+  int32_t *columns;
+  size_t count;
+  wf_error err;
+  if (wf_hmm_columns(hmm, &columns, &count, &err) != WF_OK) return cli_fail(&err);
+  bool on_screen = strcmp(path, "-") == 0;
+  snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid());
+  if (!on_screen) cli_guard_output(path);
+  FILE *file = on_screen ? stdout : fopen(temporary, "w");
+  bool good = file != NULL && write_lines(file, columns, count);
+  wf_free(columns);
+  if (on_screen) good = fflush(stdout) == 0 && good;
+  else if (file != NULL && fclose(file) != 0) good = false;
+  if (good && (on_screen || rename(temporary, path) == 0)) return CLI_OK;
+  cli_note("%s: cannot write: %s", path, strerror(errno));
+  if (!on_screen) (void)unlink(temporary);
+  return CLI_INPUT;
+}

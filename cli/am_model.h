@@ -1,0 +1,20 @@
+/* am_model.h - hybrid acoustic models as the command line names them. */
+#ifndef WARPFST_CLI_AM_MODEL_H
+#define WARPFST_CLI_AM_MODEL_H
+
+#include "cli.h"
+
+/* `path` is a folder of CMU Sphinx (with mdef), Kaldi's final.mdl, or a folder with that. */
+typedef struct am_source {
+  const char *path, *tree, *lang;
+} am_source;
+
+/* --tree and --lang. */
+void am_flags(cli_parser *parser, am_source *source);
+/* Reads it. A tree that is not named lies beside final.mdl; without one the model will do for tables, and if `needs_tree` it is an error. */
+wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_error *err);
+bool am_is_sphinx(const am_source *source);
+/* `label column` lines, whole or not at all; '-' is standard output. Returns the exit code. */
+int am_write_columns(const wf_hmm *hmm, const char *path);
+
+#endif

@@ -1,0 +1,380 @@
+/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back.
+ *
+ * Two numbers come back to the host during a run, states and arcs, for which room is made; buffers are kept for the next run. */
+#ifdef WARPFST_CUDA
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "cuda/compose_upload.h"
+#include "cuda/cuda_call.h"
+#include "decode/backend.h"
+#include "fst/properties.h"
+#include "fstops/compose_device.h"
+
+#define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
+
+/* Device arrays, in the order in which the problem's come first. */
+enum buffer {
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW,
+  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
+};
+
+struct wf_composer {
+  wf_compose_options options;
+  int device;
+  bool with_origins, has_run;
+  cudaStream_t stream;
+  wf__gpu_compose c;
+  wf__device_buffer buffers[NUM_BUFFERS];
+  size_t count;
+  wf_fst **a, **b;           /* [count] references: symbols, pairs for the CPU */
+  bool *on_cpu;              /* [count] */
+  struct mail *mail;         /* what comes back from a run, in pinned memory */
+  uint64_t *reached_count;   /* [count], if it is limited */
+};
+
+struct mail {
+  uint64_t num_states, num_slots, num_arcs;
+  wf__gpu_place places[]; /* [count + 1] */
+};
+
+/* --- making ------------------------------------------------------------------------------------------------------------- */
+
+static wf_status open_device(wf_composer *self, wf_error *err) {
+  int count = 0;
+  wf__devices devices;
+  WF__TRY(wf__devices_parse(self->options.device, &devices, err));
+  if (!devices.cuda || devices.count != 1)
+    return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N", self->options.device != NULL ? self->options.device : "cpu");
+  self->device = devices.numbers[0];
+  cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess || count == 0) return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", self->options.device, cudaGetErrorString(code));
+  if (self->device >= count) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", self->options.device, count);
+  WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
+  WF__CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
+  WF__CUDA_TRY(cudaMallocHost((void **)&self->mail, sizeof *self->mail + (self->count + 1) * sizeof(wf__gpu_place)), "pinned memory");
+  return WF_OK;
+}
+
+static wf_status upload(wf_composer *self, enum buffer which, const void *from, uint64_t count, size_t element, wf_error *err) {
+  WF__TRY(wf__device_reserve(&self->buffers[which], count * element, "the inputs of a composition", err));
+  if (count != 0) WF__CUDA_TRY(cudaMemcpyAsync(self->buffers[which].data, from, count * element, cudaMemcpyHostToDevice, self->stream), "inputs to the GPU");
+  return WF_OK;
+}
+#define UPLOAD(self, which, vec) WF__TRY(upload(self, which, (vec).data, (vec).size, sizeof *(vec).data, err))
+
+static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, wf_error *err) {
+  UPLOAD(self, PAIRS, from->pairs);
+  UPLOAD(self, ROWS, from->rows);
+  UPLOAD(self, LINK_OFF, from->link_off);
+  UPLOAD(self, LINKS, from->links);
+  UPLOAD(self, FORWARD_OFF, from->step_off[0]);
+  UPLOAD(self, FORWARD, from->steps[0]);
+  UPLOAD(self, BACKWARD_OFF, from->step_off[1]);
+  UPLOAD(self, BACKWARD, from->steps[1]);
+  UPLOAD(self, OFF, from->off);
+  UPLOAD(self, TO, from->to);
+  UPLOAD(self, B_ARC, from->b_arc);
+  UPLOAD(self, MASKS, from->masks);
+  UPLOAD(self, A_ARCS, from->a_arcs);
+  UPLOAD(self, B_ARCS, from->b_arcs);
+  UPLOAD(self, B_FINAL, from->b_final);
+  UPLOAD(self, PARTS, from->parts);
+  UPLOAD(self, PART_WORD, from->part_word);
+  wf__gpu_compose *c = &self->c;
+  c->num_pairs = from->pairs.size;
+  c->num_rows = from->rows.size;
+  c->num_words = from->num_words;
+  c->num_parts = from->parts.size;
+  c->num_part_words = from->part_word.data[from->part_word.size - 1];
+  c->max_words = from->max_words;
+  return WF_OK;
+}
+
+/* Room whose size is known before a run. */
+static wf_status reserve_tables(wf_composer *self, wf_error *err) {
+  const wf__gpu_compose *c = &self->c;
+  uint64_t words = c->num_words + 1;
+  size_t scratch = 0;
+  struct {
+    enum buffer which;
+    uint64_t bytes;
+  } const wanted[] = {{WORD_ROW, words * 4},
+                      {ZEROED, words * 8 * 3 + c->num_rows * 8},
+                      {LIST, c->num_rows * 8},
+                      {COUNTS, 12},
+                      {REACHED_COUNT, c->num_pairs * 8},
+                      {FIRST, words * 4},
+                      {FIRST_SLOT, words * 8},
+                      {TOTALS, 16},
+                      {PLACES, (c->num_pairs + 1) * sizeof(wf__gpu_place)}};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes, "tables of a composition", err));
+  WF__CUDA_TRY(wf__gpu_compose_place(c, NULL, &scratch, self->stream), "prefix sums");
+  return wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err);
+}
+
+static void point(wf_composer *self) {
+  wf__gpu_compose *c = &self->c;
+  const wf__device_buffer *at = self->buffers;
+  c->pairs = at[PAIRS].data;
+  c->rows = at[ROWS].data;
+  c->link_off = at[LINK_OFF].data;
+  c->links = at[LINKS].data;
+  c->step_off[0] = at[FORWARD_OFF].data;
+  c->steps[0] = at[FORWARD].data;
+  c->step_off[1] = at[BACKWARD_OFF].data;
+  c->steps[1] = at[BACKWARD].data;
+  c->off = at[OFF].data;
+  c->to = at[TO].data;
+  c->b_arc = at[B_ARC].data;
+  c->masks = at[MASKS].data;
+  c->a_arcs = at[A_ARCS].data;
+  c->b_arcs = at[B_ARCS].data;
+  c->b_final = at[B_FINAL].data;
+  c->parts = at[PARTS].data;
+  c->part_word = at[PART_WORD].data;
+  c->word_row = at[WORD_ROW].data;
+  c->connect = self->options.connect;
+  uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
+  c->zeroed_bytes = num_words * 8 * 3 + c->num_rows * 8;
+  c->fresh = words;
+  c->reached = words + num_words;
+  c->kept = self->options.connect ? words + 2 * num_words : c->reached;
+  c->dirty = (uint32_t *)(words + 3 * num_words);
+  c->list = at[LIST].data;
+  c->counts = at[COUNTS].data;
+  c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
+  c->first = at[FIRST].data;
+  c->first_slot = at[FIRST_SLOT].data;
+  c->slots = at[SLOTS].data;
+  c->totals = at[TOTALS].data;
+  c->arc_off = at[ARC_OFF].data;
+  c->final_cost = at[FINAL_COST].data;
+  c->arcs = at[ARCS].data;
+  c->origins = self->with_origins ? at[ORIGINS].data : NULL;
+  c->places = at[PLACES].data;
+}
+
+static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem, wf_error *err) {
+  WF__TRY(open_device(self, err));
+  for (size_t i = 0; i < self->count; i++) {
+    bool fits;
+    self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
+    self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);
+    wf_status status = wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, &fits, err);
+    if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+    self->on_cpu[i] = !fits;
+  }
+  WF__TRY(wf__gpu_problem_close(problem, err));
+  WF__TRY(upload_problem(self, problem, err));
+  WF__TRY(reserve_tables(self, err));
+  point(self);
+  WF__CUDA_TRY(wf__gpu_compose_word_rows(&self->c, self->buffers[WORD_ROW].data, self->stream), "rows");
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "inputs to the GPU");
+  return WF_OK;
+}
+
+static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *o, bool with_origins, wf_composer **out,
+                        wf_error *err) {
+  wf__gpu_problem problem = {0};
+  wf_composer *self = wf__calloc(1, sizeof *self);
+  *out = NULL;
+  if (self == NULL) return wf__fail_memory(err, sizeof *self, "a composer");
+  self->options = *o;
+  self->with_origins = with_origins;
+  self->count = count;
+  self->a = wf__calloc(count, sizeof *self->a);
+  self->b = wf__calloc(count, sizeof *self->b);
+  self->on_cpu = wf__calloc(count, sizeof *self->on_cpu);
+  self->reached_count = wf__calloc(count, sizeof *self->reached_count);
+  bool ok = self->a != NULL && self->b != NULL && self->on_cpu != NULL && self->reached_count != NULL;
+  wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
+  wf__gpu_problem_free(&problem);
+  if (status == WF_OK) *out = self;
+  else wf_composer_free(self);
+  return status;
+}
+
+wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins, wf_composer **out,
+                             wf_error *err) {
+  wf_compose_options o;
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
+  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
+  return create(a, num_a, b, num_b, count, &o, with_origins, out, err);
+}
+
+void wf_composer_free(wf_composer *composer) {
+  if (composer == NULL) return;
+  for (size_t i = 0; i < composer->count; i++) {
+    if (composer->a != NULL) wf_fst_free(composer->a[i]);
+    if (composer->b != NULL) wf_fst_free(composer->b[i]);
+  }
+  if (composer->stream != NULL) {
+    cudaSetDevice(composer->device);
+    cudaStreamDestroy(composer->stream);
+    cudaFreeHost(composer->mail);
+    for (int i = 0; i < NUM_BUFFERS; i++) cudaFree(composer->buffers[i].data);
+  }
+  free(composer->a);
+  free(composer->b);
+  free(composer->on_cpu);
+  free(composer->reached_count);
+  free(composer);
+}
+
+/* --- a run -------------------------------------------------------------------------------------------------------------- */
+
+static wf_status check_states(const wf_composer *self, wf_error *err) {
+  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES;
+  for (size_t i = 0; i < self->count; i++)
+    if (self->reached_count[i] > max_states)
+      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
+  return WF_OK;
+}
+
+static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
+  uint64_t bytes = self->c.num_words * 20 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
+  if (self->options.max_bytes <= 0 || bytes <= (uint64_t)self->options.max_bytes) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %lld (max_bytes)", (unsigned long long)bytes, (long long)self->options.max_bytes);
+}
+
+static wf_status back(wf_composer *self, void *to, const void *from, uint64_t bytes, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream), "results of a composition");
+  return WF_OK;
+}
+
+/* Bits, then numbers of states and slots. */
+static wf_status run_search(wf_composer *self, wf_error *err) {
+  wf__gpu_compose *c = &self->c;
+  size_t scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_search(c, self->stream), "the search of a composition");
+  WF__CUDA_TRY(wf__gpu_compose_place(c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
+  WF__TRY(back(self, self->mail, c->totals, 16, err));
+  if (c->reached_count != NULL) WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "the search of a composition");
+  uint64_t sum = 0;
+  for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
+  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
+  return check_states(self, err);
+}
+
+static wf_status run_fill(wf_composer *self, wf_error *err) {
+  struct mail *mail = self->mail;
+  wf__gpu_compose *c = &self->c;
+  size_t scratch = 0;
+  WF__TRY(check_bytes(self, mail->num_states, 0, err));
+  WF__TRY(wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
+  WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8, "states", err));
+  WF__TRY(wf__device_reserve(&self->buffers[FINAL_COST], mail->num_states * 4, "states", err));
+  point(self);
+  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream), "prefix sums");
+  WF__TRY(wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err));
+  scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  WF__TRY(back(self, &mail->num_arcs, c->slots + mail->num_slots, 8, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "counting arcs");
+  WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
+  WF__TRY(wf__device_reserve(&self->buffers[ARCS], mail->num_arcs * sizeof(wf_arc), "arcs", err));
+  if (self->with_origins) WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin), "origins of arcs", err));
+  point(self);
+  WF__CUDA_TRY(wf__gpu_compose_fill(c, self->stream), "filling the result");
+  WF__TRY(back(self, mail->places, c->places, (self->count + 1) * sizeof *mail->places, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "filling the result");
+  return WF_OK;
+}
+
+wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
+  composer->has_run = false;
+  WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
+  if (composer->c.num_rows != 0) {
+    WF__TRY(run_search(composer, err));
+    WF__TRY(run_fill(composer, err));
+  } else {
+    for (size_t i = 0; i < composer->count; i++) composer->mail->places[i] = (wf__gpu_place){.start = -1};
+  }
+  composer->has_run = true;
+  return WF_OK;
+}
+
+/* --- results ------------------------------------------------------------------------------------------------------------ */
+
+static wf_status check_result(const wf_composer *composer, size_t i, wf_error *err) {
+  if (!composer->has_run) return wf__fail(err, WF_ERR_STATE, "no result: wf_composer_run comes first");
+  if (i >= composer->count) return wf__fail(err, WF_ERR_ARGUMENT, "pair %zu of %zu", i, composer->count);
+  return WF_OK;
+}
+
+static wf_fst_view device_view(const wf_composer *self, size_t i) {
+  const wf__gpu_place *place = &self->mail->places[i];
+  wf_fst_view view = {.start = place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
+  if (place->start < 0) return view;
+  view.num_states = place[1].state_base - place[0].state_base;
+  view.num_arcs = place[1].arc_base - place[0].arc_base;
+  view.arc_off = self->c.arc_off + place->state_base + i;
+  view.final_cost = self->c.final_cost + place->state_base;
+  view.arcs = self->c.arcs + place->arc_base;
+  return view;
+}
+
+wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err) {
+  *view = (wf_fst_view){.start = -1};
+  if (origins != NULL) *origins = NULL;
+  WF__TRY(check_result(composer, i, err));
+  if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
+  *view = device_view(composer, i);
+  if (origins != NULL && composer->with_origins && view->start >= 0) *origins = composer->c.origins + composer->mail->places[i].arc_base;
+  return WF_OK;
+}
+
+/* Arrays of a result in host memory. */
+static wf_status copy_back(const wf_composer *self, const wf_fst_view *view, const wf_arc_origin *from_origins, wf__csr *csr, wf_arc_origin *origins, wf_error *err) {
+  WF__TRY(wf__vec_grow(&csr->arc_off, view->num_states + 1, "states", err));
+  WF__TRY(wf__vec_grow(&csr->final_cost, view->num_states + 1, "states", err));
+  WF__TRY(wf__vec_grow(&csr->arcs, view->num_arcs + 1, "arcs", err));
+  if (view->num_states == 0) return WF_OK;
+  WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
+  WF__CUDA_TRY(cudaMemcpy(csr->arc_off.data, view->arc_off, view->num_states * 8, cudaMemcpyDeviceToHost), "results of a composition");
+  WF__CUDA_TRY(cudaMemcpy(csr->final_cost.data, view->final_cost, view->num_states * 4, cudaMemcpyDeviceToHost), "results of a composition");
+  WF__CUDA_TRY(cudaMemcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof(wf_arc), cudaMemcpyDeviceToHost), "results of a composition");
+  if (origins != NULL) WF__CUDA_TRY(cudaMemcpy(origins, from_origins, view->num_arcs * sizeof *origins, cudaMemcpyDeviceToHost), "results of a composition");
+  csr->arc_off.size = csr->final_cost.size = view->num_states;
+  csr->arcs.size = view->num_arcs;
+  return WF_OK;
+}
+
+wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+  wf__csr csr = {0};
+  *out = NULL;
+  if (out_origins != NULL) *out_origins = NULL;
+  WF__TRY(check_result(composer, i, err));
+  const wf_fst *a = composer->a[i], *b = composer->b[i];
+  if (composer->on_cpu[i]) {
+    wf_compose_options options = composer->options;
+    options.device = NULL;
+    if (out_origins != NULL) return wf_compose_with_origins(a, b, &options, out, out_origins, err);
+    return wf_compose(a, b, &options, out, err);
+  }
+  if (out_origins != NULL && !composer->with_origins) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not asked for");
+  wf_fst_view view = device_view(composer, i);
+  wf_arc_origin *origins = out_origins != NULL ? wf__alloc(view.num_arcs, sizeof *origins) : NULL;
+  wf_status status = out_origins != NULL && origins == NULL ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs") : WF_OK;
+  if (status == WF_OK) status = copy_back(composer, &view, composer->c.origins + composer->mail->places[i].arc_base, &csr, origins, err);
+  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+  if (status == WF_OK && composer->options.connect) wf__fst_set_trimmed(*out);
+  wf__csr_free(&csr);
+  if (status == WF_OK && out_origins != NULL) *out_origins = origins;
+  else free(origins);
+  return status;
+}
+
+wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
+                             wf_arc_origin **out_origins, wf_error *err) {
+  wf_composer *composer;
+  WF__TRY(create(a, num_a, b, num_b, count, options, out_origins != NULL, &composer, err));
+  wf_status status = wf_composer_run(composer, err);
+  for (size_t i = 0; status == WF_OK && i < count; i++) status = wf_composer_get(composer, i, &out[i], i == 0 ? out_origins : NULL, err);
+  wf_composer_free(composer);
+  return status;
+}
+#endif

@@ -1,0 +1,112 @@
+/* compose_kernels.h - what the host hands to the kernels of composition. Plain C, shared by compose_gpu.c and compose_kernels.cu.
+ *
+ * A batch of pairs is one problem: rows, words, links, steps, and tables of all pairs lie one behind the other, and numbers of rows count through.
+ * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
+ *
+ *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward, then backward
+ *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
+ *   count    slots: arcs of each state, in a slot for each SEGMENT links of its row; prefix sums make places of them
+ *   fill     the arrays of the result */
+#ifndef WF_CUDA_COMPOSE_KERNELS_H
+#define WF_CUDA_COMPOSE_KERNELS_H
+
+#include "warpfst.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
+  WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
+  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states */
+  WF__GPU_NARROW_WORDS = 8,  /* rows up to this width: a thread visits a row */
+  WF__GPU_WARP_WORDS = 64,   /* up to this, a warp; beyond, a block */
+  WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
+};
+
+/* As wf__row_link and wf__row_step; word_off: the first word of the row that they lead to. */
+typedef struct wf__gpu_link {
+  uint64_t word_off;
+  uint32_t kind, arc;
+} wf__gpu_link;
+
+typedef struct wf__gpu_step {
+  uint64_t word_off;
+  uint32_t row, kind;
+} wf__gpu_step;
+
+typedef struct wf__gpu_row {
+  uint64_t word_off;
+  uint32_t pair;
+  float a_final;
+} wf__gpu_row;
+
+typedef struct wf__gpu_pair {
+  uint64_t word_base;      /* first word of its first row */
+  uint64_t off_base[2];    /* forward, backward: into off */
+  uint64_t to_base[2];     /* into to and b_arc */
+  uint64_t mask_base;      /* into masks: stay [5][num_words], final [num_words] */
+  uint64_t a_base, b_base; /* first arc of its inputs in a_arcs, b_arcs */
+  uint64_t b_final_base;
+  uint32_t num_b, num_words, start_row, start_b;
+} wf__gpu_pair;
+
+/* Where a pair's result lies. */
+typedef struct wf__gpu_place {
+  uint64_t state_base, arc_base;
+  int64_t start;
+} wf__gpu_place;
+
+/* A part of a row's links beyond the first SEGMENT. */
+typedef struct wf__gpu_part {
+  uint32_t row, segment;
+} wf__gpu_part;
+
+/* Everything is device memory. */
+typedef struct wf__gpu_compose {
+  const wf__gpu_pair *pairs;
+  const wf__gpu_row *rows;
+  const uint64_t *link_off, *step_off[2]; /* [num_rows + 1] */
+  const wf__gpu_link *links;
+  const wf__gpu_step *steps[2];
+  const uint32_t *off, *to, *b_arc;
+  const uint64_t *masks;
+  const wf_arc *a_arcs, *b_arcs;
+  const float *b_final;
+  const wf__gpu_part *parts; /* [num_parts], by row; part_word [num_parts + 1]: sums of their rows' words */
+  const uint64_t *part_word;
+  const uint32_t *word_row; /* [num_words] */
+  uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
+  uint32_t max_words; /* of a row */
+  int32_t connect;
+  /* the search; `zeroed` holds reached, kept, fresh, dirty, which begin as 0 */
+  void *zeroed;
+  uint64_t zeroed_bytes;
+  uint64_t *reached, *kept, *fresh;
+  uint32_t *dirty;  /* [2][num_rows] */
+  uint32_t *list;   /* [2][num_rows] */
+  uint32_t *counts; /* [3] */
+  uint64_t *reached_count; /* [num_pairs], or NULL */
+  /* the result */
+  uint32_t *first;
+  uint64_t *first_slot, *slots; /* slots [num_slots + 1] */
+  uint64_t *totals;             /* [2] states, slots */
+  uint64_t *arc_off;            /* [num_states + num_pairs] */
+  float *final_cost;
+  wf_arc *arcs;
+  wf_arc_origin *origins; /* or NULL */
+  wf__gpu_place *places;  /* [num_pairs + 1] */
+} wf__gpu_compose;
+
+/* All return a cudaError_t. `stream` is a cudaStream_t. `scratch` [*scratch_bytes] is for prefix sums; with scratch NULL the call sets its size. */
+int wf__gpu_compose_word_rows(const wf__gpu_compose *c, uint32_t *word_row, void *stream);
+int wf__gpu_compose_search(const wf__gpu_compose *c, void *stream);
+int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scratch_bytes, void *stream);
+int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *stream);
+int wf__gpu_compose_fill(const wf__gpu_compose *c, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* compose_stub.c - what a build without CUDA says when asked to compose on a GPU. */
+#ifndef WARPFST_CUDA
+#include "fstops/compose_device.h"
+
+static wf_status no_device(const char *device, wf_error *err) {
+  return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device != NULL ? device : "cuda");
+}
+
+wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
+                             wf_arc_origin **out_origins, wf_error *err) {
+  return no_device(options->device, err);
+}
+
+wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins, wf_composer **out,
+                             wf_error *err) {
+  *out = NULL;
+  return no_device(options != NULL ? options->device : NULL, err);
+}
+
+wf_status wf_composer_run(wf_composer *composer, wf_error *err) { return no_device(NULL, err); }
+
+wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err) { return no_device(NULL, err); }
+
+wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+  *out = NULL;
+  return no_device(NULL, err);
+}
+
+void wf_composer_free(wf_composer *composer) {}
+#endif

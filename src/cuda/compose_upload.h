@@ -1,0 +1,31 @@
+/* compose_upload.h - the plans of many pairs as one problem for the kernels, put together in host memory. */
+#ifndef WF_CUDA_COMPOSE_UPLOAD_H
+#define WF_CUDA_COMPOSE_UPLOAD_H
+
+#include "cuda/compose_kernels.h"
+#include "fst/fst.h"
+
+/* As the device arrays of wf__gpu_compose, which has their shapes. */
+typedef struct wf__gpu_problem {
+  WF__VEC(wf__gpu_pair) pairs;
+  WF__VEC(wf__gpu_row) rows;
+  WF__VEC(uint64_t) link_off, step_off[2], masks, part_word;
+  WF__VEC(wf__gpu_link) links;
+  WF__VEC(wf__gpu_step) steps[2];
+  WF__VEC(uint32_t) off, to, b_arc;
+  WF__VEC(wf_arc) a_arcs, b_arcs;
+  WF__VEC(float) b_final;
+  WF__VEC(wf__gpu_part) parts;
+  uint64_t num_words;
+  uint32_t max_words;
+  const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
+  uint64_t last_a_base, last_b_base, last_b_final_base;
+} wf__gpu_problem;
+
+/* Adds a pair. `*out_fits` is false if it is too large: then it is added as one without states. */
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, bool *out_fits, wf_error *err);
+/* The ends of the offsets, after the last pair. */
+wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err);
+void wf__gpu_problem_free(wf__gpu_problem *problem);
+
+#endif

@@ -1,0 +1,130 @@
+/* cuda_memory.c - what a worker holds on its GPU: the graph for good, the workspace as the plans ask for it. */
+#ifdef WARPFST_CUDA
+#include "cuda/cuda_worker.h"
+
+enum { UPLOAD_STATES = 1 << 18, RESERVED_BYTES = 64 << 20 }; /* reserved: what CUDA itself takes on the way */
+
+wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {
+  (void)cudaGetLastError(); /* it is told here, not by the next launch */
+  wf_status status = code == cudaErrorMemoryAllocation ? WF_ERR_MEMORY : WF_ERR_DEVICE;
+  return wf__fail(err, status, "CUDA: %s: %s", what, cudaGetErrorString(code));
+}
+
+wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err) {
+  size_t free_bytes = 0, all_bytes = 0;
+  WF__CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes), "memory of the GPU");
+  *out = free_bytes > RESERVED_BYTES ? (uint64_t)free_bytes - RESERVED_BYTES : 0;
+  return WF_OK;
+}
+
+wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out, wf_error *err) {
+  int count = 0;
+  cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();
+    return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: no GPU: %s", device, cudaGetErrorString(code));
+  }
+  if (device >= count) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are %d GPUs, numbered from 0", device, count);
+  WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) WF__CUDA_TRY(wf__lane_search_capacity(1 << b, num_columns, &out->lanes[b]), "the search kernel");
+  if (out->lanes[0] < 1) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel does not fit this GPU", device);
+  return wf__gpu_free_memory(&out->available, err);
+}
+
+/* --- the graph -------------------------------------------------------------------------------------------------------- */
+
+struct device_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+};
+
+/* States, or arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon, and the next state marked if it
+ * has epsilon arcs. */
+static void convert(const wf_graph *graph, bool arcs, uint64_t from, uint64_t count, void *to) {
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t at = from + i;
+    if (arcs) {
+      wf_arc arc = graph->view.arcs[at];
+      const wf__state_index *next = &graph->index[arc.nextstate];
+      arc.ilabel = graph->columns[arc.ilabel];
+      if (next[0].first_epsilon < next[1].first_arc) arc.nextstate |= 0x80000000u;
+      ((wf_arc *)to)[i] = arc;
+    } else {
+      ((struct device_state *)to)[i] =
+          (struct device_state){graph->index[at].first_arc, graph->index[at].first_epsilon, graph->index[at + 1].first_arc, graph->view.final_cost[at]};
+    }
+  }
+}
+
+static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char *to, void *piece, wf_error *err) {
+  for (uint64_t from = 0; from < count; from += UPLOAD_STATES) {
+    uint64_t size = count - from < UPLOAD_STATES ? count - from : UPLOAD_STATES;
+    convert(worker->graph, arcs, from, size, piece);
+    WF__CUDA_TRY(cudaMemcpyAsync(to + from * 16, piece, size * 16, cudaMemcpyHostToDevice, worker->copy_stream), "the graph to the GPU");
+    WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
+  }
+  return WF_OK;
+}
+
+wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
+  const wf_fst_view *view = &worker->graph->view;
+  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph), available = wf__gpu_available(&worker->facts, &worker->options);
+  if (bytes > available)
+    return wf__fail(err, WF_ERR_MEMORY, "device cuda:%d: the graph takes %llu bytes, the GPU has %llu (gpu_memory or what is free)", worker->device,
+                    (unsigned long long)bytes, (unsigned long long)available);
+  WF__CUDA_TRY(cudaMalloc(&worker->graph_memory, bytes), "room for the graph");
+  worker->graph_bytes = bytes;
+  void *piece = wf__alloc(UPLOAD_STATES, 16);
+  if (piece == NULL) return wf__fail_memory(err, (uint64_t)UPLOAD_STATES * 16, "the graph's copy for the GPU");
+  char *arcs = (char *)worker->graph_memory + ((view->num_states * 16 + 255) & ~(uint64_t)255);
+  wf_status status = upload(worker, false, view->num_states, worker->graph_memory, piece, err);
+  if (status == WF_OK) status = upload(worker, true, view->num_arcs, arcs, piece, err);
+  free(piece);
+  worker->params.states = worker->graph_memory;
+  worker->params.arcs = arcs;
+  return status;
+}
+
+/* --- the workspace ------------------------------------------------------------------------------------------------------ */
+
+static void release_workspace(wf__gpu_worker *worker) {
+  cudaFree(worker->workspace);
+  cudaFreeHost(worker->pinned);
+  worker->workspace = worker->pinned = NULL;
+  worker->workspace_bytes = worker->pinned_bytes = 0;
+}
+
+wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
+  const wf__gpu_plan *plan = &worker->plan;
+  const uint64_t workspace_bytes = plan->flight_bytes * plan->num_flights, pinned_bytes = plan->bytes.pinned_bytes;
+  if (workspace_bytes > worker->workspace_bytes || pinned_bytes > worker->pinned_bytes) {
+    release_workspace(worker);
+    WF__CUDA_TRY(cudaMalloc((void **)&worker->workspace, workspace_bytes), "the planned memory; lower gpu_memory");
+    worker->workspace_bytes = workspace_bytes;
+    WF__CUDA_TRY(cudaHostAlloc((void **)&worker->pinned, pinned_bytes, cudaHostAllocPortable), "page-locked host memory");
+    worker->pinned_bytes = pinned_bytes;
+  }
+  for (uint32_t i = 0; i < plan->num_flights; i++) {
+    wf__flight *flight = &worker->flights[i];
+    flight->memory = worker->workspace + i * plan->flight_bytes;
+    flight->box = worker->pinned + plan->window_bytes * 2 + i * plan->box_bytes;
+    flight->count = 0;
+    if (flight->stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithFlags(&flight->stream, cudaStreamNonBlocking), "a stream");
+  }
+  if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
+  return WF_OK;
+}
+
+void wf__gpu_release(wf__gpu_worker *worker) {
+  (void)cudaSetDevice(worker->device);
+  for (int i = 0; i < WF__MAX_FLIGHTS; i++)
+    if (worker->flights[i].stream != NULL) cudaStreamDestroy(worker->flights[i].stream);
+  cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied, worker->entered};
+  for (int i = 0; i < 4; i++)
+    if (events[i] != NULL) cudaEventDestroy(events[i]);
+  if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
+  release_workspace(worker);
+  cudaFree(worker->graph_memory);
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* cuda_plan.c - the plan of cuda_plan.h: choose lanes and flights, take the largest that fits. */
+#include "cuda/cuda_plan.h"
+
+#include <stdio.h>
+
+enum {
+  FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
+  LEAST_TRACE = 8, /* the trace gets room for at least one in so many of the tokens a frame can have */
+  GIGA = 1000000000
+};
+
+static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+/* Entries of a trace, so that they fill blocks of 256 bytes: what a plan grows by is then known to the byte. */
+static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) & ~(uint64_t)31, 0xf0000000u); }
+static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
+  if (graph->view.num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
+}
+
+uint64_t wf__gpu_graph_bytes(const wf_graph *graph) { return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16); }
+
+uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
+  return options->gpu_memory > 0 ? min_u64(facts->available, (uint64_t)options->gpu_memory) : facts->available;
+}
+
+/* One way to do the batch; the largest that fits is taken. */
+struct attempt {
+  uint32_t num_flights, lanes, chunk;
+};
+
+/* Blocks a lane needs for max_tokens, or more when there are few utterances to share the GPU and their frames are large enough. */
+static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
+                              wf_error *err) {
+  int least = 0, bits;
+  while (least < WF__MAX_RANK_BITS && WF__LANE_TOKENS << least < options->max_tokens) least++;
+  if (WF__LANE_TOKENS << least < options->max_tokens)
+    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
+                    options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
+  if (least < facts->least_rank_bits && facts->lanes[facts->least_rank_bits] > 0) least = facts->least_rank_bits;
+  for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
+  while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
+  while (bits > least && facts->lanes[bits] < 1) bits--;
+  if (facts->lanes[bits] < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
+  *ranks = (uint32_t)1 << bits;
+  *lanes = (uint32_t)min_u64((uint64_t)facts->lanes[bits], (uint64_t)facts->lanes[0] >> bits);
+  if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
+  if (*lanes < 1) *lanes = 1;
+  return WF_OK;
+}
+
+static void add_array(wf__gpu_plan *plan, wf__array array, uint64_t bytes) {
+  plan->off[array] = plan->flight_bytes;
+  plan->flight_bytes += round_up(bytes);
+}
+
+static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
+  const uint64_t sizes[WF__NUM_BOX] = {
+      chunk * sizeof(wf__lane_utterance), chunk * 4, 16, chunk * 8, chunk * sizeof(wf__lane_outcome), chunk * 4, (chunk + 1) * 8};
+  plan->box_bytes = 0;
+  for (int i = 0; i < WF__NUM_BOX; i++) {
+    plan->box_off[i] = plan->box_bytes;
+    plan->box_bytes += round_up(sizes[i]);
+  }
+}
+
+/* Sizes of everything if the trace has `trace` entries a block. */
+static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_shape *shape, const struct attempt *attempt, uint64_t trace) {
+  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
+                 num_flights = attempt->num_flights;
+  const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
+  plan->num_flights = attempt->num_flights;
+  plan->lanes = attempt->lanes;
+  plan->chunk = attempt->chunk;
+  plan->trace_cap = (uint32_t)trace;
+  plan->frames_cap = (uint32_t)frames;
+  plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
+  plan->steps_cap = chunk_frames * 2 + chunk * 256;
+  plan->flight_bytes = 0;
+  lay_out_box(plan, chunk);
+  add_array(plan, WF__ARRAY_COSTS, parts * WF__LANE_SLOTS * 4);
+  add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
+  const uint64_t lanes = plan->flight_bytes;
+  add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
+  add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
+  add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
+  const uint64_t traced = plan->flight_bytes;
+  add_array(plan, WF__ARRAY_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
+  add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
+  add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
+  const uint64_t results = plan->flight_bytes;
+  const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */
+  if (!shape->on_device) add_array(plan, WF__ARRAY_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk * 256);
+  plan->window_bytes = min_u64(plan->flight_bytes - results, WF__WINDOW_BYTES);
+  wf_plan *bytes = &plan->bytes;
+  bytes->graph_bytes = wf__gpu_graph_bytes(graph);
+  bytes->lane_bytes = lanes * num_flights;
+  bytes->trace_bytes = (traced - lanes) * num_flights;
+  bytes->result_bytes = (results - traced) * num_flights;
+  bytes->score_bytes = (plan->flight_bytes - results) * num_flights;
+  bytes->total_bytes = bytes->graph_bytes + plan->flight_bytes * num_flights;
+  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights;
+  bytes->lane_blocks = (int32_t)plan->ranks;
+  bytes->num_lanes = (int32_t)(attempt->lanes * num_flights);
+}
+
+/* Next smaller attempt; false if there is none. */
+static bool shrink(struct attempt *attempt, bool on_device) {
+  if (attempt->num_flights > 2) {
+    attempt->num_flights = 2;
+  } else if (attempt->lanes > 1) {
+    attempt->lanes = (attempt->lanes + 1) / 2;
+    if (!on_device) attempt->chunk = attempt->lanes;
+  } else if (attempt->num_flights > 1) {
+    attempt->num_flights = 1;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/* What to lower is what takes most of the smallest plan. */
+static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch_shape *shape, const wf_plan *need, wf_error *err) {
+  char advice[160];
+  const bool active = options->max_tokens == options->max_active;
+  const uint64_t tokens = need->lane_bytes + need->trace_bytes, scores = need->score_bytes + need->result_bytes;
+  if (need->graph_bytes >= need->available_bytes || (need->graph_bytes > tokens && need->graph_bytes > scores))
+    snprintf(advice, sizeof advice, "the graph takes most of it");
+  else if (tokens >= scores)
+    snprintf(advice, sizeof advice, "lower %s (%d) or decode shorter utterances (%lld frames)", active ? "max_active" : "max_tokens", options->max_tokens,
+             (long long)shape->max_frames);
+  else
+    snprintf(advice, sizeof advice, "lower the batch (%zu utterances) or decode shorter utterances (%lld frames)", shape->num_utterances,
+             (long long)shape->max_frames);
+  return wf__fail(
+      err, WF_ERR_MEMORY,
+      "the GPU has %llu bytes for this batch (gpu_memory or what is free), at least %llu are needed (%.3f GB: graph %.3f, tokens and their history %.3f, "
+      "scores and results %.3f): %s",
+      (unsigned long long)need->available_bytes, (unsigned long long)need->total_bytes, (double)need->total_bytes / GIGA, (double)need->graph_bytes / GIGA,
+      (double)tokens / GIGA, (double)scores / GIGA, advice);
+}
+
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers,
+                            int num_sharing, wf__gpu_plan *out, wf_error *err) {
+  *out = (wf__gpu_plan){0};
+  WF__TRY(wf__gpu_check_graph(graph, err));
+  wf_batch_shape shape = *given;
+  if (shape.num_utterances < 1) shape.num_utterances = 1;
+  if (shape.sum_frames == 0 || (uint64_t)shape.sum_frames > shape.num_utterances * (uint64_t)shape.max_frames)
+    shape.sum_frames = (int64_t)shape.num_utterances * shape.max_frames;
+  if (shape.sum_frames >> 48 != 0) return wf__fail(err, WF_ERR_LIMIT, "a batch of %lld frames", (long long)shape.sum_frames);
+  /* Scores in device memory may all lie on one GPU; others go to whoever is free. */
+  const uint64_t share = ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
+  uint32_t lanes;
+  WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
+  struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
+  if (!shape.on_device) {
+    attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
+    attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
+  }
+  const uint64_t full = whole_blocks(((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64));
+  const uint64_t least = whole_blocks(full / LEAST_TRACE + 64), all = wf__gpu_available(facts, options);
+  const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
+  out->bytes.available_bytes = available;
+  out->bytes.num_gpus = num_workers;
+  for (;;) {
+    lay_out(out, graph, &shape, &attempt, least);
+    if (out->bytes.total_bytes <= available) break;
+    if (!shrink(&attempt, shape.on_device)) return fail_for_lack(options, &shape, &out->bytes, err);
+  }
+  /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
+  uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
+  if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
+  lay_out(out, graph, &shape, &attempt, least + min_u64(room / 8 / parts & ~(uint64_t)31, full - least));
+  return WF_OK;
+}
+
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+  wf__devices devices;
+  wf__gpu_plan plan;
+  wf__gpu_facts facts = {.available = UINT64_MAX};
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = shape->num_processors >> b;
+  WF__TRY(wf__devices_parse(options->device, &devices, err));
+  int sharing = 1, count = devices.count > 0 ? devices.count : 1;
+  for (int i = 0; i < devices.count; i++)
+    if (wf__devices_sharing(&devices, devices.numbers[i]) > sharing) sharing = wf__devices_sharing(&devices, devices.numbers[i]);
+  WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
+  *out = plan.bytes;
+  return WF_OK;
+}

@@ -1,0 +1,84 @@
+/* cuda_plan.h - how much memory a batch takes on a GPU and how it is drawn up, worked out before anything is allocated.
+ *
+ * A batch is decoded in chunks of utterances. A chunk on its way - scores being copied, searched, results coming back - is a *flight*; several
+ * flights go at a time, so that one's scores are copied while others are searched. Scores that are on the GPU already need one flight only.
+ *
+ *   graph      states, arcs                          once
+ *   workspace  flight 0 | flight 1 | ...             each flight_bytes: the arrays below, at multiples of 256 bytes
+ *   pinned     window 0 | window 1 | box 0 | ...     host memory: scores on their way to the GPU; what goes to and comes from a flight
+ *
+ * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+#ifndef WF_CUDA_CUDA_PLAN_H
+#define WF_CUDA_CUDA_PLAN_H
+
+#include "cuda/lane_search.h"
+#include "decode/backend.h"
+
+enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
+
+#ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
+#define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
+#define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
+#define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
+#endif
+
+/* What the plan must know of a GPU. */
+typedef struct wf__gpu_facts {
+  int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
+  uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
+  int least_rank_bits;              /* a lane of fewer blocks had no room for an utterance */
+  uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
+} wf__gpu_facts;
+
+/* Arrays of a flight in device memory; lane_search.h says what they hold. */
+typedef enum wf__array {
+  WF__ARRAY_COSTS,
+  WF__ARRAY_AGENDA,
+  WF__ARRAY_TRACE,
+  WF__ARRAY_FRAME_OFF,
+  WF__ARRAY_INDEX,
+  WF__ARRAY_PATH_SCRATCH,
+  WF__ARRAY_STEPS,
+  WF__ARRAY_BOX, /* the flight's box, see below */
+  WF__ARRAY_SCORES,
+  WF__NUM_ARRAYS
+} wf__array;
+
+/* What host and GPU hand each other, laid out alike on both sides. */
+typedef enum wf__box {
+  WF__BOX_UTTERANCES, /* [chunk] wf__lane_utterance */
+  WF__BOX_ORDER,      /* [chunk] uint32_t */
+  WF__BOX_COUNTERS,   /* {uint64_t steps used; uint32_t queue} */
+  WF__BOX_BAD,        /* [chunk] uint64_t least frame << 32 | column of a score that is no number to search with; all ones: none */
+  WF__BOX_OUTCOMES,   /* [chunk] wf__lane_outcome; all up to here are sent before a search and, from the counters on, fetched after it */
+  WF__BOX_WHICH,      /* [chunk] uint32_t place in the batch; used by the host alone, as is the next */
+  WF__BOX_SCORE_OFF,  /* [chunk + 1] uint64_t where each utterance's scores begin */
+  WF__NUM_BOX
+} wf__box;
+
+typedef struct wf__gpu_plan {
+  uint32_t ranks; /* blocks a lane */
+  uint32_t num_flights;
+  uint32_t lanes; /* of a flight */
+  uint32_t chunk; /* utterances of a flight at most */
+  uint32_t trace_cap, frames_cap, path_cap;
+  uint64_t steps_cap;
+  uint64_t off[WF__NUM_ARRAYS], flight_bytes;
+  uint64_t box_off[WF__NUM_BOX], box_bytes;
+  uint64_t window_bytes; /* of each of the two windows */
+  wf_plan bytes;
+} wf__gpu_plan;
+
+/* Is the graph small enough for the GPU search? */
+wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
+uint64_t wf__gpu_graph_bytes(const wf_graph *graph);
+/* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
+ * `options` have passed wf__decoder_limits. */
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__gpu_facts *facts, int num_workers,
+                            int num_sharing, wf__gpu_plan *out, wf_error *err);
+/* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* Least of what the GPU has and options.gpu_memory. */
+uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options);
+
+#endif

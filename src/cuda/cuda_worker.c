@@ -1,0 +1,288 @@
+/* cuda_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results, several flights at a time.
+ *
+ * An utterance that does not fit the plan (a trace or a path longer than its room) is decoded again by the CPU search, whose answer is the
+ * same. */
+#ifdef WARPFST_CUDA
+#include "cuda/cuda_worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "math/score.h"
+
+/* --- taking ----------------------------------------------------------------------------------------------------------- */
+
+void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal) {
+  uint32_t *which = wf__flight_box(worker, flight, WF__BOX_WHICH);
+  flight->count = 0;
+  if (atomic_load(&deal->failed) != 0) return;
+  pthread_mutex_lock(&deal->mutex);
+  for (int q = 0; q < deal->num_queues && flight->count == 0; q++) {
+    if (deal->queues[q].device != worker->device && deal->queues[q].device >= 0) continue;
+    flight->on_device = deal->queues[q].device >= 0;
+    while (flight->count < worker->plan.chunk && deal->queues[q].next < deal->queues[q].end) which[flight->count++] = deal->which[deal->queues[q].next++];
+  }
+  pthread_mutex_unlock(&deal->mutex);
+}
+
+/* --- searching --------------------------------------------------------------------------------------------------------- */
+
+static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
+  p->num_states = (uint32_t)graph->view.num_states;
+  p->num_arcs = (uint32_t)graph->view.num_arcs;
+  p->start = (uint32_t)graph->view.start;
+  p->num_columns = graph->min_columns;
+  p->has_epsilons = graph->has_epsilons;
+  p->beam = options->beam;
+  p->acoustic_scale = options->acoustic_scale;
+  p->word_score = options->word_score;
+  p->epsilon_slack = wf__epsilon_slack(graph, options);
+  p->max_active = (uint32_t)options->max_active;
+  p->min_active = (uint32_t)options->min_active;
+  p->max_tokens = (uint32_t)options->max_tokens;
+}
+
+static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__flight *flight) {
+  const wf__gpu_plan *plan = &worker->plan;
+  char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
+  wf__lane_params p = worker->params;
+  p.utterances = (const wf__lane_utterance *)(box + plan->box_off[WF__BOX_UTTERANCES]);
+  p.order = (const uint32_t *)(box + plan->box_off[WF__BOX_ORDER]);
+  p.num_utterances = flight->count;
+  p.steps_used = (uint64_t *)(box + plan->box_off[WF__BOX_COUNTERS]);
+  p.queue = (uint32_t *)(p.steps_used + 1);
+  p.outcomes = (wf__lane_outcome *)(box + plan->box_off[WF__BOX_OUTCOMES]);
+  p.steps = wf__flight_array(worker, flight, WF__ARRAY_STEPS);
+  p.steps_cap = plan->steps_cap;
+  p.num_lanes = plan->lanes < flight->count ? plan->lanes : flight->count;
+  p.ranks = plan->ranks;
+  p.costs = wf__flight_array(worker, flight, WF__ARRAY_COSTS);
+  p.agenda = wf__flight_array(worker, flight, WF__ARRAY_AGENDA);
+  p.trace = wf__flight_array(worker, flight, WF__ARRAY_TRACE);
+  p.path_scratch = wf__flight_array(worker, flight, WF__ARRAY_PATH_SCRATCH);
+  p.frame_off = wf__flight_array(worker, flight, WF__ARRAY_FRAME_OFF);
+  p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
+  p.trace_cap = plan->trace_cap;
+  p.frames_cap = plan->frames_cap;
+  p.path_cap = plan->path_cap;
+  return p;
+}
+
+/* Puts everything on the flight's stream: nothing here waits. */
+static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+  const uint64_t *off = worker->plan.box_off;
+  const wf__lane_params p = flight_params(worker, flight);
+  char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
+  uint32_t *order = wf__flight_box(worker, flight, WF__BOX_ORDER);
+  uint64_t *bad = (uint64_t *)(box + off[WF__BOX_BAD]);
+  for (uint32_t i = 0; i < flight->count; i++) order[i] = i; /* taken longest first */
+  memset(flight->box + off[WF__BOX_COUNTERS], 0, 16);
+  memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
+  WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
+  if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
+  WF__CUDA_TRY(wf__lane_search_launch(&p, flight->stream), "the search kernel");
+  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
+                               cudaMemcpyDeviceToHost, flight->stream),
+               "results from the GPU");
+  return WF_OK;
+}
+
+/* --- results ----------------------------------------------------------------------------------------------------------- */
+
+/* A flight that has come back; its utterances are filled in by the pool's threads. */
+struct landing {
+  wf__gpu_worker *worker;
+  wf__flight *flight;
+  wf__deal *deal;
+  wf__lane_step *steps;
+  wf_error error; /* of the thread that set deal->failed */
+};
+
+/* Waits for what the stream holds, this last copy included. */
+static wf_status fetch(wf__flight *flight, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, flight->stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), what);
+  return WF_OK;
+}
+
+/* The same utterance on the CPU, for what the plan has no room for. */
+static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_scores *scores, int thread, wf_result *result, wf_error *err) {
+  if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
+  wf__search *search = worker->searches[thread];
+  wf_scores host = *scores;
+  void *copy = NULL;
+  wf_status status = WF_OK;
+  if (scores->on_device && scores->num_frames > 0) { /* the last row may end with its last column */
+    uint64_t bytes = ((uint64_t)(scores->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * wf__dtype_bytes(scores->dtype);
+    copy = wf__alloc(bytes, 1);
+    if (copy == NULL) return wf__fail_memory(err, bytes, "scores");
+    host.data = copy;
+    host.on_device = false;
+    status = fetch(flight, copy, scores->data, bytes, "scores from the GPU", err);
+  }
+  if (status == WF_OK) status = wf__search_begin(search, err);
+  if (status == WF_OK) status = wf__search_advance(search, &host, err);
+  if (status == WF_OK) status = wf__search_finish(search, &host, err);
+  if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &search->path, err);
+  free(copy);
+  return status;
+}
+
+static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uint64_t place, wf_result *result, wf_error *err) {
+  const int64_t frame = (int64_t)(place >> 32);
+  const int32_t column = (int32_t)(uint32_t)place;
+  wf_scores one = {.num_frames = 1, .num_columns = 1, .stride = 1, .dtype = scores->dtype};
+  const uint64_t element = wf__dtype_bytes(scores->dtype);
+  const char *at = (const char *)scores->data + (uint64_t)(frame * scores->stride + column) * element;
+  uint32_t bits = 0;
+  if (scores->on_device)
+    WF__TRY(fetch(flight, &bits, at, element, "a score from the GPU", err));
+  else
+    memcpy(&bits, at, element);
+  one.data = &bits;
+  wf__result_bad_score(result, frame, column, wf__score_at(&one, 0, 0));
+  return WF_OK;
+}
+
+/* From the path on the GPU to words, times and costs. */
+static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *steps, wf_result *result, wf_error *err) {
+  wf__path path = {.final_cost = outcome->final_cost,
+                   .flags = outcome->flags,
+                   .num_decoded = outcome->num_decoded,
+                   .num_tokens = outcome->num_tokens,
+                   .num_expanded = outcome->num_expanded,
+                   .num_arcs = outcome->num_arcs,
+                   .num_narrowed = outcome->num_narrowed};
+  wf_status status = wf__vec_grow(&path.arcs, outcome->path_size, "a path", err);
+  if (status == WF_OK) status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
+  for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
+    path.arcs.data[path.arcs.size++] = steps[k].arc;
+    if (worker->graph->view.arcs[steps[k].arc].ilabel != 0) path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
+  }
+  if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &path, err);
+  wf__path_free(&path);
+  return status;
+}
+
+static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf_result *result, wf_error *err) {
+  wf__gpu_worker *worker = landing->worker;
+  wf__flight *flight = landing->flight;
+  const wf__lane_outcome *outcome = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES) + i;
+  const uint64_t bad = ((const uint64_t *)wf__flight_box(worker, flight, WF__BOX_BAD))[i];
+  const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
+  const wf_scores *scores = &landing->deal->batch->scores[u];
+  if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
+  switch (outcome->status) {
+    case WF__LANE_OK: return fill_from_path(worker, outcome, landing->steps + outcome->path_off, result, err);
+    case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
+    case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
+    default: break;
+  }
+  wf__log(WF_LOG_DEBUG, "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u, (long long)scores->num_frames);
+  return decode_on_cpu(worker, flight, scores, thread, result, err);
+}
+
+static void land_one(void *user, uint64_t item, int thread) {
+  struct landing *landing = user;
+  wf__gpu_worker *worker = landing->worker;
+  if (atomic_load(&landing->deal->failed) != 0) return;
+  wf_error *err = &worker->errors[thread];
+  const uint32_t u = ((const uint32_t *)wf__flight_box(worker, landing->flight, WF__BOX_WHICH))[item];
+  wf_result *result = landing->deal->batch->results[u];
+  wf_status status = cudaSetDevice(worker->device) == cudaSuccess ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
+  if (status == WF_OK) status = fill_result(landing, (uint32_t)item, thread, result, err);
+  if (status == WF_OK) return;
+  if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) {
+    int none = 0;
+    if (atomic_compare_exchange_strong(&landing->deal->failed, &none, (int)status)) landing->error = *err;
+    return;
+  }
+  result->status = status; /* its own fault: the others stand */
+  snprintf(result->message, sizeof result->message, "%s", err->message);
+}
+
+/* What the next plan should know of these utterances. */
+static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
+  const wf__lane_outcome *outcomes = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
+  uint64_t tokens = 0, frames = 0;
+  int rank_bits = 0;
+  while (1u << rank_bits < worker->plan.ranks) rank_bits++;
+  for (uint32_t i = 0; i < flight->count; i++) {
+    if (outcomes[i].status == WF__LANE_TABLE_FULL && rank_bits < WF__MAX_RANK_BITS) worker->facts.least_rank_bits = rank_bits + 1;
+    if (outcomes[i].status != WF__LANE_OK) continue;
+    tokens += outcomes[i].num_tokens;
+    frames += (uint64_t)outcomes[i].num_decoded;
+  }
+  if (frames > 0) worker->facts.usual_tokens = (uint32_t)(tokens / frames) + 1;
+}
+
+/* Waits for the flight and fills its results. */
+static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
+  struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  uint64_t used = *(const uint64_t *)wf__flight_box(worker, flight, WF__BOX_COUNTERS);
+  if (used > worker->plan.steps_cap) used = worker->plan.steps_cap;
+  landing.steps = wf__alloc(used, sizeof *landing.steps);
+  if (landing.steps == NULL) return wf__fail_memory(err, used * sizeof *landing.steps, "paths");
+  wf_status status = WF_OK;
+  if (used > 0)
+    status = fetch(flight, landing.steps, wf__flight_array(worker, flight, WF__ARRAY_STEPS), used * sizeof *landing.steps, "paths from the GPU", err);
+  if (status == WF_OK) {
+    wf__pool_run(worker->pool, flight->count, land_one, &landing);
+    atomic_fetch_add(&deal->num_done, flight->count);
+    status = landing.error.code;
+    if (status != WF_OK) wf__fail(err, status, "%s", landing.error.message);
+    learn(worker, flight);
+  }
+  free(landing.steps);
+  flight->count = 0;
+  return status;
+}
+
+/* --- the batch --------------------------------------------------------------------------------------------------------- */
+
+static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress, wf_error *err) {
+  return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_utterances, err);
+}
+
+static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {
+  uint32_t turn = 0;
+  for (wf__flight *flight = &worker->flights[0]; flight->count > 0;) { /* taken, but not on its way yet */
+    WF__TRY(wf__gpu_send_scores(worker, flight, deal->batch, err));
+    WF__TRY(launch(worker, flight, err));
+    turn = (turn + 1) % worker->plan.num_flights;
+    flight = &worker->flights[turn];
+    if (flight->count > 0) {
+      WF__TRY(land(worker, flight, deal, err));
+      WF__TRY(tell_progress(deal, progress, err));
+    }
+    wf__gpu_take(worker, flight, deal);
+  }
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
+    wf__flight *flight = &worker->flights[(turn + k) % worker->plan.num_flights];
+    if (flight->count == 0) continue;
+    WF__TRY(land(worker, flight, deal, err));
+    WF__TRY(tell_progress(deal, progress, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err) {
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  if (worker->flights[0].count == 0) return WF_OK;
+  fill_options(&worker->params, worker->graph, &worker->options);
+  WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");
+  wf_status status = fly(worker, deal, progress, err);
+  if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
+    for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
+      cudaStreamSynchronize(worker->flights[k].stream);
+      worker->flights[k].count = 0;
+    }
+    cudaStreamSynchronize(worker->copy_stream);
+  }
+  return status;
+}
+
+#endif

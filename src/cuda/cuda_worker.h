@@ -1,0 +1,94 @@
+/* cuda_worker.h - one GPU's worker: its graph, its memory, its flights (cuda_plan.h), and the batch it takes chunks from.
+ *
+ *   cuda_backend.c   the decoder's workers, one host thread each; who decodes what
+ *   cuda_worker.c    chunk after chunk: scores to the GPU, search, results back
+ *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
+ *   cuda_memory.c    graph and workspace on the GPU
+ *   cuda_plan.c      how much memory, before any is allocated */
+#ifndef WF_CUDA_CUDA_WORKER_H
+#define WF_CUDA_CUDA_WORKER_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/threads.h"
+#include "cpu/search.h"
+#include "cuda/cuda_plan.h"
+
+/* A batch that workers share: they take chunks, longest utterances first. */
+typedef struct wf__deal {
+  const wf__batch *batch;
+  uint32_t *which; /* utterances by queue, longest first */
+  struct {
+    int device; /* where the scores lie: only its workers take from here; -1: host memory, anybody */
+    uint32_t next, end;
+  } queues[WF__MAX_WORKERS + 1];
+  int num_queues;
+  uint32_t num_utterances;
+  pthread_mutex_t mutex; /* over queues[].next */
+  atomic_uint num_done;
+  atomic_int failed; /* 0, or the status that ends the batch; the others then stop */
+} wf__deal;
+
+/* A chunk of utterances on its way. */
+typedef struct wf__flight {
+  cudaStream_t stream;
+  char *memory; /* its share of the workspace */
+  char *box;    /* page-locked */
+  uint32_t count;
+  bool on_device; /* the scores were there already */
+} wf__flight;
+
+typedef struct wf__gpu_worker {
+  const wf_graph *graph;
+  wf_decoder_options options;
+  int device;
+  wf__gpu_facts facts; /* `available` anew for each batch */
+  void *graph_memory;  /* states, then arcs */
+  char *workspace, *pinned;
+  uint64_t graph_bytes, workspace_bytes, pinned_bytes;
+  cudaStream_t copy_stream;
+  cudaEvent_t window_sent[2], copied, entered;
+  int window; /* to fill next */
+  wf__gpu_plan plan;
+  wf_plan largest;        /* plan so far */
+  wf__lane_params params; /* what all flights share */
+  wf__flight flights[WF__MAX_FLIGHTS];
+  wf__pool *pool;
+  wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
+  wf_error *errors;      /* [pool size] scratch */
+} wf__gpu_worker;
+
+wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
+#define WF__CUDA_TRY(call, what)                                              \
+  do {                                                                        \
+    cudaError_t cuda_code = (cudaError_t)(call);                              \
+    if (cuda_code != cudaSuccess) return wf__cuda_fail(err, cuda_code, what); \
+  } while (0)
+
+/* An array of a flight on the GPU, and what it hands the GPU or gets from it. */
+static inline void *wf__flight_array(const wf__gpu_worker *worker, const wf__flight *flight, wf__array array) {
+  return flight->memory + worker->plan.off[array];
+}
+static inline void *wf__flight_box(const wf__gpu_worker *worker, const wf__flight *flight, wf__box part) { return flight->box + worker->plan.box_off[part]; }
+
+/* cuda_memory.c */
+wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out, wf_error *err);
+/* Bytes free on the current device. */
+wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err);
+wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
+/* Makes the worker's memory what worker->plan says; it only grows. */
+wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
+void wf__gpu_release(wf__gpu_worker *worker);
+
+/* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
+wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);
+
+/* cuda_worker.c */
+/* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
+void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
+/* Decodes what flights[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
+wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err);
+
+#endif

@@ -1,0 +1,258 @@
+/* determinize_expand.c - the arcs out of a subset.
+ *
+ * All arcs of the subset's elements, sorted by (input label, next state), are cut into runs of one label. A run becomes one arc: it puts out the
+ * longest common prefix of the run's outputs and charges their summed cost, and the rest are the residuals of the subset it leads to. Runs of one
+ * arc, most of them in practice, lead to {(state, empty, 0)}. */
+#include <string.h>
+
+#include "fstops/determinize.h"
+
+/* Residual outputs this long do not come from anything that can be determinized in practice. */
+enum { MAX_RESIDUAL = 10000 };
+
+/* --- residual strings --------------------------------------------------------------------------------------------- */
+
+/* wf__string_put, for a worker that may use the pool. */
+static wf_status put(wf__det_worker *worker, uint32_t label, uint32_t rest, uint32_t *out, wf_error *err) {
+  if (worker->shared && rest != 0) return WF_ERR_STATE;
+  return wf__string_put(&worker->det->strings, label, rest, out, err);
+}
+
+wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t olabel, uint32_t *out, wf_error *err) {
+  wf__determinizer *det = worker->det;
+  *out = string;
+  if (olabel == 0) return WF_OK;
+  if (!worker->shared && wf__string_size(&det->strings, string) >= MAX_RESIDUAL)
+    return wf__fail_growth(det, 0, "outputs fall ever further behind inputs (10000 labels)", err);
+  return put(worker, (uint32_t)olabel, string, out, err);
+}
+
+/* Strings are lists from their last label, so a common prefix is a common rest. */
+static uint32_t common_prefix(const wf__strings *strings, uint32_t a, uint32_t b) {
+  uint32_t size_a = wf__string_size(strings, a), size_b = wf__string_size(strings, b);
+  if (size_a > size_b) a = wf__string_drop(strings, a, size_a - size_b);
+  else b = wf__string_drop(strings, b, size_b - size_a);
+  while (a != b) {
+    a = wf__string_rest(strings, a);
+    b = wf__string_rest(strings, b);
+  }
+  return a;
+}
+
+static wf_status without_prefix(wf__det_worker *worker, uint32_t string, uint32_t prefix_size, uint32_t *out, wf_error *err) {
+  const wf__determinizer *det = worker->det;
+  *out = string;
+  if (prefix_size == 0) return WF_OK;
+  uint32_t keep = wf__string_size(&det->strings, string) - prefix_size;
+  worker->labels.size = 0;
+  WF__TRY(wf__vec_grow(&worker->labels, keep + 1, "output strings", err));
+  for (; keep > 0; keep--, string = wf__string_rest(&det->strings, string))
+    worker->labels.data[worker->labels.size++] = wf__string_label(&det->strings, string);
+  *out = 0;
+  while (worker->labels.size > 0) WF__TRY(put(worker, worker->labels.data[--worker->labels.size], *out, out, err));
+  return WF_OK;
+}
+
+/* --- arcs of a subset, sorted ------------------------------------------------------------------------------------- */
+
+static wf_status gather(wf__det_worker *worker, wf_error *err) {
+  const wf__determinizer *det = worker->det;
+  const wf_fst_view *view = &det->view;
+  worker->found.size = 0;
+  for (uint64_t k = 0; k < worker->current.size; k++) {
+    wf__det_element element = worker->current.data[k];
+    uint64_t first = view->arc_off[element.state], end = view->arc_off[element.state + 1];
+    WF__TRY(wf__vec_grow(&worker->found, end - first, "arcs of a subset", err));
+    wf__det_candidate *at = worker->found.data + worker->found.size;
+    for (uint64_t i = first; i < end; i++) {
+      const wf_arc *arc = &view->arcs[i];
+      if (arc->ilabel == 0 && det->closure != NULL) continue;
+      if (arc->weight == INFINITY || element.cost == INFINITY) {
+        worker->dropped = true;
+        continue;
+      }
+      uint32_t string = wf__string_of(arc->olabel);
+      if (element.string != 0) WF__TRY(wf__residual_append(worker, element.string, arc->olabel, &string, err));
+      *at++ = (wf__det_candidate){(uint64_t)(uint32_t)arc->ilabel << 32 | arc->nextstate, (double)element.cost + (double)arc->weight, string};
+    }
+    worker->found.size = (uint64_t)(at - worker->found.data);
+  }
+  return WF_OK;
+}
+
+static void merge(const wf__det_candidate *a, const wf__det_candidate *a_end, const wf__det_candidate *b, const wf__det_candidate *b_end, wf__det_candidate *out) {
+  while (a < a_end && b < b_end) *out++ = b->key < a->key ? *b++ : *a++;
+  while (a < a_end) *out++ = *a++;
+  while (b < b_end) *out++ = *b++;
+}
+
+/* Natural merge sort, stable: the arcs of each element usually are a sorted run already. */
+static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
+  uint64_t n = worker->found.size;
+  wf__det_candidate *data = worker->found.data;
+  if (n <= 12) {
+    for (uint64_t i = 1; i < n; i++) {
+      wf__det_candidate moved = data[i];
+      uint64_t j = i;
+      for (; j > 0 && moved.key < data[j - 1].key; j--) data[j] = data[j - 1];
+      data[j] = moved;
+    }
+    return WF_OK;
+  }
+  worker->runs.size = 0;
+  for (uint64_t i = 0; i < n; i++)
+    if (i == 0 || data[i].key < data[i - 1].key) WF__TRY(wf__vec_push(&worker->runs, i, "arcs of a subset", err));
+  if (worker->runs.size > 1 && worker->spare.cap < worker->found.cap) {
+    worker->spare.size = 0;
+    WF__TRY(wf__vec_grow(&worker->spare, worker->found.cap, "arcs of a subset", err));
+  }
+  while (worker->runs.size > 1) {
+    uint64_t *runs = worker->runs.data, count = worker->runs.size, kept = 0;
+    wf__det_candidate *from = worker->found.data, *to = worker->spare.data;
+    for (uint64_t r = 0; r < count; r += 2) {
+      uint64_t first = runs[r], middle = r + 1 < count ? runs[r + 1] : n, end = r + 2 < count ? runs[r + 2] : n;
+      merge(from + first, from + middle, from + middle, from + end, to + first);
+      runs[kept++] = first;
+    }
+    worker->runs.size = kept;
+    uint64_t cap = worker->found.cap;
+    worker->found.data = to;
+    worker->found.cap = worker->spare.cap;
+    worker->spare.data = from;
+    worker->spare.cap = cap;
+  }
+  return WF_OK;
+}
+
+/* --- one run of arcs with one label ------------------------------------------------------------------------------- */
+
+/* Makes one of two ways to the same state: their costs are summed, or the better is kept if their outputs differ and that is allowed. */
+static wf_status join(wf__det_worker *worker, wf__det_candidate *into, const wf__det_candidate *from, wf_error *err) {
+  const wf__determinizer *det = worker->det;
+  if (into->string == from->string) {
+    into->cost = wf__cost_plus(det->view.semiring, into->cost, from->cost);
+    return WF_OK;
+  }
+  if (worker->shared && !det->o.allow_nonfunctional) return WF_ERR_STATE;
+  wf__det_conflict conflict = {.state = (uint32_t)into->key, .ilabel = (int32_t)(into->key >> 32), .strings = {into->string, from->string}};
+  if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
+  if (from->cost < into->cost) *into = *from;
+  return WF_OK;
+}
+
+/* The subset that several ways lead to; takes the common output and the total cost out into `arc`. */
+static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run, uint64_t size, wf_arc *arc, wf_error *err) {
+  const wf__determinizer *det = worker->det;
+  wf__det_chunk *out = worker->out;
+  double total = run[0].cost;
+  uint32_t prefix = run[0].string;
+  for (uint64_t i = 1; i < size; i++) {
+    total = wf__cost_plus(det->view.semiring, total, run[i].cost);
+    if (prefix != run[i].string) prefix = common_prefix(&det->strings, prefix, run[i].string);
+  }
+  uint32_t prefix_size = wf__string_size(&det->strings, prefix);
+  WF__TRY(wf__vec_grow(&out->elements, size, "a subset", err));
+  wf__det_element *elements = out->elements.data + out->elements.size;
+  for (uint64_t i = 0; i < size; i++) {
+    elements[i] = (wf__det_element){.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
+    WF__TRY(without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
+  }
+  arc->olabel = (int32_t)prefix;
+  arc->weight = wf__cost_to_float(total);
+  arc->nextstate = WF__DET_SEVERAL | (uint32_t)out->targets.size;
+  wf__det_target target = {.off = out->elements.size, .size = (uint32_t)size, .hash = wf__det_hash(det->subsets.inverse_delta, elements, (uint32_t)size)};
+  out->elements.size += size;
+  return wf__vec_push(&out->targets, target, "a subset", err);
+}
+
+static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64_t size, wf_error *err) {
+  uint64_t kept = 1;
+  for (uint64_t i = 1; i < size; i++) {
+    if (run[i].key == run[kept - 1].key) WF__TRY(join(worker, &run[kept - 1], &run[i], err));
+    else run[kept++] = run[i];
+  }
+  wf_arc arc = {.ilabel = (int32_t)(run[0].key >> 32)};
+  if (kept == 1) {
+    arc.olabel = (int32_t)run[0].string;
+    arc.weight = wf__cost_to_float(run[0].cost);
+    arc.nextstate = (uint32_t)run[0].key;
+  } else {
+    if (kept >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
+    WF__TRY(split_off(worker, run, kept, &arc, err));
+  }
+  return wf__vec_push(&worker->out->arcs, arc, "arcs", err);
+}
+
+/* --- states ------------------------------------------------------------------------------------------------------- */
+
+/* Final cost of worker->current; an output string owed at the end becomes an arc (put in place among the sorted arcs, which begin at `first`). */
+static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final_cost, wf_error *err) {
+  const wf__determinizer *det = worker->det;
+  wf__det_candidate sum = {.key = WF__MAP64_NONE, .cost = INFINITY};
+  bool any = false;
+  *final_cost = INFINITY;
+  for (uint64_t k = 0; k < worker->current.size; k++) {
+    wf__det_element element = worker->current.data[k];
+    if (!wf__is_final(&det->view, element.state)) continue;
+    if (element.cost == INFINITY) {
+      worker->dropped = true;
+      continue;
+    }
+    wf__det_candidate way = {.key = WF__MAP64_NONE, .cost = (double)element.cost + (double)det->view.final_cost[element.state], .string = element.string};
+    if (any) WF__TRY(join(worker, &sum, &way, err));
+    else sum = way;
+    any = true;
+  }
+  if (!any) return WF_OK;
+  if (sum.string == 0) {
+    *final_cost = wf__cost_to_float(sum.cost);
+    worker->dropped = worker->dropped || *final_cost == INFINITY;
+    return WF_OK;
+  }
+  wf_arc arc = {.ilabel = det->o.subsequential_label, .olabel = (int32_t)sum.string, .weight = wf__cost_to_float(sum.cost), .nextstate = WF__DET_SINK};
+  WF__TRY(wf__vec_push(&worker->out->arcs, arc, "arcs", err));
+  wf_arc *arcs = worker->out->arcs.data;
+  uint64_t at = worker->out->arcs.size - 1;
+  for (; at > first && arcs[at - 1].ilabel > arc.ilabel; at--) arcs[at] = arcs[at - 1];
+  arcs[at] = arc;
+  return WF_OK;
+}
+
+wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements, uint32_t size, wf__det_expanded *state, wf_error *err) {
+  uint64_t begin = worker->out->arcs.size;
+  worker->current.size = 0;
+  WF__TRY(wf__vec_grow(&worker->current, size, "a subset", err));
+  memcpy(worker->current.data, elements, size * sizeof *elements);
+  worker->current.size = size;
+  if (worker->det->closure != NULL) WF__TRY(wf__det_closure_apply(worker, err));
+  WF__TRY(gather(worker, err));
+  WF__TRY(sort_found(worker, err));
+  wf__det_candidate *found = worker->found.data;
+  for (uint64_t first = 0, end; first < worker->found.size; first = end) {
+    for (end = first + 1; end < worker->found.size && found[end].key >> 32 == found[first].key >> 32; end++) continue;
+    WF__TRY(emit_run(worker, found + first, end - first, err));
+  }
+  WF__TRY(emit_final(worker, begin, &state->final_cost, err));
+  if (worker->out->arcs.size - begin >= UINT32_MAX || worker->out->targets.size >= WF__DET_SEVERAL - 2) return wf__fail(err, WF_ERR_LIMIT, "a state of more than 2^31 arcs");
+  state->arc_off = begin;
+  state->num_arcs = (uint32_t)(worker->out->arcs.size - begin);
+  return WF_OK;
+}
+
+void wf__det_chunk_free(wf__det_chunk *chunk) {
+  wf__vec_free(&chunk->input);
+  wf__vec_free(&chunk->input_size);
+  wf__vec_free(&chunk->states);
+  wf__vec_free(&chunk->postponed);
+  wf__vec_free(&chunk->arcs);
+  wf__vec_free(&chunk->targets);
+  wf__vec_free(&chunk->elements);
+}
+
+void wf__det_worker_free(wf__det_worker *worker) {
+  wf__vec_free(&worker->current);
+  wf__vec_free(&worker->found);
+  wf__vec_free(&worker->spare);
+  wf__vec_free(&worker->runs);
+  wf__vec_free(&worker->labels);
+}

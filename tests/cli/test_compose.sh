@@ -1,0 +1,40 @@
+# warpfst compose: several inputs, orders, limits, threads, what it tells.
+set -euo pipefail
+
+printf '0 1 1 2 0.5\n0 1 1 3 1\n1 0 2 2\n1\n' > a.txt
+printf '0 1 2 7 1\n1 2 3 8\n0 0 3 9 2\n2 0 2 2\n1\n' > b.txt
+printf '0 0 7 1\n0 0 9 2 0.25\n0 0 2 3\n0 0 8 4\n0\n' > c.txt
+for name in a b c; do "$WARPFST" compile $name.txt $name.fst; done
+fstarcsort --sort_type=olabel a.fst as.fst
+fstarcsort --sort_type=ilabel b.fst bs.fst
+fstarcsort --sort_type=ilabel c.fst cs.fst
+fstcompose as.fst bs.fst > ab.fst
+fstarcsort --sort_type=olabel ab.fst | fstcompose - cs.fst > abc.fst
+
+# The third name is the output, or an input where the output is named.
+"$WARPFST" compose a.fst b.fst ours.fst
+fstequal ours.fst ab.fst
+"$WARPFST" compose a.fst b.fst c.fst -o ours.fst
+fstequal ours.fst abc.fst
+"$WARPFST" compose a.fst b.fst c.fst positional.fst
+cmp ours.fst positional.fst
+"$WARPFST" compose a.fst b.fst | fstequal - ab.fst
+
+# Canonical order: same paths, any number of threads.
+"$WARPFST" compose a.fst b.fst c.fst --order=canonical -o one.fst
+"$WARPFST" compose a.fst b.fst c.fst --order=canonical --num-threads=2 -o two.fst
+cmp one.fst two.fst
+fstisomorphic one.fst abc.fst
+
+"$WARPFST" compose a.fst b.fst ours.fst --stats 2> told
+grep -q 'peak MiB' told
+grep -Eq '^composed +[1-9]' told
+
+code() { local got=0; "$@" > out 2> err || got=$?; echo $got; }
+[ "$(code "$WARPFST" compose a.fst b.fst x.fst --max-states=1)" = 4 ]
+grep -q 'more than 1 states' err
+[ "$(code "$WARPFST" compose a.fst b.fst x.fst --order=canonical --max-bytes=1)" = 4 ]
+grep -q max_bytes err
+[ "$(code "$WARPFST" compose a.fst b.fst x.fst --device=cuda)" = 3 ]
+grep -q 'order=canonical' err
+[ "$(code "$WARPFST" compose a.fst)" = 2 ]

@@ -1,0 +1,86 @@
+# Kaldi models: graphs and decodings against what Kaldi's own code makes of the same random models (kaldi_oracle.py with the packages of tests/python-requirements.txt).
+python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
+oracle=$SOURCE_DIR/tests/cli/kaldi_oracle.py
+"$python" -c 'import kaldi_hmm_gmm, kaldifst' || { echo "no Kaldi for $python: ./run test installs tests/python-requirements.txt"; exit 1; }
+fail() { echo "$*" >&2; exit 1; }
+expect() { # CODE PATTERN COMMAND...
+  local want=$1 pattern=$2 code=0
+  shift 2
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
+  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
+}
+mkgraph() { "$WARPFST" mkgraph hmm -q "$@"; }
+# decode OUTPUT GRAPH [FLAGS]
+decode() {
+  local output=$1
+  shift
+  "$WARPFST" decode "$@" scores.ark --words=lang/words.txt --beam=1000 --max-active=1000000 --format=json -o "$output" 2>err.txt || fail "seed $seed: $(cat err.txt)"
+}
+check() { python3 "$SOURCE_DIR/tests/cli/kaldi_check.py" "$@" || fail "seed $seed: not Kaldi's results"; }
+
+# 1. Contexts 1/0, 2/1, 3/1, 2/0, 3/0, 3/2, 4/1; one pdf class and two, with and without positions in the word; text and binary.
+for seed in $(seq 0 9); do
+  "$python" "$oracle" "$seed" "$seed" || fail "the oracle fails at seed $seed"
+  cd "$seed"
+  . ./settings
+  scales="--transition-scale=$transition_scale --self-loop-scale=$self_loop_scale"
+  for model in final.mdl final.bin; do "$WARPFST" am columns "$model" | cmp - columns || fail "seed $seed: columns of $model"; done
+  "$WARPFST" am info . --json >info.json
+  grep -q "\"kind\": \"kaldi\", \"phones\": $num_phones, \"width\": $width, \"central\": $central, \"labels\": $num_ids, \"columns\": $num_pdfs," info.json || fail "seed $seed: $(cat info.json)"
+  mkgraph --am=final.mdl --lang=lang $scales -o ours.fst --format=vector
+  mkgraph --am=final.bin --tree=tree.bin --lang=lang $scales -o binary.fst --format=vector
+  cmp ours.fst binary.fst || fail "seed $seed: text and binary differ"
+  "$WARPFST" randequivalent --npath=100 --max-length=60 --seed="$seed" ours.fst HCLG.fst || fail "seed $seed: not Kaldi's graph"
+  # A lexicon in place of L_disambig.fst, phones without positions. (Two phones of right context can leave too few disambiguation symbols: docs/hmm.md.)
+  if [ $((width - central)) -le 2 ]; then
+    mkgraph --am=final.mdl --lang=lang --lexicon=lexicon.txt $scales -o lexicon.fst --format=vector
+    "$WARPFST" randequivalent --npath=100 --max-length=60 ours.fst lexicon.fst || fail "seed $seed: lexicon.txt and L_disambig.fst give different graphs"
+  fi
+  # Decoding: our graph with the table beside it; Kaldi's graphs, self-loops behind or in front, with the model.
+  decode ours.json ours.fst
+  decode kaldi.json HCLG.fst --am=final.bin
+  decode table.json HCLG.fst --columns=columns
+  decode before.json HCLG.before.fst --am=final.mdl
+  check words.ref ours.json kaldi.json table.json
+  check before.ref before.json
+  cd ..
+done
+# The comparison can fail.
+cd 0
+. ./settings
+mkgraph --am=final.mdl --lang=lang --transition-scale="$transition_scale" --self-loop-scale=0.3 -o other.fst
+code=0
+"$WARPFST" randequivalent --npath=100 --max-length=60 other.fst HCLG.fst 2>err.txt || code=$?
+[ $code = 1 ] || fail "another self-loop scale makes no difference"
+cd ..
+
+# 2. Defaults: 0.1 for self-loops, 1 for models with self-loop pdf classes of their own.
+cd 7
+. ./settings
+[ "$split" = 1 ] || fail "seed 7 is no chain model"
+mkgraph --am=. --lang=lang -o default.fst && mkgraph --am=. --lang=lang --self-loop-scale=1 -o one.fst
+cmp default.fst one.fst || fail "the default for chain models is not 1"
+cd ../8
+mkgraph --am=. --lang=lang -o default.fst && mkgraph --am=. --lang=lang --self-loop-scale=0.1 -o tenth.fst
+cmp default.fst tenth.fst || fail "the default is not 0.1"
+
+# 3. What cannot work says why.
+expect 3 'final.mdl: line .*: expected' mkgraph --am=final.mdl --tree=final.mdl --lang=lang -o no.fst
+expect 3 "tree: line 1: expected '<TransitionModel>', found 'ContextDependency'" "$WARPFST" am info tree
+expect 3 'model and tree do not belong together' mkgraph --am=final.mdl --tree=../9/tree --lang=lang -o no.fst
+mkdir alone
+cp final.mdl alone/
+expect 2 'no tree beside it' mkgraph --am=alone --lang=lang -o no.fst
+head -c 300 final.bin >cut.bin
+expect 3 'cut.bin: byte 29[0-9]: file ends early' "$WARPFST" am columns cut.bin
+expect 3 'phones.txt' mkgraph --am=final.mdl --lang=. -o no.fst
+expect 2 'exclude' "$WARPFST" decode HCLG.fst scores.ark --am=final.mdl --columns=columns
+grep -v P0 lang/phones.txt >few.txt
+mkdir -p few/phones
+cp few.txt few/phones.txt
+cp lang/*.fst lang/words.txt few/
+"$WARPFST" am info final.mdl --lang=few >out.txt # unnamed phones go by their numbers
+printf '0 1 99 1\n1\n' | "$WARPFST" compile - -o few/L_disambig.fst
+expect 2 'input label 99' mkgraph --am=final.mdl --lang=few -o no.fst
+[ ! -e no.fst ] || fail "a failed build left a file"

@@ -1,0 +1,307 @@
+/* fake_cuda.c - GPUs imitated in host memory.
+ *
+ * A stream is a list of work that is done in its own order, as late as the rules allow: when somebody waits for it, or for something that waits for
+ * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. With `eager`, some
+ * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, and any call can be
+ * made to fail. One lock makes it all thread-safe. */
+#include "cuda_runtime_api.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ALLOCATIONS = 4096, MAX_STREAMS = 256, MAX_DEVICES = 16, FILLED_BYTES = 1 << 20 };
+
+struct fake_gpus fake_gpus = {.num_devices = 3, .num_processors = 12, .memory_bytes = 1000000000};
+
+struct work {
+  void (*fn)(void *data);
+  void *data;
+  struct fake_stream *wait_for; /* until this stream has done wait_number works */
+  uint64_t wait_number;
+  struct work *next;
+};
+
+struct fake_stream {
+  struct work *first, *last;
+  uint64_t num_queued, num_done;
+  int device;
+};
+
+struct fake_event {
+  struct fake_stream *stream; /* NULL: never recorded */
+  uint64_t number;
+};
+
+struct allocation {
+  char *data;
+  size_t bytes;
+  int device; /* -1: page-locked host memory */
+};
+
+static pthread_mutex_t g_mutex;
+static pthread_once_t g_once = PTHREAD_ONCE_INIT;
+static struct allocation g_allocations[MAX_ALLOCATIONS];
+static struct fake_stream *g_streams[MAX_STREAMS], g_default[MAX_DEVICES];
+static size_t g_used[MAX_DEVICES];
+static unsigned g_seed;
+static _Thread_local int g_device;
+static _Thread_local cudaError_t g_last;
+
+static void make_mutex(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&g_mutex, &attributes);
+  for (int i = 0; i < MAX_DEVICES; i++) g_default[i].device = i;
+}
+
+static void do_until(struct fake_stream *stream, uint64_t number) {
+  while (stream->num_done < number) {
+    struct work *work = stream->first;
+    if (work->wait_for != NULL) do_until(work->wait_for, work->wait_number);
+    stream->first = work->next;
+    if (stream->first == NULL) stream->last = NULL;
+    if (work->fn != NULL) work->fn(work->data);
+    free(work->data);
+    free(work);
+    stream->num_done++;
+  }
+}
+
+static void do_some(void) {
+  for (int i = 0; i < MAX_STREAMS; i++) {
+    g_seed = g_seed * 1664525u + 1013904223u;
+    if (g_streams[i] != NULL && g_streams[i]->first != NULL && g_seed >> 30 == 0) do_until(g_streams[i], g_streams[i]->num_done + 1);
+  }
+}
+
+/* Every call begins here and ends with leave. False: it is the one that must fail. */
+static bool enter(void) {
+  pthread_once(&g_once, make_mutex);
+  pthread_mutex_lock(&g_mutex);
+  if (fake_gpus.eager != 0) {
+    if (g_seed == 0) g_seed = fake_gpus.eager;
+    do_some();
+  }
+  return ++fake_gpus.num_calls != fake_gpus.fail_at;
+}
+
+static cudaError_t leave(cudaError_t code) {
+  if (code != cudaSuccess) g_last = code;
+  pthread_mutex_unlock(&g_mutex);
+  return code;
+}
+
+static struct allocation *find(const void *pointer) {
+  for (int i = 0; i < MAX_ALLOCATIONS; i++) {
+    struct allocation *a = &g_allocations[i];
+    if (a->data != NULL && (const char *)pointer >= a->data && (const char *)pointer < a->data + a->bytes) return a;
+  }
+  return NULL;
+}
+
+static struct fake_stream *stream_of(cudaStream_t stream) { return stream != NULL ? stream : &g_default[g_device]; }
+
+static bool put(struct fake_stream *stream, void (*fn)(void *), void *data, struct fake_stream *wait_for, uint64_t wait_number) {
+  struct work *work = malloc(sizeof *work);
+  if (work == NULL) return false;
+  *work = (struct work){fn, data, wait_for, wait_number, NULL};
+  if (stream->last != NULL)
+    stream->last->next = work;
+  else
+    stream->first = work;
+  stream->last = work;
+  stream->num_queued++;
+  return true;
+}
+
+/* --- the runtime ----------------------------------------------------------------------------------------------------------- */
+
+const char *cudaGetErrorString(cudaError_t code) {
+  return code == cudaSuccess ? "no error" : code == cudaErrorMemoryAllocation ? "out of memory" : code == cudaErrorUnknown ? "unknown error" : "invalid";
+}
+
+cudaError_t cudaGetLastError(void) {
+  cudaError_t code = g_last;
+  g_last = cudaSuccess;
+  return code;
+}
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  *count = fake_gpus.num_devices;
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaGetDevice(int *device) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  *device = g_device;
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  if (device < 0 || device >= fake_gpus.num_devices) return leave(cudaErrorInvalidDevice);
+  g_device = device;
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  *all_bytes = fake_gpus.memory_bytes;
+  *free_bytes = fake_gpus.memory_bytes - g_used[g_device];
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const struct allocation *a = find(pointer);
+  attributes->type = a == NULL ? cudaMemoryTypeUnregistered : a->device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  attributes->device = a == NULL ? -2 : a->device;
+  return leave(cudaSuccess);
+}
+
+static cudaError_t allocate(void **out, size_t bytes, int device) {
+  *out = NULL;
+  if (!enter()) return leave(cudaErrorMemoryAllocation);
+  if (device >= 0 && bytes > fake_gpus.memory_bytes - g_used[device]) return leave(cudaErrorMemoryAllocation);
+  for (int i = 0; i < MAX_ALLOCATIONS; i++) {
+    if (g_allocations[i].data != NULL) continue;
+    g_allocations[i] = (struct allocation){malloc(bytes > 0 ? bytes : 1), bytes, device};
+    if (g_allocations[i].data == NULL) break;
+    *out = g_allocations[i].data;
+    memset(*out, 0xa5, bytes < FILLED_BYTES ? bytes : FILLED_BYTES);
+    fake_gpus.num_objects++;
+    if (device >= 0) g_used[device] += bytes;
+    *(device >= 0 ? &fake_gpus.device_bytes : &fake_gpus.pinned_bytes) += bytes;
+    return leave(cudaSuccess);
+  }
+  return leave(cudaErrorMemoryAllocation);
+}
+
+/* Waits for everything, as the real one does. */
+static cudaError_t release(void *memory) {
+  bool good = enter();
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (g_streams[i] != NULL) do_until(g_streams[i], g_streams[i]->num_queued);
+  struct allocation *a = memory != NULL ? find(memory) : NULL;
+  if (memory == NULL) return leave(cudaSuccess);
+  if (a == NULL || a->data != memory) abort();
+  if (a->device >= 0) g_used[a->device] -= a->bytes;
+  *(a->device >= 0 ? &fake_gpus.device_bytes : &fake_gpus.pinned_bytes) -= a->bytes;
+  free(a->data);
+  a->data = NULL;
+  fake_gpus.num_objects--;
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes) { return allocate(out, bytes, g_device); }
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) { return allocate(out, bytes, -1); }
+cudaError_t cudaFree(void *memory) { return release(memory); }
+cudaError_t cudaFreeHost(void *memory) { return release(memory); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  for (int i = 0; i < MAX_STREAMS; i++) {
+    if (g_streams[i] != NULL) continue;
+    *out = g_streams[i] = calloc(1, sizeof **out);
+    if (*out == NULL) break;
+    (*out)->device = g_device;
+    fake_gpus.num_objects++;
+    return leave(cudaSuccess);
+  }
+  return leave(cudaErrorUnknown);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  bool good = enter();
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (g_streams[i] == stream) g_streams[i] = NULL;
+  do_until(stream, stream->num_queued);
+  free(stream);
+  fake_gpus.num_objects--;
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  bool good = enter();
+  do_until(stream_of(stream), stream_of(stream)->num_queued);
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  if (event->stream == NULL) return leave(cudaSuccess);
+  return leave(put(stream_of(stream), NULL, NULL, event->stream, event->number) ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  *out = calloc(1, sizeof **out);
+  fake_gpus.num_objects++;
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  bool good = enter();
+  free(event);
+  fake_gpus.num_objects--;
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  if (stream_of(stream)->device != g_device) return leave(cudaErrorInvalidValue); /* an event belongs to the device it was made on */
+  *event = (struct fake_event){stream_of(stream), stream_of(stream)->num_queued};
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  bool good = enter();
+  if (event->stream != NULL) do_until(event->stream, event->number);
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+struct copy {
+  void *to;
+  const void *from;
+  size_t bytes;
+};
+
+static void do_copy(void *data) {
+  const struct copy *copy = data;
+  memcpy(copy->to, copy->from, copy->bytes);
+}
+
+static bool inside(const struct allocation *a, const void *pointer, size_t bytes) { return a == NULL || (const char *)pointer + bytes <= a->data + a->bytes; }
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const struct allocation *target = find(to), *source = find(from), *device = kind == cudaMemcpyHostToDevice ? target : source,
+                          *host = kind == cudaMemcpyHostToDevice ? source : target;
+  if (device == NULL || device->device < 0 || (host != NULL && host->device >= 0) || !inside(device, device == target ? to : from, bytes) ||
+      !inside(host, host == target ? to : from, bytes))
+    abort();
+  struct copy *copy = malloc(sizeof *copy);
+  if (copy == NULL) return leave(cudaErrorUnknown);
+  *copy = (struct copy){to, from, bytes};
+  if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
+  if (host == NULL) do_until(stream_of(stream), stream_of(stream)->num_queued); /* memory that is not page-locked is copied before the call returns */
+  return leave(cudaSuccess);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+  cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, NULL);
+  return code == cudaSuccess ? cudaStreamSynchronize(NULL) : code;
+}
+
+cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data) {
+  if (!enter()) {
+    free(data);
+    return leave(cudaErrorUnknown);
+  }
+  return leave(put(stream_of(stream), fn, data, NULL, 0) ? cudaSuccess : cudaErrorUnknown);
+}

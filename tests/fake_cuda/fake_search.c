@@ -1,0 +1,161 @@
+/* fake_search.c - the kernels of lane_search.h for imitated GPUs: the CPU search over what the host has put into their memory. Nothing comes from
+ * the decoder itself: graph, options, scores are read back from where a kernel would read them. */
+#include <string.h>
+
+#include "cpu/search.h"
+#include "cuda/lane_search.h"
+#include "cuda_runtime_api.h"
+#include "math/score.h"
+#include "testing.h"
+
+struct device_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+};
+
+/* The graph as it was uploaded, columns as labels. */
+static wf_graph *graph_on_device(const wf__lane_params *p) {
+  wf_error err = {0};
+  const struct device_state *states = p->states;
+  wf_builder *builder;
+  wf_fst *fst;
+  wf_graph *graph;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, p->num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, p->start, &err));
+  for (uint32_t s = 0; s < p->num_states; s++) {
+    assert_ok(wf_builder_set_final(builder, s, states[s].final_cost, &err));
+    for (uint32_t a = states[s].first_arc; a < states[s].end; a++) {
+      wf_arc arc = ((const wf_arc *)p->arcs)[a];
+      assert_int_equal(arc.ilabel < 0, a >= states[s].first_epsilon);
+      arc.ilabel++;
+      const bool marked = arc.nextstate >> 31;
+      arc.nextstate &= 0x7fffffffu;
+      assert_int_equal(marked, states[arc.nextstate].first_epsilon < states[arc.nextstate].end);
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_fst_free(fst);
+  assert_int_equal(wf_graph_min_columns(graph), p->num_columns);
+  return graph;
+}
+
+static void scribble(void *array, uint64_t bytes) {
+  uint64_t edge = bytes < 64 ? bytes : 64;
+  memset(array, 0x5a, edge);
+  memset((char *)array + bytes - edge, 0x5a, edge);
+}
+
+/* Writes to both ends of everything the lanes own. */
+static void use_lanes(const wf__lane_params *p) {
+  uint64_t parts = (uint64_t)p->num_lanes * p->ranks;
+  scribble(p->costs, parts * WF__LANE_SLOTS * 4);
+  scribble(p->agenda, parts * WF__LANE_SLOTS * 16);
+  scribble(p->trace, parts * p->trace_cap * 8);
+  scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
+  scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
+  scribble(p->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2);
+}
+
+static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
+  const wf__path *path = &search->path;
+  *outcome = (wf__lane_outcome){.flags = path->flags,
+                                .num_decoded = path->num_decoded,
+                                .final_cost = path->final_cost,
+                                .num_tokens = path->num_tokens,
+                                .num_expanded = path->num_expanded,
+                                .num_arcs = path->num_arcs,
+                                .num_narrowed = path->num_narrowed};
+  uint64_t from = *p->steps_used, frame = 0;
+  *p->steps_used += path->arcs.size;
+  outcome->path_off = from;
+  outcome->path_size = (uint32_t)path->arcs.size;
+  outcome->status = WF__LANE_OK;
+  if (path->arcs.size > p->path_cap || path->num_tokens > (uint64_t)p->trace_cap * p->ranks || from + path->arcs.size > p->steps_cap) {
+    outcome->status = WF__LANE_NO_ROOM;
+    return;
+  }
+  for (uint64_t i = 0; i < path->arcs.size; i++) {
+    uint32_t arc = path->arcs.data[i];
+    bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;
+    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame++] : 0};
+  }
+}
+
+static void run_search(void *data) {
+  const wf__lane_params *p = data;
+  wf_error err = {0};
+  wf_decoder_options options;
+  wf_graph *graph = graph_on_device(p);
+  wf__search *search;
+  wf_decoder_options_init(&options);
+  options.beam = p->beam;
+  options.acoustic_scale = p->acoustic_scale;
+  options.word_score = p->word_score;
+  options.max_active = (int32_t)p->max_active;
+  options.min_active = (int32_t)p->min_active;
+  options.max_tokens = (int32_t)p->max_tokens;
+  assert_ok(wf__search_create(graph, &options, &search, &err));
+  assert_true(search->epsilon_slack == p->epsilon_slack);
+  use_lanes(p);
+  assert_int_equal(*p->steps_used, 0);
+  assert_int_equal(*p->queue, 0);
+  for (; *p->queue < p->num_utterances; (*p->queue)++) {
+    const uint32_t u = p->order[*p->queue];
+    const wf__lane_utterance *utterance = &p->utterances[u];
+    assert_true(utterance->num_frames <= (int32_t)p->frames_cap);
+    wf_scores scores = {.data = utterance->scores,
+                        .num_frames = utterance->num_frames,
+                        .num_columns = utterance->num_columns,
+                        .stride = utterance->stride,
+                        .dtype = (wf_dtype)utterance->dtype};
+    wf_status status = wf__search_begin(search, &err);
+    if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
+    if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
+    if (status == WF_OK)
+      store_path(p, search, graph, &p->outcomes[u]);
+    else
+      p->outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
+  }
+  wf__search_free(search);
+  wf_graph_free(graph);
+}
+
+int wf__lane_search_launch(const wf__lane_params *params, void *stream) {
+  wf__lane_params *copy = malloc(sizeof *copy);
+  *copy = *params;
+  return fake_enqueue(stream, run_search, copy);
+}
+
+struct check {
+  const wf__lane_utterance *utterances;
+  uint32_t count;
+  uint64_t *bad;
+};
+
+static void run_check(void *data) {
+  const struct check *check = data;
+  for (uint32_t u = 0; u < check->count; u++) {
+    const wf__lane_utterance *utterance = &check->utterances[u];
+    wf_scores scores = {.data = utterance->scores, .stride = utterance->stride, .dtype = (wf_dtype)utterance->dtype};
+    assert_true(check->bad[u] == UINT64_MAX);
+    for (int64_t i = (int64_t)utterance->num_frames * utterance->num_columns - 1; i >= 0; i--) {
+      int64_t t = i / utterance->num_columns, c = i % utterance->num_columns;
+      if (!wf__score_usable(wf__score_at(&scores, t, (int32_t)c))) check->bad[u] = (uint64_t)t << 32 | (uint64_t)c;
+    }
+  }
+}
+
+int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
+  struct check *check = malloc(sizeof *check);
+  *check = (struct check){utterances, count, bad};
+  return fake_enqueue(stream, run_check, check);
+}
+
+int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+  *out_lanes = fake_gpus.num_processors / ranks;
+  return cudaSuccess;
+}

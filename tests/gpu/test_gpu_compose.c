@@ -1,0 +1,180 @@
+/* test_gpu_compose.c - composition on the GPU against the CPU's canonical order, byte for byte. Ends with 77 where there is no GPU. */
+#include "compose_oracle.h"
+
+enum { NUM_FILTERS = 7, BATCH = 20 };
+
+static wf_compose_options options_for(const char *device) {
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.order = 1;
+  options.device = device;
+  return options;
+}
+
+static uint64_t seeds_to_run(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+/* Both devices, with origins. */
+static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect, const char *what) {
+  wf_error err = {0};
+  wf_fst *cpu, *gpu;
+  wf_arc_origin *cpu_origins, *gpu_origins;
+  wf_compose_options options = options_for(NULL);
+  options.filter = filter;
+  options.connect = connect;
+  assert_ok(wf_compose_with_origins(a, b, &options, &cpu, &cpu_origins, &err));
+  options.device = "cuda";
+  assert_ok(wf_compose_with_origins(a, b, &options, &gpu, &gpu_origins, &err));
+  assert_same_bytes(gpu, cpu, what);
+  if (wf_fst_get_view(cpu).num_arcs != 0) assert_memory_equal(gpu_origins, cpu_origins, wf_fst_get_view(cpu).num_arcs * sizeof *cpu_origins);
+  wf_free(cpu_origins);
+  wf_free(gpu_origins);
+  wf_fst_free(cpu);
+  wf_fst_free(gpu);
+}
+
+static wf_fst *random_fst(test_rng *rng, uint32_t max_states, wf_semiring semiring) {
+  static const float epsilons[] = {0, 0.2f, 0.5f};
+  uint32_t num_states = 1 + test_below(rng, max_states);
+  test_fst_shape shape = {.num_states = num_states,
+                          .num_arcs = test_below(rng, num_states * 4 + 1),
+                          .num_ilabels = 1 + (int32_t)test_below(rng, 4),
+                          .num_olabels = 1 + (int32_t)test_below(rng, 4),
+                          .epsilon_share = epsilons[test_below(rng, 3)],
+                          .final_share = 0.1f,
+                          .max_weight = 4,
+                          .semiring = semiring};
+  return test_random_fst(rng, &shape);
+}
+
+/* Batches of random pairs, one of them against the definition. Narrow rows, rows for a warp, rows for a block. */
+static void test_small(void **state) {
+  (void)state;
+  static const uint32_t max_states[] = {9, 400, 1500, 6000};
+  wf_error err = {0};
+  for (uint64_t seed = 1; seed <= seeds_to_run(60); seed++) {
+    test_rng rng = {seed};
+    wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
+    wf_fst *a[BATCH], *b[BATCH], *cpu[BATCH], *gpu[BATCH];
+    wf_compose_options options = options_for(NULL);
+    options.filter = (int32_t)(seed % NUM_FILTERS);
+    options.connect = seed % 5 != 0;
+    for (int i = 0; i < BATCH; i++) {
+      a[i] = random_fst(&rng, 12, semiring);
+      b[i] = random_fst(&rng, max_states[i == 0 ? 0 : seed % 4], semiring);
+    }
+    size_t num_a = seed % 3 == 0 ? 1 : BATCH;
+    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, cpu, &err));
+    options.device = "cuda";
+    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, gpu, &err));
+    wf_fst *definition = oracle_compose(a[0], b[0], options.filter, options.connect, NULL);
+    assert_same_bytes(gpu[0], definition, "definition");
+    check_pair(a[1], b[1], options.filter, options.connect, "origins");
+    for (int i = 0; i < BATCH; i++) {
+      assert_same_bytes(gpu[i], cpu[i], "batch");
+      wf_fst *all[] = {a[i], b[i], cpu[i], gpu[i]};
+      for (int k = 0; k < 4; k++) wf_fst_free(all[k]);
+    }
+    wf_fst_free(definition);
+  }
+}
+
+static void check_and_free(wf_fst *a, wf_fst *b, const char *what) {
+  check_pair(a, b, 0, true, what);
+  check_pair(a, b, 0, false, what);
+  wf_fst_free(a);
+  wf_fst_free(b);
+}
+
+static void test_large(void **state) {
+  (void)state;
+  check_and_free(oracle_random_graph(256, 5, 10, 1001), oracle_random_graph(256, 5, 10, 1002), "256 states");
+  check_and_free(oracle_random_graph(1024, 5, 10, 1001), oracle_random_graph(1024, 5, 10, 1002), "1024 states");
+  check_and_free(oracle_random_graph(5000, 3, 10, 1001), oracle_random_graph(5000, 3, 10, 1002), "5000 states");
+  check_and_free(oracle_random_graph(256, 64, 128, 1001), oracle_random_graph(256, 64, 128, 1002), "64 arcs a state");
+  check_and_free(oracle_words(3000, 69, 5), oracle_emissions(251, 69, 6), "words");
+  check_and_free(oracle_emissions(251, 69, 6), oracle_words(3000, 69, 5), "words, the other way round");
+}
+
+/* A composer runs again with the same result; pairs of one shared input; empty inputs. */
+static void test_composer(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_compose_options options = options_for("cuda");
+  wf_fst *a = oracle_words(40, 9, 3), *b[3] = {oracle_emissions(50, 9, 4), test_fst_of(WF_TROPICAL, "0 1 77 77;1"), oracle_emissions(70, 9, 5)};
+  wf_fst *none;
+  wf_compose_options plain = options_for(NULL);
+  assert_ok(wf_compose(b[1], b[0], &plain, &none, &err));
+  assert_int_equal(wf_fst_get_view(none).start, -1);
+  wf_composer *composer;
+  assert_ok(wf_composer_create((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, 3, 3, &options, true, &composer, &err));
+  wf_fst *out, *want;
+  assert_int_equal(wf_composer_get(composer, 0, &out, NULL, &err), WF_ERR_STATE);
+  for (int run = 0; run < 3; run++) {
+    assert_ok(wf_composer_run(composer, &err));
+    for (size_t i = 0; i < 3; i++) {
+      wf_fst_view view;
+      const wf_arc_origin *origins;
+      assert_ok(wf_composer_get(composer, i, &out, NULL, &err));
+      assert_ok(wf_compose(a, b[i], &plain, &want, &err));
+      assert_same_bytes(out, want, "composer");
+      assert_ok(wf_composer_view(composer, i, &view, &origins, &err));
+      assert_int_equal(view.num_arcs, wf_fst_get_view(want).num_arcs);
+      assert_true((origins != NULL) == (view.start >= 0));
+      wf_fst_free(out);
+      wf_fst_free(want);
+    }
+  }
+  assert_int_equal(wf_composer_get(composer, 3, &out, NULL, &err), WF_ERR_ARGUMENT);
+  wf_composer_free(composer);
+  check_pair(none, a, 0, true, "empty first");
+  check_pair(a, none, 0, true, "empty second");
+  for (int i = 0; i < 3; i++) wf_fst_free(b[i]);
+  wf_fst_free(a);
+  wf_fst_free(none);
+}
+
+static void test_limits(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *a = oracle_random_graph(256, 5, 10, 1001), *b = oracle_random_graph(256, 5, 10, 1002), *out;
+  wf_compose_options options = options_for("cuda");
+  options.max_states = 48898;
+  assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_LIMIT);
+  assert_non_null(strstr(err.message, "more than 48898 states"));
+  options.max_states++;
+  assert_ok(wf_compose(a, b, &options, &out, &err));
+  wf_fst_free(out);
+  options.max_bytes = 1000000;
+  assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_LIMIT);
+  options.device = "cuda:999";
+  assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_DEVICE);
+  options.device = "banana";
+  assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_ARGUMENT);
+  options = options_for("cuda");
+  options.order = 0;
+  assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_UNSUPPORTED);
+  wf_fst_free(a);
+  wf_fst_free(b);
+}
+
+static bool no_gpu(void) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0"), *out = NULL;
+  wf_compose_options options = options_for("cuda");
+  wf_status status = wf_compose(fst, fst, &options, &out, &err);
+  wf_fst_free(fst);
+  wf_fst_free(out);
+  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
+  if (none) printf("skipped: %s\n", err.message);
+  return none;
+}
+
+int main(int argc, char **argv) {
+  if (no_gpu()) return 77;
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,574 @@
+/* test_gpu_host.c - the host side of the GPU decoder: every form of scores, plans and budgets of memory, the caller's stream, several GPUs, against
+ * the CPU decoder, every bit of every result. Compiled twice: with CUDA for a GPU (ends with 77 where there is none), and with FAKE_CUDA for the
+ * imitated GPUs of tests/fake_cuda, where failures are planted too. */
+#include <cuda_runtime_api.h>
+
+#include "decode_tasks.h"
+
+enum { BATCH = 24, SLACK = 8 };
+
+static void assert_cuda(cudaError_t code) {
+  if (code != cudaSuccess) fail_msg("CUDA: %s", cudaGetErrorString(code));
+}
+
+#ifdef FAKE_CUDA
+static const char *const devices[] = {"cuda", "cuda:2", "cuda:0,0", "cuda:0,1,2", "cuda:all", "cuda:1,0,1"};
+#else
+static const char *const devices[] = {"cuda", "cuda:0,0", "cuda:all", "cuda:0,0,0"};
+#endif
+enum { NUM_DEVICES = sizeof devices / sizeof *devices };
+
+/* --- scores in every form --------------------------------------------------------------------------------------------- */
+
+/* Rounded to what every format holds: a sign, three bits of fraction. */
+static uint32_t bits_of(float value, wf_dtype dtype) {
+  float coarse = isfinite(value) ? roundf(value * 8) / 8 : value;
+  if (coarse < -15) coarse = isfinite(coarse) ? -15 : coarse;
+  uint32_t bits;
+  memcpy(&bits, &coarse, 4);
+  if (dtype == WF_FLOAT32) return bits;
+  if (dtype == WF_BFLOAT16) return bits >> 16;
+  uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 255;
+  if (exponent == 255) return sign | 0x7c00 | (bits >> 13 & 0x3ff);
+  return exponent == 0 ? sign : sign | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff);
+}
+
+static void put(void *data, int64_t i, float value, wf_dtype dtype) {
+  uint32_t bits = bits_of(value, dtype);
+  if (dtype == WF_FLOAT32)
+    ((uint32_t *)data)[i] = bits;
+  else
+    ((uint16_t *)data)[i] = (uint16_t)bits;
+}
+
+/* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for. */
+struct forms {
+  wf_scores plain[BATCH], shaped[BATCH];
+  void *owned[2 * BATCH]; /* host */
+  void *on_device[BATCH];
+};
+
+static size_t element(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
+
+static void *to_device(const void *data, size_t bytes) {
+  void *copy;
+  assert_cuda(cudaMalloc(&copy, bytes + 1));
+  assert_cuda(cudaMemcpy(copy, data, bytes, cudaMemcpyHostToDevice));
+  return copy;
+}
+
+/* A matrix of `stride` elements a frame whose columns beyond num_columns, and a few of those, are NaN: nobody may look at them. */
+static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t stride, wf_dtype dtype, void **owned) {
+  int64_t size = plain->num_frames * stride;
+  *owned = malloc((size_t)(size + 1) * element(dtype));
+  for (int64_t i = 0; i < size; i++) put(*owned, i, NAN, dtype);
+  for (int64_t t = 0; t < plain->num_frames; t++)
+    for (int32_t c = 0; c < plain->num_columns; c++) put(*owned, t * stride + c, ((const float *)plain->data)[t * plain->stride + c], dtype);
+  return (wf_scores){.data = *owned, .num_frames = plain->num_frames, .num_columns = plain->num_columns + extra, .stride = stride, .dtype = dtype};
+}
+
+/* The graph may read fewer columns than the task has: plain then has just those. */
+static void make_forms(struct forms *forms, struct decode_task *task, uint64_t seed, int64_t max_frames, wf_dtype dtype, bool on_device) {
+  test_rng rng = {seed * 77 + 5};
+  float *data[BATCH];
+  *forms = (struct forms){0};
+  test_random_batch(task, forms->plain, data, BATCH, seed, max_frames);
+  for (size_t i = 0; i < BATCH; i++) {
+    wf_scores *plain = &forms->plain[i];
+    forms->owned[i] = data[i];
+    for (int64_t k = 0; k < plain->num_frames * plain->stride; k++) put(data[i], k, test_below(&rng, 30) == 0 ? -INFINITY : data[i][k], WF_FLOAT32);
+    plain->num_columns = wf_graph_min_columns(task->graph);
+    int32_t extra = (int32_t)test_below(&rng, 3) * 7;
+    int64_t stride = plain->num_columns + extra + (int64_t)test_below(&rng, 2) * 3;
+    forms->shaped[i] = shape_matrix(plain, extra, stride, dtype, &forms->owned[BATCH + i]);
+    if (!on_device) continue;
+    forms->on_device[i] = to_device(forms->shaped[i].data, (size_t)(plain->num_frames * stride) * element(dtype));
+    forms->shaped[i].data = forms->on_device[i];
+    forms->shaped[i].on_device = true;
+  }
+}
+
+static void free_forms(struct forms *forms) {
+  for (size_t i = 0; i < 2 * BATCH; i++) free(forms->owned[i]);
+  for (size_t i = 0; i < BATCH; i++) assert_cuda(cudaFree(forms->on_device[i]));
+}
+
+static const char *device_of(uint64_t i, bool on_device) {
+  const char *device = devices[i % NUM_DEVICES];
+  return on_device && strchr(device, '0') == NULL && strcmp(device, "cuda:all") != 0 ? "cuda" : device; /* the scores lie on GPU 0 */
+}
+
+static void test_forms(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= test_seeds(90); seed++) {
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    wf_result *cpu[BATCH], *cpu_shaped[BATCH], *gpu[BATCH];
+    wf_dtype dtype = (wf_dtype)(seed % 3);
+    bool on_device = seed / 3 % 2;
+    make_forms(&forms, &task, seed, 20, dtype, on_device);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    if (!on_device) {
+      test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu_shaped);
+      test_assert_same_batch(seed, cpu, cpu_shaped, BATCH);
+      test_free_results(cpu_shaped, BATCH);
+    }
+    test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+    test_assert_same_batch(seed, cpu, gpu, BATCH);
+    test_free_results(gpu, BATCH);
+    for (size_t i = 0; i < BATCH / 2; i++) forms.shaped[i] = forms.plain[i]; /* both kinds and both places in one batch */
+    test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+    test_assert_same_batch(seed, cpu, gpu, BATCH);
+    test_free_results(gpu, BATCH);
+    test_free_results(cpu, BATCH);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+}
+
+/* One tensor [utterance, frame, column], padded with NaN. */
+static void test_padded(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (uint64_t seed = 200; seed < 200 + test_seeds(24); seed++) {
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    wf_dtype dtype = (wf_dtype)(seed % 3);
+    int64_t lengths[BATCH], longest = 19, columns, frame_stride, utterance_stride;
+    make_forms(&forms, &task, seed, longest + 1, WF_FLOAT32, false);
+    columns = forms.plain[0].num_columns;
+    frame_stride = seed % 2 == 0 ? columns : columns + 5;
+    utterance_stride = seed % 4 < 2 ? longest * frame_stride : longest * frame_stride + 11;
+    char *tensor = malloc((size_t)(BATCH * utterance_stride + 1) * element(dtype));
+    for (int64_t i = 0; i < BATCH * utterance_stride; i++) put(tensor, i, NAN, dtype);
+    for (int64_t i = 0; i < BATCH; i++) {
+      lengths[i] = forms.plain[i].num_frames;
+      for (int64_t t = 0; t < lengths[i]; t++)
+        for (int64_t c = 0; c < columns; c++)
+          put(tensor, i * utterance_stride + t * frame_stride + c, ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c], dtype);
+    }
+    wf_padded_scores padded = {
+        .data = tensor, .num_utterances = BATCH, .max_frames = longest, .num_columns = (int32_t)columns, .lengths = lengths, .dtype = dtype};
+    if (seed % 2 != 0) padded.frame_stride = frame_stride;
+    if (seed % 4 >= 2) padded.utterance_stride = utterance_stride;
+    void *copy = to_device(tensor, (size_t)(BATCH * utterance_stride) * element(dtype));
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    for (int on_device = 0; on_device < 2; on_device++) {
+      wf_scores list[BATCH];
+      padded.on_device = on_device;
+      padded.data = on_device ? copy : tensor;
+      assert_ok(wf_scores_from_padded(&padded, list, &err));
+      test_decode_on("cuda", task.graph, task.options, list, BATCH, gpu);
+      test_assert_same_batch(seed, cpu, gpu, BATCH);
+      test_free_results(gpu, BATCH);
+    }
+    test_free_results(cpu, BATCH);
+    assert_cuda(cudaFree(copy));
+    free(tensor);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+}
+
+/* The first bad score is told alike wherever the scores lie; the other utterances are decoded. */
+static void test_bad_scores(void **state) {
+  (void)state;
+  static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed}, {0x7e00, 0x7c00, 0xfe00, 0xfc01}, {0x7fc0, 0x7f80, 0x60ae, 0xe0ae}};
+  for (uint64_t seed = 300; seed < 300 + test_seeds(24); seed++) {
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    test_rng rng = {seed};
+    wf_dtype dtype = (wf_dtype)(seed % 3);
+    make_forms(&forms, &task, seed, 20, dtype, false);
+    for (size_t i = 0; i < BATCH; i += 1 + test_below(&rng, 4)) {
+      const wf_scores *s = &forms.shaped[i];
+      int32_t columns = forms.plain[i].num_columns;
+      for (uint32_t k = test_below(&rng, 3); s->num_frames > 0 && columns > 0 && k < 3; k++) {
+        int64_t at = test_below(&rng, (uint32_t)s->num_frames) * s->stride + test_below(&rng, (uint32_t)columns);
+        uint32_t bits = bad[dtype][test_below(&rng, 4)];
+        if (dtype == WF_FLOAT32)
+          ((uint32_t *)forms.owned[BATCH + i])[at] = bits;
+        else
+          ((uint16_t *)forms.owned[BATCH + i])[at] = (uint16_t)bits;
+      }
+    }
+    test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu);
+    for (int on_device = 0; on_device < 2; on_device++) {
+      for (size_t i = 0; i < BATCH && on_device; i++) {
+        forms.on_device[i] = to_device(forms.shaped[i].data, (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * element(dtype));
+        forms.shaped[i].data = forms.on_device[i];
+        forms.shaped[i].on_device = true;
+      }
+      test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+      test_assert_same_batch(seed, cpu, gpu, BATCH);
+      for (size_t i = 0; i < BATCH; i++)
+        if (strncmp(cpu[i]->message, "score of", 8) == 0) assert_string_equal(cpu[i]->message, gpu[i]->message);
+      test_free_results(gpu, BATCH);
+    }
+    test_free_results(cpu, BATCH);
+    /* host memory that is said to be the GPU's is an error, not a crash */
+    wf_scores wrong = {.data = forms.owned[0], .num_frames = 1, .num_columns = 8, .stride = 8, .on_device = true};
+    test_decode_on("cuda", task.graph, task.options, &wrong, 1, gpu);
+    assert_int_equal(gpu[0]->status, WF_ERR_ARGUMENT);
+    test_free_results(gpu, 1);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static wf_batch_shape shape_of(const wf_scores *scores, size_t count) {
+  wf_batch_shape shape = {.num_utterances = count, .dtype = scores[0].dtype, .on_device = scores[0].on_device};
+  for (size_t i = 0; i < count; i++) {
+    shape.sum_frames += scores[i].num_frames;
+    if (scores[i].num_frames > shape.max_frames) shape.max_frames = scores[i].num_frames;
+  }
+  return shape;
+}
+
+/* Budgets from plenty to next to nothing: within each, the plan is kept and the results are the same, until an error says what to lower. */
+static void test_budgets(void **state) {
+  (void)state;
+  wf_error err = {0};
+  int refused = 0, decoded = 0, named[2] = {0};
+  for (uint64_t seed = 400; seed < 400 + test_seeds(12); seed++) {
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    bool on_device = seed % 2;
+    if (seed % 3 == 0) task.options.max_tokens = 100000; /* clusters of 8 */
+    make_forms(&forms, &task, seed, 400, WF_FLOAT16, on_device);
+    wf_batch_shape shape = shape_of(forms.shaped, BATCH);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    task.options.device = seed % 4 < 2 ? "cuda" : "cuda:0,0";
+    for (int64_t budget = 500000000; budget > 50000; budget = budget * 3 / 5) {
+      wf_decoder *decoder = NULL;
+      wf_plan plan;
+      task.options.gpu_memory = budget;
+      wf_status planned = wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err);
+      if (planned != WF_OK) {
+        assert_int_equal(planned, WF_ERR_MEMORY);
+        char message[sizeof err.message];
+        memcpy(message, err.message, sizeof message);
+        assert_non_null(strstr(message, "bytes for this batch"));
+        named[strstr(message, "lower max_") != NULL]++;
+        wf_status created = wf_decoder_create(task.graph, &task.options, &decoder, &err);
+        assert_ok(created);
+        assert_int_equal(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err), WF_ERR_MEMORY);
+        for (size_t i = 0; i < BATCH; i++) assert_null(gpu[i]);
+        assert_string_equal(err.message, message);
+        refused++;
+      } else {
+        assert_true(plan.total_bytes <= (uint64_t)budget / (task.options.device[4] != '\0' ? 2 : 1));
+        assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes + plan.score_bytes + plan.result_bytes);
+        assert_true((plan.score_bytes == 0) == on_device);
+        assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+        assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+        wf_plan followed = wf_decoder_plan(decoder);
+        assert_memory_equal(&plan, &followed, sizeof plan);
+#ifdef FAKE_CUDA
+        size_t expected = (size_t)plan.total_bytes * (size_t)plan.num_gpus, scores = 0;
+        for (size_t i = 0; i < BATCH && on_device; i++) scores += (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * 2 + 1;
+        assert_int_equal(fake_gpus.device_bytes, expected + scores);
+        assert_int_equal(fake_gpus.pinned_bytes, plan.pinned_bytes * (uint64_t)plan.num_gpus);
+#endif
+        test_assert_same_batch(seed, cpu, gpu, BATCH);
+        test_free_results(gpu, BATCH);
+        decoded++;
+      }
+      wf_decoder_free(decoder);
+    }
+    test_free_results(cpu, BATCH);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+  print_message("%d budgets were kept, %d refused\n", decoded, refused);
+  assert_true(decoded > 0 && refused > 0 && named[1] > 0);
+}
+
+/* A trace with room for an eighth: the longest utterances are decoded on the CPU, from either side's memory. */
+static void test_no_room(void **state) {
+  (void)state;
+  wf_error err = {0};
+  enum { STATES = 400 };
+  wf_builder *builder;
+  wf_fst *fst;
+  wf_graph *graph;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, STATES, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < STATES; s++) { /* all states are alive soon */
+    for (uint32_t k = 1; k <= 4; k++)
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.nextstate = (s * 5 + k * 7) % STATES, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s}, &err));
+    assert_ok(wf_builder_set_final(builder, s, 0, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  struct decode_task task = {.graph = graph, .scores = {.num_columns = 4}};
+  wf_decoder_options_init(&task.options);
+  task.options.beam = 1000;
+  task.options.max_active = task.options.max_tokens = STATES;
+  for (int on_device = 0; on_device < 2; on_device++) {
+    struct forms forms;
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    wf_plan plan, tight;
+    make_forms(&forms, &task, 7, 300, WF_BFLOAT16, on_device);
+    wf_batch_shape shape = shape_of(forms.shaped, BATCH);
+    task.options.device = "cuda";
+    task.options.gpu_memory = 0;
+    assert_ok(wf_plan_bytes(graph, &task.options, &shape, &plan, &err));
+    task.options.gpu_memory = (int64_t)(plan.total_bytes - plan.trace_bytes + plan.trace_bytes / 3);
+    assert_ok(wf_plan_bytes(graph, &task.options, &shape, &tight, &err));
+    assert_true(tight.trace_bytes < plan.trace_bytes && tight.num_lanes == plan.num_lanes);
+    test_decode_on("cpu", graph, task.options, forms.plain, BATCH, cpu);
+    test_decode_on("cuda", graph, task.options, forms.shaped, BATCH, gpu);
+    test_assert_same_batch(7, cpu, gpu, BATCH);
+    test_free_results(cpu, BATCH);
+    test_free_results(gpu, BATCH);
+    free_forms(&forms);
+  }
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+}
+
+/* --- order of work ------------------------------------------------------------------------------------------------------------ */
+
+/* Scores that are still on their way to the GPU, behind a long copy on the caller's stream, when wf_decode is called. */
+static void test_stream(void **state) {
+  (void)state;
+  wf_error err = {0};
+  enum { LONG_BYTES = 64 << 20, MATRIX_FLOATS = 64 };
+  struct decode_task task = test_random_task(11);
+  wf_decoder *decoder;
+  wf_scores host = {.num_frames = 8, .num_columns = MATRIX_FLOATS / 8, .stride = MATRIX_FLOATS / 8}, device = host;
+  wf_result *cpu, *gpu;
+  void *pinned, *target, *big, *long_copy;
+  cudaStream_t stream;
+  assert_cuda(cudaSetDevice(0));
+  assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  assert_cuda(cudaHostAlloc(&pinned, MATRIX_FLOATS * sizeof(float), 0));
+  assert_cuda(cudaHostAlloc(&long_copy, LONG_BYTES, 0));
+  assert_cuda(cudaMalloc(&big, LONG_BYTES));
+  for (int i = 0; i < MATRIX_FLOATS; i++) ((float *)pinned)[i] = -(float)(i * 37 % 11) / 4;
+  float nans[MATRIX_FLOATS];
+  memset(nans, 0xff, sizeof nans);
+  target = to_device(nans, sizeof nans);
+  host.data = pinned;
+  device.data = target;
+  device.on_device = true;
+  test_decode_on("cpu", task.graph, task.options, &host, 1, &cpu);
+  task.options.device = "cuda";
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  for (int round = 0; round < 3; round++) { /* the caller's stream, then the default one, which is the default */
+    cudaStream_t use = round == 1 ? stream : NULL;
+    assert_ok(wf_decoder_set_stream(decoder, use, &err));
+    assert_cuda(cudaMemcpy(target, nans, sizeof nans, cudaMemcpyHostToDevice));
+    for (int k = 0; k < 10; k++) assert_cuda(cudaMemcpyAsync(big, long_copy, LONG_BYTES, cudaMemcpyHostToDevice, use));
+    assert_cuda(cudaMemcpyAsync(target, pinned, sizeof nans, cudaMemcpyHostToDevice, use));
+    assert_ok(wf_decode(decoder, &device, 1, NULL, &gpu, &err));
+    test_assert_same_batch((uint64_t)round, &cpu, &gpu, 1);
+    wf_result_free(gpu);
+  }
+  wf_decoder_free(decoder);
+  wf_result_free(cpu);
+  assert_cuda(cudaStreamDestroy(stream));
+  assert_cuda(cudaFree(target));
+  assert_cuda(cudaFree(big));
+  assert_cuda(cudaFreeHost(pinned));
+  assert_cuda(cudaFreeHost(long_copy));
+  /* where a stream makes no sense */
+  task.options.device = "cpu";
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  assert_int_equal(wf_decoder_set_stream(decoder, NULL, &err), WF_ERR_UNSUPPORTED);
+  wf_decoder_free(decoder);
+#ifdef FAKE_CUDA
+  task.options.device = "cuda:0,1";
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  assert_int_equal(wf_decoder_set_stream(decoder, NULL, &err), WF_ERR_ARGUMENT);
+  wf_decoder_free(decoder);
+#endif
+  test_free_task(&task);
+}
+
+/* One decoder, batch after batch of other sizes, orders and places: memory is reused, results do not depend on the company. */
+static void test_reuse(void **state) {
+  (void)state;
+  wf_error err = {0};
+  enum { MANY = 300 };
+  for (int d = 0; d < NUM_DEVICES; d++) {
+    struct decode_task task = test_random_task(31 + (uint64_t)d);
+    static wf_scores all[MANY], some[MANY];
+    static float *data[MANY];
+    static wf_result *want[MANY], *got[MANY];
+    test_rng rng = {(uint64_t)d + 1};
+    wf_decoder *decoder;
+    test_random_batch(&task, all, data, MANY, 3, 60);
+    test_decode_on("cpu", task.graph, task.options, all, MANY, want);
+    task.options.device = devices[d];
+    task.options.num_threads = d;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    for (uint64_t round = 0; round < test_seeds(20); round++) {
+      size_t count = round % 4 == 0 ? MANY : 1 + test_below(&rng, 1 + test_below(&rng, MANY));
+      uint32_t order[MANY];
+      for (uint32_t i = 0; i < MANY; i++) order[i] = i;
+      for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = i + test_below(&rng, MANY - i), swap = order[i];
+        order[i] = order[k];
+        order[k] = swap;
+        some[i] = all[order[i]];
+      }
+      assert_ok(wf_decode(decoder, some, count, NULL, got, &err));
+      for (uint32_t i = 0; i < count; i++) {
+        test_assert_same_result(want[order[i]], got[i]);
+        wf_result_free(got[i]);
+      }
+    }
+    wf_decoder_free(decoder);
+    test_free_results(want, MANY);
+    for (size_t i = 0; i < MANY; i++) free(data[i]);
+    test_free_task(&task);
+  }
+}
+
+/* --- what goes wrong ------------------------------------------------------------------------------------------------------------ */
+
+static bool stop(void *user, const char *stage, double fraction) { return --*(int *)user > 0; }
+
+static void test_cancel(void **state) {
+  (void)state;
+  wf_error err = {0};
+  struct decode_task task = test_random_task(5);
+  struct forms forms;
+  wf_result *cpu[BATCH], *gpu[BATCH];
+  wf_decoder *decoder;
+  make_forms(&forms, &task, 5, 20, WF_FLOAT32, false);
+  test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+  task.options.device = "cuda:0,0";
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  for (int calls = 1; calls < 4; calls++) {
+    int left = calls;
+    wf_progress progress = {stop, &left};
+    wf_status status = wf_decode(decoder, forms.shaped, BATCH, &progress, gpu, &err);
+    if (calls == 1) assert_int_equal(status, WF_ERR_CANCELLED);
+    for (size_t i = 0; i < BATCH && status != WF_OK; i++) assert_null(gpu[i]);
+    if (status == WF_OK) test_free_results(gpu, BATCH);
+    assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+    test_assert_same_batch(0, cpu, gpu, BATCH);
+    test_free_results(gpu, BATCH);
+  }
+  wf_decoder_free(decoder);
+  test_free_results(cpu, BATCH);
+  free_forms(&forms);
+  test_free_task(&task);
+}
+
+static void test_no_such_gpu(void **state) {
+  (void)state;
+  wf_error err = {0};
+  struct decode_task task = test_random_task(1);
+  wf_decoder *decoder;
+  static const char *const wrong[] = {"cuda:63", "cuda:0,99", "cuda:1023"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    task.options.device = wrong[i];
+    assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
+    assert_null(decoder);
+    assert_non_null(strstr(err.message, "numbered from 0"));
+  }
+  task.options.device = "cuda";
+  task.options.gpu_memory = 100;
+  assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_MEMORY);
+  assert_non_null(strstr(err.message, "the graph takes"));
+  test_free_task(&task);
+}
+
+#ifdef FAKE_CUDA
+/* Every call of CUDA fails once: an error comes back or the result is right, nothing is lost, and a new decoder works. */
+static void test_failures(void **state) {
+  (void)state;
+  wf_error err = {0};
+  int errors = 0;
+  for (int variant = 0; variant < 4; variant++) {
+    struct decode_task task = test_random_task(40 + (uint64_t)variant);
+    struct forms forms;
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    make_forms(&forms, &task, 5, 12, (wf_dtype)(variant % 3), variant % 2);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    task.options.device = variant < 2 ? "cuda" : "cuda:0,1";
+    task.options.num_threads = 2;
+    long objects = fake_gpus.num_objects;
+    bool reached = true;
+    for (long n = 1; reached; n++) {
+      wf_decoder *decoder;
+      fake_gpus.num_calls = 0;
+      fake_gpus.fail_at = n;
+      wf_status status = wf_decoder_create(task.graph, &task.options, &decoder, &err);
+      if (status == WF_OK)
+        status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
+      else
+        assert_null(decoder);
+      if (status == WF_OK) {
+        test_assert_same_batch((uint64_t)n, cpu, gpu, BATCH);
+        test_free_results(gpu, BATCH);
+      } else {
+        if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY) fail_msg("call %ld: status %d, %s", n, status, err.message);
+        errors++;
+      }
+      wf_decoder_free(decoder);
+      reached = fake_gpus.num_calls >= n;
+      fake_gpus.fail_at = 0;
+      assert_int_equal(cudaSetDevice(0), cudaSuccess);
+      if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+    }
+    test_free_results(cpu, BATCH);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+  print_message("%d planted failures were told\n", errors);
+  assert_true(errors > 100);
+}
+
+/* Work done at random moments instead of as late as possible. */
+static void test_eager(void **state) {
+  for (unsigned seed = 1; seed <= 5; seed++) {
+    fake_gpus.eager = seed;
+    test_reuse(state);
+    test_stream(state);
+  }
+  fake_gpus.eager = 0;
+}
+#endif
+
+/* A little of everything, for compute-sanitizer. */
+static void test_small(void **state) {
+  test_forms(state);
+  test_padded(state);
+  test_bad_scores(state);
+  test_stream(state);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),  cmocka_unit_test(test_bad_scores),
+      cmocka_unit_test(test_budgets),  cmocka_unit_test(test_no_room), cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_reuse),    cmocka_unit_test(test_cancel),  cmocka_unit_test(test_no_such_gpu),
+#ifdef FAKE_CUDA
+      cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
+#endif
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+#ifdef FAKE_CUDA
+  if (fake_gpus.num_objects != 0) {
+    printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);
+    return 1;
+  }
+#endif
+  return failed;
+}
