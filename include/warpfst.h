@@ -1194,6 +1194,34 @@ WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
+/* Weight of a compact lattice: costs apart (nats) and the alignment, the labels that consumed a frame on the way: `num_labels` of them from
+ * `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
+typedef struct wf_compact_weight {
+  float graph_cost, acoustic_cost;
+  uint32_t num_labels;
+  uint64_t first_label;
+} wf_compact_weight;
+typedef struct wf_compact_arc {
+  int32_t word; /* 0: none */
+  int32_t nextstate;
+  wf_compact_weight weight;
+} wf_compact_arc;
+
+/* A compact lattice (Povey et al. 2012, "Generating exact lattices in the WFST framework"): an acyclic acceptor of words, states in topological order,
+ * start state 0. Determinized if it was made by determinization, else as its file said. Immutable, reference counted. */
+typedef struct wf_compact_lattice wf_compact_lattice;
+typedef struct wf_compact_lattice_view {
+  uint64_t num_states, num_arcs, num_labels; /* no states: the empty lattice */
+  const uint64_t *arc_off;                   /* [num_states + 1] */
+  const wf_compact_arc *arcs;
+  const wf_compact_weight *finals; /* [num_states] graph_cost +infinity: not final */
+  const int32_t *labels;           /* [num_labels] alignments, which may share places */
+  const int32_t *frames;           /* [num_states] frames consumed before the state: the same on every path to it, or -1 where paths differ */
+} wf_compact_lattice_view;
+WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice);
+WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
+WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <float.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lane_search.h"
@@ -64,7 +65,7 @@ struct lane_shared {
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
-  float row[1];            /* scores, if they fit */
+  float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
     kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
@@ -79,10 +80,57 @@ __device__ __forceinline__ u32 tid() { return threadIdx.x; }
 __device__ __forceinline__ u32 warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
 
+/* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
+ * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */
+template <bool CLUSTER>
+struct words {
+  static __device__ __forceinline__ u32 load(u32 address) {
+    u32 value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ u64 load64(u32 address) {
+    u64 value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ u32 swap(u32 address, u32 seen, u32 value) {
+    u32 was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    return was;
+  }
+  static __device__ __forceinline__ u64 swap64(u32 address, u64 seen, u64 value) {
+    u64 was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    return was;
+  }
+};
+typedef words<false> own_words;
+__device__ __forceinline__ u32 load_own16(u32 address) {
+  unsigned short value;
+  asm volatile("ld.volatile.shared.u16 %0, [%1];" : "=h"(value) : "r"(address));
+  return value;
+}
+#define OFFSET(field) ((u32)offsetof(lane_shared, field))
+
 template <int RANKS>
 struct lane {
+  u32 base; /* address of this block's shared memory */
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
+
+  __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(lane_memory), 0); }
+  /* Address of the shared memory of a rank. */
+  __device__ __forceinline__ u32 base_of(u32 r) const {
+    if (RANKS == 1) return base;
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(base), "r"(r));
+    return there;
+  }
 
   __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cg::this_cluster().block_rank(); }
   __device__ __forceinline__ void sync() {
@@ -132,10 +180,10 @@ struct lane {
 
 /* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
 struct arc_share {
-  uint2 *box; /* {first arc - arcs before it, cost} of the tokens that have arcs */
+  u32 box; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
 
-  __device__ __forceinline__ arc_share(uint2 *boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
+  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
     u32 upto = arcs;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
@@ -146,17 +194,18 @@ struct arc_share {
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
-    if (arcs > 0) box[__popc(some & ((1u << lane) - 1))] = make_uint2(first - before, __float_as_uint(cost));
+    if (arcs > 0)
+      asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(box + 8 * __popc(some & ((1u << lane) - 1))), "r"(first - before), "f"(cost));
     __syncwarp();
   }
   /* Arc and source cost of arc k0 + lane. */
   __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost) {
     u32 from = before - k0;
     u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
-    uint2 own = box[started + __popc(starts & ((2u << lane) - 1)) - 1];
+    u64 own = own_words::load64(box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1));
     started += __popc(starts);
-    *arc = own.x + k0 + lane;
-    *cost = __uint_as_float(own.y);
+    *arc = (u32)own + k0 + lane;
+    *cost = __uint_as_float((u32)(own >> 32));
   }
 };
 
@@ -170,28 +219,29 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
   *slot = (hash << RANK_BITS) >> (32 - bits);
 }
 
-/* Offers a candidate to the table of `rank`, whose home slot there is `at`. True if it lowered the slot's value; then *slot says where and *old what
- * stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
-template <int RANKS>
-__device__ __forceinline__ bool offer_at(lane<RANKS> &l, lane_shared &sh, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
+/* Offers a candidate to the table of the block whose shared memory is at `base`; `at` is the home slot there. True if it lowered the slot's value; then
+ * *slot says where and *old what stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on
+ * another block's (docs/gpu.md). */
+template <bool CLUSTER, int RANKS>
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
+  typedef words<CLUSTER> there;
   const u32 mask = (1u << l.bits) - 1;
-  for (u32 probes = 0;; probes++) {
-    u32 there = *(volatile u32 *)&sh.keys[at];
-    if (there == NO_STATE) {
-      there = atomicCAS(&sh.keys[at], NO_STATE, key);
-      if (there == NO_STATE) break;
-    }
-    if (there == key) break;
-    if (probes == min(MAX_PROBES, mask / 4)) {
+  for (u32 left = min(MAX_PROBES, mask / 4);; left--) {
+    const u32 address = base + OFFSET(keys) + at * 4;
+    u32 seen = there::load(address);
+    if (seen == NO_STATE) seen = there::swap(address, NO_STATE, key);
+    if (seen == NO_STATE || seen == key) break;
+    if (left == 0) {
       for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
       return false;
     }
     at = (at + 1) & mask;
   }
   *slot = at;
-  u64 seen = *(volatile u64 *)&sh.values[at];
+  const u32 address = base + OFFSET(values) + at * 8;
+  u64 seen = there::load64(address);
   while (value < seen) {
-    u64 was = atomicCAS(&sh.values[at], seen, value);
+    u64 was = there::swap64(address, seen, value);
     if (was == seen) {
       *old = seen;
       return true;
@@ -205,7 +255,7 @@ template <int RANKS>
 __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
   u32 at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  return offer_at<RANKS>(l, l.of(*rank), at, key, value, slot, old);
+  return offer_at<(RANKS > 1)>(l, l.base_of(*rank), at, key, value, slot, old);
 }
 
 /* Offers to the block's own part of the table. */
@@ -213,7 +263,7 @@ template <int RANKS>
 __device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u32 *slot, u64 *old) {
   u32 rank, at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
-  return offer_at<RANKS>(l, own(), at, key, value, slot, old);
+  return offer_at<false>(l, l.base, at, key, value, slot, old);
 }
 
 /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
