@@ -642,6 +642,66 @@ WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
+ * 6b Recurrent language models
+ *
+ * What a model predicts: P(word | all words before it in the sentence), </s> last. Words are ids of the model, from 0. docs/rnnlm.md tells the file
+ * formats and the rules in full.
+ * ================================================================================================================== */
+
+typedef struct wf_rnnlm wf_rnnlm; /* reference counted, immutable, any thread */
+
+#define WF_RNNLM_MAX_ORDER 32
+
+/* Opens a model of one of two kinds.
+ *   NAME + NAME.nnet   of the faster-rnnlm toolkit, versions 0 to 6: the vocabulary with counts (`word count` lines, </s> first), and the network (mapped; if
+ *                      it is not there, NAME.nnet.gz). All its layer types, hierarchical softmax and NCE, maximum-entropy (MaxEnt) features, any arity.
+ *   NAME.safetensors   LSTM or GRU language models of PyTorch with full softmax, with their words in NAME.words (symbol table)
+ * `unk_symbol` (NULL: "<unk>" in safetensors models, none in the others): the word that unknown words count as.
+ * Errors: missing files, WF_ERR_FORMAT with file and place for anything malformed: sizes that differ from the file's, NaN or infinite weights, a word given twice. */
+WF_API wf_status wf_rnnlm_open(const char *path, const char *unk_symbol, wf_rnnlm **out, wf_error *err);
+WF_API wf_rnnlm *wf_rnnlm_ref(const wf_rnnlm *rnnlm);
+WF_API void wf_rnnlm_free(wf_rnnlm *rnnlm);
+
+typedef enum wf_rnnlm_output { WF_RNNLM_HIERARCHICAL = 0, WF_RNNLM_NCE = 1, WF_RNNLM_SOFTMAX = 2 } wf_rnnlm_output;
+
+/* Set up with wf_rnnlm_info_init. */
+typedef struct wf_rnnlm_info {
+  size_t struct_size;
+  char layer_type[64];  /* "sigmoid", "gru-full", "scrn40", "lstm" ... */
+  wf_rnnlm_output output;
+  int32_t hidden_size, embedding_size, num_layers;
+  int32_t arity;        /* of the hierarchical softmax; 0: none */
+  int32_t max_path;     /* longest path of its tree, in nodes */
+  int32_t maxent_order; /* 0: no MaxEnt features */
+  uint64_t maxent_cells;
+  float nce_lnz;        /* with NCE, scores are unnormalised: log p = score - nce_lnz */
+  bool reverse;         /* sentences are read from their end: wf_rnnlm_score only */
+  uint64_t num_words;   /* </s> included */
+  uint64_t num_weights; /* MaxEnt cells left out */
+  uint64_t num_bytes;   /* memory, mapped cells included */
+  int32_t bos, eos, unk; /* word ids; unk -1: none */
+  size_t state_bytes;   /* of one state */
+} wf_rnnlm_info;
+WF_API void wf_rnnlm_info_init(wf_rnnlm_info *info);
+WF_API wf_status wf_rnnlm_get_info(const wf_rnnlm *rnnlm, wf_rnnlm_info *info, wf_error *err);
+/* The words; keys are ids. */
+WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
+/* Id of a word of a text: its own, else that of the unknown word, else -1. Toolkit models know words by their first 99 bytes. */
+WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
+
+/* Scores whole sentences. Sentence s is words[first[s]] .. words[first[s + 1] - 1], without <s> and </s>; costs[first[s] + s] .. receive -ln p of each word and
+ * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor. The costs do not depend on it, nor on
+ * what else is in the call. Errors: a word outside the vocabulary. */
+WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs,
+                                wf_error *err);
+
+/* One word at a time. A state is info.state_bytes plain bytes, aligned to 4: the hidden vectors behind the words so far and the last words. Copy it as you like. */
+WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
+/* For i < count: costs[i] (NULL: not wanted) = -ln p(words[i] | states[i]), and the i-th state of `next` (NULL: not wanted; not `states` itself) is that behind the word.
+ * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
+
+/* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *
  * Labels. A token with id i (column i of the acoustic scores) has label i + 1 on the input side of L and on both sides of T,
