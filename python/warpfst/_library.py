@@ -5,6 +5,7 @@ Every call into C releases the GIL (ctypes.CDLL does). Text goes over as UTF-8, 
 
 from __future__ import annotations
 
+import array
 import ctypes
 import os
 import pathlib
@@ -85,13 +86,13 @@ def as_dict(struct: Any, skip: int = 0) -> dict[str, Any]:
     return {field[0]: getattr(struct, field[0]) for field in struct._fields_[skip:]}
 
 
-def take_array(address: int | None, ctype: Any, count: int) -> Any:
-    """A ctypes array over a copy of memory that C handed out, which goes back to C."""
-    array = (ctype * count)()
+def take_numbers(address: int | None, typecode: str, count: int) -> array.array[Any]:
+    """An array over a copy of memory that C handed out, which goes back to C."""
+    numbers = array.array(typecode)
     if count and address:
-        ctypes.memmove(array, address, ctypes.sizeof(array))
+        numbers.frombytes(ctypes.string_at(address, numbers.itemsize * count))
     lib.wf_free(address)
-    return array
+    return numbers
 
 
 class Handle:

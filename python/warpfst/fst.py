@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import os
 import pathlib
@@ -38,12 +39,17 @@ def choose(value: str, names: tuple[str, ...], what: str) -> int:
     return names.index(value)
 
 
-def array_view(address: Any, ctype: Any, count: int, owner: object) -> memoryview:
-    """A read-only view of `count` C values that keeps `owner` alive; numpy.asarray takes it without a copy."""
-    where = ctypes.cast(address, ctypes.c_void_p).value
-    array = (ctype * count).from_address(where) if count and where else (ctype * 0)()
-    array.owner = owner
-    return memoryview(array).toreadonly()
+def array_view(pointer: Any, count: int, owner: object, typecode: str = "") -> memoryview:
+    """A read-only view of what a ctypes pointer points to, which keeps `owner` alive; numpy.asarray takes it without a copy.
+
+    `typecode` makes it one of plain numbers, which Python can index too.
+    """
+    if not count or not pointer:
+        return memoryview(array.array(typecode)) if typecode else memoryview((pointer._type_ * 0)())
+    values = (pointer._type_ * count).from_address(ctypes.addressof(pointer.contents))
+    values.owner = owner
+    view = memoryview(values).toreadonly()
+    return view.cast("B").cast(typecode) if typecode else view
 
 
 class Fst(Handle):
@@ -149,17 +155,17 @@ class Fst(Handle):
     @property
     def arcs(self) -> memoryview:
         """All arcs, state by state: numpy.asarray gives a structured array with nextstate, weight, ilabel, olabel. No copy."""
-        return array_view(self._view.arcs, _abi.wf_arc, self.num_arcs, self._share())
+        return array_view(self._view.arcs, self.num_arcs, self._share())
 
     @property
     def arc_offsets(self) -> memoryview:
         """uint64 [num_states + 1]: the arcs of state s are arcs[arc_offsets[s]:arc_offsets[s + 1]]. No copy."""
-        return array_view(self._view.arc_off, ctypes.c_uint64, self.num_states + 1, self._share())
+        return array_view(self._view.arc_off, self.num_states + 1, self._share(), "Q")
 
     @property
     def final_costs(self) -> memoryview:
         """float32 [num_states], infinity where not final. No copy."""
-        return array_view(self._view.final_cost, ctypes.c_float, self.num_states, self._share())
+        return array_view(self._view.final_cost, self.num_states, self._share(), "f")
 
     def arcs_of(self, state: int) -> list[Arc]:
         """The arcs of one state, for loops in Python."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
-from . import _abi
 from ._library import Handle, lib
 from .fst import array_view
 
@@ -29,27 +26,27 @@ class Lattice(Handle):
     @property
     def arcs(self) -> memoryview:
         """All arcs, state by state: numpy.asarray gives ilabel, olabel, graph_cost, acoustic_cost, nextstate. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).arcs, _abi.wf_lattice_arc, self.num_arcs, self._share())
+        return array_view(lib.wf_lattice_get(self.address).arcs, self.num_arcs, self._share())
 
     @property
     def arc_offsets(self) -> memoryview:
         """uint64 [num_states + 1]. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).arc_off, ctypes.c_uint64, self.num_states + 1 if self.num_states else 0, self._share())
+        return array_view(lib.wf_lattice_get(self.address).arc_off, self.num_states + 1 if self.num_states else 0, self._share(), "Q")
 
     @property
     def frames(self) -> memoryview:
         """int32 [num_states]: frames consumed before the state. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).frames, ctypes.c_int32, self.num_states, self._share())
+        return array_view(lib.wf_lattice_get(self.address).frames, self.num_states, self._share(), "i")
 
     @property
     def final_graph_costs(self) -> memoryview:
         """float32 [num_states], infinity where not final. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).final_graph_cost, ctypes.c_float, self.num_states, self._share())
+        return array_view(lib.wf_lattice_get(self.address).final_graph_cost, self.num_states, self._share(), "f")
 
     @property
     def final_acoustic_costs(self) -> memoryview:
         """float32 [num_states]. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).final_acoustic_cost, ctypes.c_float, self.num_states, self._share())
+        return array_view(lib.wf_lattice_get(self.address).final_acoustic_cost, self.num_states, self._share(), "f")
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_array
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
 from .fst import Fst
 from .options import CStruct
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -120,7 +120,7 @@ class Hmm(Handle):
         """Column of the scores for each input label of graphs; entry 0 is -1."""
         out, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_hmm_columns", self.address, ctypes.byref(out), ctypes.byref(count))
-        return list(take_array(out.value, ctypes.c_int32, count.value))
+        return take_numbers(out.value, "i", count.value).tolist()
 
 
 def token_blank(tokens: SymbolsLike, name: str | None = None) -> int:

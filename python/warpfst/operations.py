@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _abi
-from ._library import call, create, take_array
+from ._library import call, create, take_numbers
 from .fst import Fst
 from .options import CStruct
 
@@ -31,17 +31,17 @@ def compose(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
 
 
 class Composition(NamedTuple):
-    """A composition and, for each of its arcs, the arcs of `a` and `b` it comes from: uint32 pairs, 2^32 - 1 where that side waits."""
+    """A composition and, for each of its arcs, two numbers: the arcs of `a` and of `b` it comes from, 2^32 - 1 where that side waits."""
 
     fst: Fst
-    origins: memoryview
+    origins: array.array[int]
 
 
 def compose_with_origins(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Composition:
     """`compose`, with the origins that carry gradients back to the inputs (`forward_score`)."""
     origins = ctypes.c_void_p()
     fst = Fst(create("wf_compose_with_origins", a.address, b.address, CStruct("compose", options).pointer, after=(ctypes.byref(origins),)))
-    return Composition(fst, memoryview(take_array(origins.value, _abi.wf_arc_origin, fst.num_arcs)))
+    return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
 
 
 def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[types.ComposeOptions]) -> list[Fst]:
@@ -177,10 +177,10 @@ def remove_disambig(fst: Fst, ilabels: Iterable[int]) -> Fst:
     return Fst(create("wf_remove_disambig", fst.address, ins, len(ins)))
 
 
-def shortest_distance(fst: Fst, **options: Unpack[types.ShortestDistanceOptions]) -> memoryview:
+def shortest_distance(fst: Fst, **options: Unpack[types.ShortestDistanceOptions]) -> array.array[float]:
     """float32 [num_states]: sums over all paths from the start to each state, or to the final states with reverse=True."""
     out = create("wf_shortest_distance", fst.address, CStruct("shortest_distance", options).pointer) if fst.num_states else 0
-    return memoryview(take_array(out, ctypes.c_float, fst.num_states))
+    return take_numbers(out, "f", fst.num_states)
 
 
 def forward_score(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> float:
@@ -190,11 +190,11 @@ def forward_score(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> flo
     return cost.value
 
 
-def forward_score_gradients(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> tuple[float, memoryview]:
+def forward_score_gradients(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> tuple[float, array.array[float]]:
     """`forward_score` and its derivative by each arc's weight (float64 [num_arcs]). Log semiring only."""
     cost, gradients = ctypes.c_double(), ctypes.c_void_p()
     call("wf_forward_score", fst.address, CStruct("forward_score", options).pointer, ctypes.byref(cost), ctypes.byref(gradients))
-    return cost.value, memoryview(take_array(gradients.value, ctypes.c_double, fst.num_arcs))
+    return cost.value, take_numbers(gradients.value, "d", fst.num_arcs)
 
 
 class Comparison(NamedTuple):

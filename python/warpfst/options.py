@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -78,8 +79,12 @@ def names(table: str) -> frozenset[str]:
 def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (str, int)):
-        return str(value)
+    if isinstance(value, str):
+        return value
+    try:
+        return str(operator.index(value))  # also numpy's whole numbers
+    except TypeError:
+        pass
     try:
         return repr(float(value))  # also numpy's numbers
     except (TypeError, ValueError):
