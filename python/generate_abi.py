@@ -191,7 +191,7 @@ def main():
     declarations, options = preprocess(compiler, header)
     abi = Abi()
     for text in statements(declarations):
-        if re.search(r"\bwf_\w+", text):
+        if re.search(r"\b(wf|WF)_\w+", text):
             abi.add(text)
     folder.mkdir(parents=True, exist_ok=True)
     abi.write(folder / "_abi.py")

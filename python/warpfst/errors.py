@@ -13,6 +13,8 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
+    """Among others: scores with NaN."""
+
     status = "ERR_ARGUMENT"
 
 
@@ -25,7 +27,7 @@ class FileError(Error, OSError):
 
 
 class FormatError(Error, ValueError):
-    """Malformed input: a file, or scores with NaN."""
+    """A malformed file."""
 
     status = "ERR_FORMAT"
 

@@ -104,14 +104,24 @@ class Tensor(NamedTuple):
     owner: Any
 
 
-def _from_buffer(source: Any) -> Tensor:
-    buffer = _Buffer(source)
-    raw = buffer.raw
-    kind = (raw.format or b"B").decode()
-    native = "<" if sys.byteorder == "little" else ">"
-    dtype = _BUFFER_DTYPES.get(kind.lstrip(f"@={native}"))
-    if dtype is None:
-        raise TypeError(f"scores of buffer format {kind!r}: expected float32 or float16 (x.astype('float32'))")
+def _get_buffer(source: Any) -> _Buffer | None:
+    try:
+        return _Buffer(source)
+    except (BufferError, TypeError, ValueError):  # none, or of a type that buffers cannot tell
+        return None
+
+
+def _format(buffer: _Buffer) -> str:
+    return (buffer.raw.format or b"B").decode()
+
+
+def _buffer_dtype(buffer: _Buffer) -> int | None:
+    return _BUFFER_DTYPES.get(_format(buffer).lstrip("@=<" if sys.byteorder == "little" else "@=>"))
+
+
+def _from_buffer(buffer: _Buffer) -> Tensor:
+    raw, dtype = buffer.raw, _buffer_dtype(buffer)
+    assert dtype is not None
     shape = tuple(raw.shape[: raw.ndim])
     if any(stride % raw.itemsize for stride in raw.strides[: raw.ndim]):
         raise ValueError("scores are not aligned to their elements")
@@ -131,7 +141,10 @@ def _from_dlpack(source: Any, stream: int) -> Tensor:
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise TypeError(f"scores on a device of DLPack's type {kind}: neither the CPU nor a CUDA GPU")
     on_gpu = kind in (_CUDA, _CUDA_MANAGED)
-    capsule = _capsule(source, on_gpu, stream)
+    try:
+        capsule = _capsule(source, on_gpu, stream)
+    except BufferError as why:
+        raise TypeError(f"{type(source).__name__} cannot be shared: {why} (expected float32, float16 or bfloat16)") from why
     if _python.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         managed = _DLVersioned.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
         if managed.major != 1:
@@ -159,14 +172,14 @@ def _packed(shape: Sequence[int]) -> tuple[int, ...]:
 
 def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
     """The memory of an array or tensor. On a GPU, its producer is asked to order its work before `stream`."""
-    try:
-        return _from_buffer(source)
-    except (BufferError, TypeError) as why:
-        if not hasattr(source, "__dlpack__"):
-            if isinstance(why, TypeError) and "expected" in str(why):
-                raise
-            raise TypeError(f"{type(source).__name__} speaks neither the buffer protocol nor DLPack") from None
-    return _from_dlpack(source, stream)
+    buffer = _get_buffer(source)
+    if buffer is not None and _buffer_dtype(buffer) is not None:
+        return _from_buffer(buffer)
+    if hasattr(source, "__dlpack__"):
+        return _from_dlpack(source, stream)
+    if buffer is None:
+        raise TypeError(f"{type(source).__name__} speaks neither the buffer protocol nor DLPack")
+    raise TypeError(f"scores of buffer format {_format(buffer)!r}: expected float32 or float16 (x.astype('float32'))")
 
 
 def _check(tensor: Tensor, what: str) -> None:
