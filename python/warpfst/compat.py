@@ -94,12 +94,13 @@ class BeamSearchDecoderCTC:
         last[:, [column for column in (self._alphabet.blank, self._alphabet.space) if column is not None]] = 0
         return np.concatenate([scores, last]).astype(np.float32)
 
-    def _decode(self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Any, lm_start_state: Any) -> list[Result]:
-        if hotwords:
-            raise UnsupportedError("hotwords are not supported yet")
+    def _decode(self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None) -> list[Result]:
         if lm_start_state is not None:
             raise UnsupportedError("lm_start_state is not supported: utterances start at <s>")
-        results = self._decoder(-beam_prune_logp).decode([self._scores(logits) for logits in logits_list])
+        boost = dict.fromkeys(hotwords or (), hotword_weight / self._alpha)
+        if boost and not self._words:
+            raise UnsupportedError("hotwords need words: a language model or unigrams")
+        results = self._decoder(-beam_prune_logp).decode([self._scores(logits) for logits in logits_list], boost=boost or None)
         for result in results:
             if result.error is not None:
                 raise result.error
@@ -114,16 +115,25 @@ class BeamSearchDecoderCTC:
         beam_width: int = 100,
         beam_prune_logp: float = -10.0,
         token_min_logp: float = -5.0,
-        hotwords: Any = None,
+        hotwords: Iterable[str] | None = None,
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> str:
         """Best text of [frames, labels] logits or log-probabilities. beam_width and token_min_logp, which shape pyctcdecode's search, do nothing here."""
-        return self._text(self._decode([logits], beam_prune_logp, hotwords, lm_start_state)[0])
+        return self._text(self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0])
 
-    def decode_batch(self, pool: Any, logits_list: Sequence[Any], beam_width: int = 100, beam_prune_logp: float = -10.0, token_min_logp: float = -5.0, hotwords: Any = None, hotword_weight: float = 10.0) -> list[str]:
+    def decode_batch(
+        self,
+        pool: Any,
+        logits_list: Sequence[Any],
+        beam_width: int = 100,
+        beam_prune_logp: float = -10.0,
+        token_min_logp: float = -5.0,
+        hotwords: Iterable[str] | None = None,
+        hotword_weight: float = 10.0,
+    ) -> list[str]:
         """`pool` is not used: the batch is decoded in threads, or on the GPU."""
-        return [self._text(result) for result in self._decode(logits_list, beam_prune_logp, hotwords, None)]
+        return [self._text(result) for result in self._decode(logits_list, beam_prune_logp, hotwords, hotword_weight)]
 
     def decode_beams(
         self,
@@ -132,12 +142,12 @@ class BeamSearchDecoderCTC:
         beam_prune_logp: float = -10.0,
         token_min_logp: float = -5.0,
         prune_history: bool = False,
-        hotwords: Any = None,
+        hotwords: Iterable[str] | None = None,
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> list[tuple[str, None, list[tuple[str, tuple[int, int]]], float, float]]:
         """One beam: (text, None, [(word, (first frame, frame behind))], logit score, combined score)."""
-        result = self._decode([logits], beam_prune_logp, hotwords, lm_start_state)[0]
+        result = self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0]
         frames = result.num_frames - _EXTRA_FRAME
         words = [(word.text, (min(word.start, frames), min(word.end, frames))) for word in result.words] if self._words else self._spans(result, frames)
         logit_score = -result.acoustic_cost * self._alpha

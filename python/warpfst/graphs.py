@@ -14,7 +14,7 @@ from .fst import Fst
 from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
 from .lm import LM
 from .operations import connect, epsilons_last
-from .options import CStruct, split
+from .options import c_options, split
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress
     with ProgressGuard(progress) as guard:
         if guard.pointer is not None:
             parts.progress = guard.value
-        call(f"wf_{kind}_graph_build", ctypes.byref(parts), CStruct(f"{kind}_graph", options).pointer, ctypes.byref(result))
+        call(f"wf_{kind}_graph_build", ctypes.byref(parts), c_options(f"{kind}_graph", options), ctypes.byref(result))
     fst = Fst(lib.wf_fst_ref(result.graph))
     getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
     return fst

@@ -119,13 +119,18 @@ def test_build_ctcdecoder_with_a_language_model(tmp_path):
     ((_, _, words, logit_score, score),) = decoder.decode_beams(spelled("hello world", LETTERS))
     assert [word for word, _ in words] == ["hello", "world"]
     assert math.isclose(score - logit_score, 0.5 * math.log(10) * -0.4 + 1.0 * 2, abs_tol=1e-3)
+    # A bonus for a word: between "world" and "word" after a d that could be an l and a d.
+    unsure = spelled("hello wordd", LETTERS, wrong=[(9, "l")])
+    assert decoder.decode(unsure) == "hello world" and decoder.decode(unsure, hotwords=["word"], hotword_weight=30.0) == "hello word"
+    with pytest.raises(ValueError, match="zebra"):
+        decoder.decode(unsure, hotwords=["zebra"])
     assert build_ctcdecoder(LETTERS, path, unigrams=["hello", "word"]).decode(spelled("hello world", LETTERS)) == "hello word"
     assert build_ctcdecoder(LETTERS, unigrams=["world", "hello", "naïve"]).decode(spelled("hello world hello", LETTERS)) == "hello world hello"
 
 
 def test_what_is_not_supported_says_so(tmp_path):
     decoder = build_ctcdecoder(LETTERS)
-    for use in (lambda: build_ctcdecoder(LETTERS, lm_score_boundary=False), lambda: decoder.decode(spelled("a", LETTERS), hotwords=["a"])):
+    for use in (lambda: build_ctcdecoder(LETTERS, lm_score_boundary=False), lambda: decoder.decode(spelled("a", LETTERS), hotwords=["a"]), lambda: decoder.decode(spelled("a", LETTERS), lm_start_state=1)):
         with pytest.raises(NotImplementedError):
             use()
     with pytest.raises(ValueError, match=re.escape("[frames, 29]")):

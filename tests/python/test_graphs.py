@@ -165,3 +165,20 @@ def test_hybrid_graph_of_spoken_commands():
 def test_program_comes_along():
     assert run("--version").stdout.split()[-1] == wf.__version__ or run("help").stdout.startswith(f"warpfst {wf.__version__}")
     assert subprocess.run([PROGRAM, "nonsense"], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "relu2_maxent2"])
+def test_recurrent_model_against_its_toolkit(name, tmp_path):
+    folder = ROOT / "tests" / "data" / "rnnlm"
+    for file in (name, f"{name}.nnet.gz"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    model = wf.RnnLM.open(tmp_path / name)
+    assert model.info()["num_words"] == len(model.words) and model.info()["layer_type"]
+    lines = [line.split() for line in (folder / f"{name}.expected").read_text().splitlines() if line.startswith("w ")]
+    sentences = " ".join(word for _, word, _ in lines).split("</s>")[:-1]
+    costs = [cost for sentence in model.costs(sentences) for cost in sentence]
+    assert np.allclose(np.array(costs) / -math.log(10), [float(value) for _, _, value in lines], atol=2e-5)
+    with pytest.raises(wf.Error):
+        model.costs(["no_such_word"])
+    with pytest.raises(wf.Error):
+        wf.RnnLM.open(tmp_path / "nothing")

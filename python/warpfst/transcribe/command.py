@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="a file a recording, KEY.txt and so on (default: standard output)")
     parser.add_argument("--resume", action="store_true", help="leave out recordings whose file is in the output folder already")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default: cpu)")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
+    )
     parser.add_argument("--batch-seconds", type=float, default=240.0, metavar="S", help="audio read and decoded at once (default: 240)")
     parser.add_argument("--max-seconds", type=float, default=30.0, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
     parser.add_argument("--num-threads", type=int, default=0, metavar="N", help="0: one per processor (default)")
@@ -121,7 +123,12 @@ class Run:
     def progress(self, total: int) -> None:
         if not self.arguments.quiet and sys.stderr.isatty():
             spent = time.monotonic() - self.begin
-            print(f"\r\033[K{self.num_done}/{total} recordings, {self.audio_seconds / 60:.1f} min, {self.audio_seconds / max(spent, 1e-3):.0f} x real time", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[K{self.num_done}/{total} recordings, {self.audio_seconds / 60:.1f} min, {self.audio_seconds / max(spent, 1e-3):.0f} x real time",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
@@ -163,7 +170,9 @@ def transcribe_group(model: Model, decoder: Decoder, recordings: Sequence[Record
             yield recording, error
             continue
         words = [
-            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, lengths[i])) for offset, result in own for word in result.words
+            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, lengths[i]))
+            for offset, result in own
+            for word in result.words
         ]
         flags = sorted({flag for _, result in own for flag in result.flags})
         yield Transcript(recording.key, os.fspath(recording.path), lengths[i], words, sum(result.cost for _, result in own), flags)

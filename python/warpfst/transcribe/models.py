@@ -27,11 +27,23 @@ if TYPE_CHECKING:
 
 _KEYS = {
     "acoustic_model": {"file", "features", "feature_lengths", "log_probs", "lengths"},
-    "features": {"sample_rate", "num_mel_bins", "frame_length_ms", "frame_shift_ms", "window", "low_freq", "high_freq", "preemphasis", "sample_scale", "snip_edges"},
+    "features": {
+        "sample_rate",
+        "num_mel_bins",
+        "frame_length_ms",
+        "frame_shift_ms",
+        "window",
+        "low_freq",
+        "high_freq",
+        "preemphasis",
+        "sample_scale",
+        "snip_edges",
+    },
     "graph": None,  # the arguments of build_ctc_graph, or "file"
     "decoder": None,  # checked by the library
 }
 _PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
+_SCORE_ALL = "-adcin yes -cepext .wav -adchdr 44 -compallsen yes -remove_silence no -remove_noise no -hyp /dev/null".split()
 _LM_THRESHOLD = 1e-7  # prunes the distributed Sphinx model to a graph for a small machine
 
 
@@ -137,7 +149,7 @@ class CtcModel(Model):
         return log_probs, np.where(lengths > 0, np.minimum(frames, log_probs.shape[1]), 0)
 
     def build_graph(self) -> Graph:
-        parts = {name: self._folder / value if name in _PATHS and isinstance(value, str) else value for name, value in self._graph.items()}
+        parts: dict[str, Any] = {name: self._folder / value if name in _PATHS and isinstance(value, str) else value for name, value in self._graph.items()}
         if "file" in parts:
             return Graph.load(parts["file"])
         if "grammar" in parts and parts["grammar"].suffix == ".txt":
@@ -183,8 +195,8 @@ class SphinxModel(Model):
                 soundfile.write(work / f"{i:09d}.wav", piece, self.sample_rate, subtype="PCM_16")
             (work / "list").write_text("".join(f"{i:09d}\n" for i in range(len(pieces))))
             # The cheapest search that scores every frame once; every senone, every frame.
-            command = ["pocketsphinx_batch", "-hmm", self._acoustic, "-dict", self._dictionary, "-keyphrase", self._any_word(), "-adcin", "yes", "-cepext", ".wav", "-adchdr", "44"]
-            command += ["-ctl", work / "list", "-cepdir", work, "-compallsen", "yes", "-remove_silence", "no", "-remove_noise", "no", "-senlogdir", work / "sen", "-hyp", "/dev/null"]
+            options = {"hmm": self._acoustic, "dict": self._dictionary, "keyphrase": self._any_word(), "ctl": work / "list", "cepdir": work, "senlogdir": work / "sen"}
+            command = ["pocketsphinx_batch", *_SCORE_ALL, *(str(part) for name, value in options.items() for part in (f"-{name}", value))]
             run = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
             if run.returncode != 0:
                 raise RuntimeError(f"pocketsphinx_batch: {run.stderr.strip()[-500:]}")

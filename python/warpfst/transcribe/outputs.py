@@ -37,7 +37,15 @@ def as_json(transcript: Transcript) -> str:
     words = [{"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)} for word in transcript.words]
     return (
         json.dumps(
-            {"key": transcript.key, "audio": transcript.path, "duration": round(transcript.seconds, 3), "text": transcript.text, "words": words, "cost": round(transcript.cost, 4), "flags": transcript.flags},
+            {
+                "key": transcript.key,
+                "audio": transcript.path,
+                "duration": round(transcript.seconds, 3),
+                "text": transcript.text,
+                "words": words,
+                "cost": round(transcript.cost, 4),
+                "flags": transcript.flags,
+            },
             ensure_ascii=False,
         )
         + "\n"
