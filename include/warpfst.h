@@ -1277,8 +1277,8 @@ WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
-/* Weight of a compact lattice: costs apart (nats) and the alignment, the labels that consumed a frame on the way: `num_labels` of them from
- * `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
+/* Weight of a compact lattice: costs apart (nats; a scorer's are part of graph_cost) and the alignment, the labels that consumed a frame on the way:
+ * `num_labels` of them from `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
 typedef struct wf_compact_weight {
   float graph_cost, acoustic_cost;
   uint32_t num_labels;
