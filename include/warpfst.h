@@ -1407,6 +1407,39 @@ typedef struct wf_lattice_stats {
 WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
 
+/* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
+
+/* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
+typedef struct wf_word_aligner wf_word_aligner;
+/* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
+ * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
+ * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
+/* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
+ * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
+WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank, wf_word_aligner **out, wf_error *err);
+/* CTC tokens with a lexicon over them: a word is one of its pronunciations; where one continues another, the longest behind which the next words can stand. `words`:
+ * the table of the lattice's words. */
+WF_API wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
+WF_API void wf_word_aligner_free(wf_word_aligner *aligner);
+/* Name of a phone or token, NULL if it has none. Lives as long as the aligner. */
+WF_API const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t unit);
+
+/* Words of one path with their frames, into `out_words` [num_words]. `*out_forced` (may be NULL): words whose labels are not those of a word, so that their times are
+ * guesses: of an utterance cut off within a word, or of another model. */
+WF_API wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
+                                       uint64_t *out_forced, wf_error *err);
+/* Phones or tokens of one path with their frames; blanks are left out. `*out_units` is for wf_free. */
+WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err);
+
+/* The same paths with an arc for every word that has just the frames of the word as its alignment, and arcs without a word for what is between words. Deterministic
+ * input (wf_compact_lattice_determinize) keeps the result small; one that is not may take more than max_arcs: WF_ERR_LIMIT. `*out_forced` (may be NULL): arcs whose labels
+ * are not those of a word. */
+#define WF_LATTICE_ALIGN_OPTIONS(X) X(I64, max_arcs, 10000000, 1, 2147483647, "arcs", "refuse to make an aligned lattice of more")
+WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
+WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
+                                          uint64_t *out_forced, wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif
