@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+enum { WF__FRAMES_UNKNOWN = -2, WF__FRAMES_DIFFER = -1 };
+
 /* Arrays under construction, in the order of states: wf__lattice_add_state, then pushes of its arcs, then the next state. Zero-initialised is empty. */
 typedef struct wf__lattice_arrays {
   WF__VEC(uint64_t) arc_off;
@@ -27,6 +29,8 @@ static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_
   arrays->arcs.data[arrays->arcs.size++] = arc;
   return WF_OK;
 }
+/* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices from files. */
+void wf__lattice_find_frames(wf__lattice_arrays *arrays);
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
