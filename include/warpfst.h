@@ -16,7 +16,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
- *  - Immutable objects (wf_fst, wf_lm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
  *    name and renamed when complete.
@@ -641,6 +641,60 @@ WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, cons
 WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
 
+/* A large n-gram model for scoring on the fly: a mapped file, made once by wf_wlm_build from ARPA of any size, open at once. With `subtract` it holds the
+ * difference scale * large - small, exactly and again as a back-off model (every n-gram of the small model is in it): a graph built with the small model and
+ * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/lm.md. */
+typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
+#define WF_WLM_OPTIONS(X)                                                                                                              \
+  X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (ARPA or Sphinx's): store large - small")                 \
+  X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                                                               \
+  X(ENUM, pack, 0, 0, 0, "none|exact|codebook", "arcs of 12 bytes; of as many bits as they need; the same with costs rounded to a codebook") \
+  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: of each cost")                                                                     \
+  X(I64, memory, 1073741824, 1048576, 9e15, "bytes", "memory to sort in, besides the words and the small model; beyond it, temporary files") \
+  X(STR, temporary, 0, 0, 0, "FOLDER", "of temporary files (default: that of the output)")
+WF_DECLARE_OPTIONS(wlm, WF_WLM_OPTIONS)
+/* What building met and made. Set up with wf_wlm_stats_init. */
+typedef struct wf_wlm_stats {
+  size_t struct_size;
+  uint64_t num_created;         /* n-grams created, at their backed-off probability, as contexts of others */
+  uint64_t num_added;           /* n-grams of the small model that the large one lacked: added likewise */
+  uint64_t num_words_added;     /* words of the small model that the large one lacked: cost its unknown word's */
+  uint64_t num_outside;         /* n-grams left out for a word that the small model, so the graph, lacks */
+  double loss_mean, loss_worst; /* pack=codebook: |cost as stored - cost| over all n-grams, nats */
+} wf_wlm_stats;
+WF_API void wf_wlm_stats_init(wf_wlm_stats *stats);
+/* `arpa`: ARPA, plain or gzipped, read as a stream, or Sphinx's binary model. `stats` and `reading` (what the reader met) may be NULL. Errors as for
+ * wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
+WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
+                              wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
+/* Maps the file. A file that is truncated or damaged in its header is refused; the sums of all sections are checked up to 256 MB, of larger files by
+ * wf_wlm_verify. Whatever is in the file, asking it is safe. */
+WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);
+WF_API wf_wlm *wf_wlm_ref(const wf_wlm *lm);
+WF_API void wf_wlm_free(wf_wlm *lm);
+/* Checks every sum, number and look-up table. */
+WF_API wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error *err);
+/* Set up with wf_wlm_info_init. */
+typedef struct wf_wlm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* by order from 1 */
+  uint64_t num_words, num_states, num_arcs; /* arcs: n-grams above order 1, </s> included */
+  uint64_t file_bytes, index_bytes;         /* index: all but the arcs and the words' texts, what a GPU keeps when the arcs are elsewhere */
+  float scale;                              /* on the large model */
+  bool difference, packed, has_unk;
+  int32_t cost_bits; /* 32: exact */
+} wf_wlm_info;
+WF_API void wf_wlm_info_init(wf_wlm_info *info);
+WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
+/* The model's own words; label = key. */
+WF_API const wf_symbols *wf_wlm_words(const wf_wlm *lm);
+WF_API bool wf_wlm_knows(const wf_wlm *lm, int32_t word);
+WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
+/* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
+WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+
 /* =====================================================================================================================
  * 6b Recurrent language models
  *
@@ -1055,6 +1109,11 @@ WF_API void wf_scorer_free(wf_scorer *scorer);
 /* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most beam / 2 is advised. The arrays are copied. Errors: a label
  * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
 WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* An n-gram model, or the difference of two. `words`: table of the graph's output labels, by whose texts words are found; NULL: the labels are the model's own.
+ * Words that the model lacks are its unknown word, or impossible if it has none. The cost of a word is lm_scale times that of wf_wlm_step. Errors: no word known. */
+#define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
+WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
+WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
 /* The sum of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
 
