@@ -33,6 +33,7 @@
   X(arpa, WF_ARPA_OPTIONS) \
   X(lm_fst, WF_LM_FST_OPTIONS) \
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
+  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */
