@@ -73,3 +73,19 @@ reach 86.2273
 reach 85.9111 --maxent-cells=1000000 --maxent-order=3
 reach 85.9111 --maxent-cells=1000000 --maxent-order=3 --num-threads=2
 reach 83.2086 --maxent-cells=1000000 --maxent-order=4 --layer=gru
+
+# Models of PyTorch in safetensors files, against their equations in numpy.
+python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
+"$python" -c 'import numpy' || { echo "no numpy for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
+"$python" "$SOURCE_DIR/tests/cli/rnnlm_torch.py" make >models.txt
+while read -r model; do
+  "$WARPFST" rnnlm score "$model.safetensors" "$model.text" --per-word --threads=2 >"$model.out"
+done <models.txt
+"$python" "$SOURCE_DIR/tests/cli/rnnlm_torch.py" compare $(cat models.txt)
+[ "$(wc -l <models.txt)" = 18 ]
+expect 0 '"output": "softmax"' "$WARPFST" rnnlm info torch1.safetensors --json
+head -n 3 torch1.words >fewer.words
+cp torch1.safetensors fewer.safetensors
+expect 3 'ids from 0, one for each row' "$WARPFST" rnnlm info fewer.safetensors
+head -c 3000 torch1.safetensors >fewer.safetensors
+expect 3 'that fit' "$WARPFST" rnnlm info fewer.safetensors
