@@ -755,6 +755,45 @@ WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
  * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
 
+/* Training of the model of Mikolov et al., "RNNME" (2011), as the faster-rnnlm toolkit has it: one recurrent layer, hierarchical softmax of arity 2, hashed MaxEnt
+ * features. Stochastic gradient descent sentence by sentence in the order of the text, gradients carried back to the beginning of the sentence (128 words at most).
+ * After an epoch that lowers the entropy of the validation text by less than `min_gain` of it, the learning rates are halved before each further one; the second
+ * such epoch is the last. */
+#define WF_RNNLM_TRAIN_OPTIONS(X)                                                                                                  \
+  X(ENUM, layer, 0, 0, 0, "sigmoid|gru", "type of the recurrent layer")                                                            \
+  X(I32, hidden, 100, 1, 9999, "units", "size of the recurrent layer")                                                             \
+  X(I64, maxent_cells, 0, 0, 1e12, "cells", "hashed MaxEnt weights, 4 bytes each (rounded to a multiple of the words); 0: none")    \
+  X(I32, maxent_order, 3, 1, 32, "words", "longest MaxEnt features; 3: the last two words and the next")                           \
+  X(F32, learning_rate, 0.1, 0, 100, "", "of the network")                                                                         \
+  X(F32, maxent_learning_rate, 0.1, 0, 100, "", "of the MaxEnt weights")                                                           \
+  X(F32, l2, 1e-6, 0, 0.1, "", "share of a weight of the network that goes at each of its steps")                                  \
+  X(F32, maxent_l2, 1e-6, 0, 0.1, "", "the same of the MaxEnt weights")                                                            \
+  X(F32, clip, 1, 0, 1e9, "", "bound of each gradient")                                                                            \
+  X(F32, min_gain, 0.001, 0, 1, "", "epochs that gain less halve the learning rates, then end the training")                       \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "end after so many in any case")                                                      \
+  X(I64, seed, 1, 0, 9e15, "", "of the first weights")                                                                             \
+  X(I32, num_threads, 1, 0, 1024, "threads", "0: one per processor. With 1 the model is the same each time; with more it depends on timing")
+WF_DECLARE_OPTIONS(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)
+
+typedef struct wf_rnnlm_epoch {
+  int32_t epoch; /* from 1 */
+  float learning_rate;
+  double train_perplexity; /* under the weights as they were met */
+  double valid_perplexity;
+  double seconds;          /* of training, validation left out */
+  uint64_t num_tokens;     /* trained on, </s> included */
+  uint64_t num_oov;        /* validation sentences left out for unknown words */
+} wf_rnnlm_epoch;
+/* Called after each epoch from the calling thread. */
+typedef void (*wf_rnnlm_epoch_fn)(void *user, const wf_rnnlm_epoch *epoch);
+
+/* The words are those of the training text (a sentence a line, cut at blanks, words at 99 bytes). `on_epoch` may be NULL. Errors: a text without words, `</s>` within a line, no
+ * validation sentence without unknown words, maxent_cells not above the number of words. */
+WF_API wf_status wf_rnnlm_train(const char *train_path, const char *valid_path, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user,
+                                wf_rnnlm **out, const wf_progress *progress, wf_error *err);
+/* Writes PATH and PATH.nnet in the toolkit's format, version 0 where it suffices, else 6. Errors: a model of safetensors (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *
