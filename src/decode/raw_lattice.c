@@ -4,6 +4,7 @@
  * by their number in the graph. */
 #include <math.h>
 
+#include "decode/backend.h"
 #include "decode/lattice_history.h"
 #include "lattice/lattice.h"
 #include "math/score.h"
@@ -16,6 +17,7 @@ struct order_key {
 struct drawn_arc {
   uint32_t source, target; /* states of the lattice */
   uint32_t arc;
+  uint64_t link; /* of the history */
 };
 
 struct assembly {
@@ -71,21 +73,27 @@ static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, 
   WF__TRY(wf__vec_grow(&a->arcs, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) {
     const wf__link *link = &a->history->links.data[i];
-    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc};
+    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc, i};
   }
   return WF_OK;
 }
 
-static wf_lattice_arc lattice_arc(const struct drawn_arc *drawn, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, uint64_t f) {
+/* `frame`: number of the scores that consuming arcs read. */
+static wf_lattice_arc lattice_arc(const struct assembly *a, const struct drawn_arc *drawn, const wf_graph *graph, const wf_decoder_options *options,
+                                  const wf_scores *scores, int64_t frame) {
   const wf_arc *arc = &graph->view.arcs[drawn->arc];
   float graph_cost = arc->weight, acoustic_cost = 0;
   if (arc->olabel != 0) graph_cost -= options->word_score;
-  if (arc->ilabel != 0) acoustic_cost = 0 - options->acoustic_scale * wf__score_at(scores, (int64_t)f, graph->columns[arc->ilabel]);
+  if (arc->ilabel != 0) {
+    float loglike = scores != NULL ? wf__loglike(options, scores, frame, graph->columns[arc->ilabel]) : a->history->loglikes.data[drawn->link];
+    acoustic_cost = 0 - options->acoustic_scale * loglike;
+  }
   return (wf_lattice_arc){arc->ilabel, arc->olabel, graph_cost, acoustic_cost, (int32_t)drawn->target};
 }
 
-/* States of frame f with their arcs. `ends`: final costs by token, for the last frame, else NULL. */
-static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, const float *ends, wf_error *err) {
+/* States of frame f with their arcs. `ends`: final costs by token, for the last frame, else NULL. `number`: of the scores that are consumed next. */
+static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, const float *ends,
+                            int64_t number, wf_error *err) {
   const wf__history *history = a->history;
   const wf__past_frame *frame = &history->frames.data[f];
   uint64_t first = frame->first_token, end = end_token(history, f), at = 0;
@@ -96,9 +104,9 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *grap
   WF__TRY(wf__vec_grow(&a->tokens, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) a->tokens.data[a->numbers[i] - first] = (uint32_t)(i - first);
   for (uint64_t s = first; s < end; s++) {
-    WF__TRY(wf__lattice_add_state(&a->arrays, ends != NULL ? ends[a->tokens.data[s - first]] : INFINITY, 0, (int32_t)f, err));
+    WF__TRY(wf__lattice_add_state(&a->arrays, ends != NULL ? ends[a->tokens.data[s - first]] : INFINITY, 0, (int32_t)number, err));
     for (; at < a->arcs.size && a->arcs.data[at].source == s; at++)
-      WF__TRY(wf__lattice_push(&a->arrays, lattice_arc(&a->arcs.data[at], graph, options, scores, f), err));
+      WF__TRY(wf__lattice_push(&a->arrays, lattice_arc(a, &a->arcs.data[at], graph, options, scores, number), err));
   }
   return WF_OK;
 }
@@ -115,17 +123,20 @@ static wf_status final_costs(const wf__history *history, const wf_graph *graph, 
   return WF_OK;
 }
 
-wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, bool final, wf_lattice **out,
-                              wf_error *err) {
+wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, int64_t num_frames,
+                              bool final, wf_lattice **out, wf_error *err) {
   *out = NULL;
   if (history->tokens.size > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu states; lower lattice_beam", (unsigned long long)history->tokens.size);
   struct assembly a = {.history = history, .numbers = wf__alloc(history->tokens.size, sizeof(uint32_t))};
   float *ends = NULL;
   wf_status status = a.numbers != NULL ? final_costs(history, graph, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
-  uint64_t num_frames = history->frames.size;
+  uint64_t count = history->frames.size;
   if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = number_frame(&a, f, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = draw_frame(&a, f, graph, options, scores, f + 1 == num_frames ? ends : NULL, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) status = number_frame(&a, f, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) {
+    bool last = f + 1 == count;
+    status = draw_frame(&a, f, graph, options, scores, last ? ends : NULL, last ? num_frames : history->frames.data[f + 1].number, err);
+  }
   if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
   else wf__lattice_arrays_free(&a.arrays);
   free(a.numbers);
