@@ -17,7 +17,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
- *  - Immutable objects (wf_fst, wf_lm, wf_graph) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *  - Immutable objects (wf_fst, wf_lm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
  *    name and renamed when complete.
@@ -904,7 +904,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
-  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")
+  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")                             \
+  X(ENUM, recombine, 0, 0, 0, "pair|state", "with a scorer: tokens of a state with different contexts are apart (exact), or only the best of them stays (fewer tokens, no lattices)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
@@ -966,7 +967,7 @@ typedef struct wf_result {
   uint32_t flags;        /* WF_RESULT_* */
   int64_t num_frames;
   int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
-  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double cost;           /* graph_cost + acoustic_cost + scorer_cost, of the best path, nats */
   double graph_cost;     /* arc weights (less word_score a word) and the final cost */
   double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
   wf_word *words;        /* [num_words] */
@@ -978,6 +979,7 @@ typedef struct wf_result {
   uint64_t num_narrowed;
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
+  double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -985,6 +987,25 @@ WF_API void wf_result_free(wf_result *result);
  * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
  * memory, cancelled) leaves all results NULL. */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
+/* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
+ * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
+ * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
+ * threads at once. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+typedef struct wf_scorer wf_scorer;
+WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
+WF_API void wf_scorer_free(wf_scorer *scorer);
+/* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most beam / 2 is advised. The arrays are copied. Errors: a label
+ * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
+WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* The sum of two scorers. */
+WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
+
+/* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none. */
+WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
+/* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for utterance i, unless it is NULL; `scorers` itself may be NULL. */
+WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
+                                  wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {
@@ -1174,13 +1195,14 @@ WF_API void wf_wer_free(wf_wer *wer);
  * 10  Lattices
  * ================================================================================================================== */
 
-/* Arc of a raw lattice: acoustic label : word, with the two parts of its cost apart (nats). */
+/* Arc of a raw lattice: acoustic label : word, with the parts of its cost apart (nats). */
 typedef struct wf_lattice_arc {
   int32_t ilabel; /* label of the decoding graph (transition-id, token + 1, ...), which consumes one frame; 0: none */
   int32_t olabel; /* word, 0: none */
   float graph_cost;
   float acoustic_cost;
   int32_t nextstate;
+  float scorer_cost; /* what a scorer added on the fly; 0 without one */
 } wf_lattice_arc;
 
 /* A raw lattice: acyclic, states in topological order, start state 0. Immutable, reference counted; its words are labels of the graph's output table. */
@@ -1192,6 +1214,7 @@ typedef struct wf_lattice_view {
   const float *final_graph_cost; /* [num_states] +infinity: not final */
   const float *final_acoustic_cost;
   const int32_t *frames;         /* [num_states] frames consumed before the state */
+  const float *final_scorer_cost; /* [num_states] 0 without a scorer, and where not final */
 } wf_lattice_view;
 WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
@@ -1255,10 +1278,16 @@ WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Thousands may be open: one that has no scores yet takes under a kilobyte. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);
+
+/* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
+ * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
+WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
 /* What there is to know after a chunk. */
 typedef struct wf_stream_event {

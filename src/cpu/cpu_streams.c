@@ -30,6 +30,11 @@ struct channel {
   wf__history history; /* without scratch */
   wf__path path;       /* its arcs and loglikes are not used */
   wf__path stem;
+  uint64_t num_summed; /* of its arcs */
+  wf__score_sum stem_sum;
+  wf__scoring scoring; /* without cache */
+  WF__VEC(uint64_t) contexts;      /* of the tokens */
+  WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
   bool after_blank, died;
 };
 
@@ -47,12 +52,15 @@ static void channel_reset(void *self, void *opaque) {
   wf__history_free(&channel->history);
   wf__path_free(&channel->path);
   wf__path_free(&channel->stem);
-  *channel = (struct channel){0};
+  wf__vec_free(&channel->contexts);
+  wf__vec_free(&channel->past_contexts);
+  *channel = (struct channel){.scoring = channel->scoring};
 }
 
 static void channel_close(void *self, void *opaque) {
   if (opaque == NULL) return;
   channel_reset(self, opaque);
+  wf__scoring_free(&((struct channel *)opaque)->scoring);
   free(opaque);
 }
 
@@ -63,7 +71,8 @@ static uint64_t channel_bytes(const void *self, const void *opaque) {
   uint64_t past = history->frames.cap * sizeof(wf__past_frame) + history->tokens.cap * sizeof(wf__past_token) + history->links.cap * sizeof(wf__link) +
                   history->loglikes.cap * sizeof(float);
   uint64_t paths = (channel->path.frames.cap + channel->stem.arcs.cap + channel->stem.loglikes.cap + channel->stem.frames.cap) * 4;
-  return sizeof *channel + channel->tokens.cap * sizeof(saved_token) + trace + past + paths;
+  uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) * sizeof(uint64_t);
+  return sizeof *channel + channel->tokens.cap * sizeof(saved_token) + trace + past + paths + contexts;
 }
 
 /* --- into a lane and out of it ------------------------------------------------------------------------------------------ */
@@ -76,12 +85,16 @@ static void exchange(wf__search *search, struct channel *channel) {
   channel->trace.live = live;
   wf__vec_swap(&search->history.frames, &channel->history.frames);
   wf__vec_swap(&search->history.tokens, &channel->history.tokens);
+  wf__vec_swap(&search->history.contexts, &channel->history.contexts);
   wf__vec_swap(&search->history.links, &channel->history.links);
   wf__vec_swap(&search->history.loglikes, &channel->history.loglikes);
   uint64_t settled = search->history.num_settled;
   search->history.num_settled = channel->history.num_settled;
   channel->history.num_settled = settled;
   wf__vec_swap(&search->path.frames, &channel->path.frames);
+  wf__vec_swap(&search->contexts, &channel->contexts);
+  if (channel->died) wf__vec_swap(&search->past_contexts, &channel->past_contexts);
+  wf__scoring_exchange(&search->scoring, &channel->scoring);
 }
 
 static void copy_statistics(const wf__path *from, wf__path *to) {
@@ -100,6 +113,7 @@ static wf_status load(wf__search *search, struct channel *channel, wf_error *err
   search->trace.keeps_loglikes = true;
   search->history.keeps_loglikes = search->remembers;
   search->goes_on = false;
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, search->scoring.scorer != NULL);
   if (!channel->begun) {
     WF__TRY(wf__search_begin(search, err));
     channel->begun = true;
@@ -107,6 +121,8 @@ static wf_status load(wf__search *search, struct channel *channel, wf_error *err
   }
   search->history.beam = search->options.lattice_beam;
   copy_statistics(&channel->path, &search->path);
+  search->stem_sum = channel->stem_sum;
+  WF__TRY(wf__scoring_resume(&search->scoring, err));
   search->trace_base = channel->trace_base;
   search->after_blank = channel->after_blank;
   search->died = channel->died;
@@ -144,6 +160,9 @@ static wf_status save_tokens(wf__search *search, struct channel *channel, wf_err
 
 static wf_status store(wf__search *search, struct channel *channel, wf_status status, wf_error *err) {
   if (status == WF_OK) status = save_tokens(search, channel, err);
+  if (status == WF_OK) status = wf__path_score(&channel->stem, channel->num_summed, search->graph, &search->scoring, false, &search->stem_sum, err);
+  channel->num_summed = channel->stem.arcs.size;
+  channel->stem_sum = search->stem_sum;
   copy_statistics(&search->path, &channel->path);
   channel->trace_base = search->trace_base;
   channel->after_blank = search->after_blank;
@@ -155,6 +174,8 @@ static wf_status store(wf__search *search, struct channel *channel, wf_status st
   shrink(&channel->trace.loglikes);
   shrink(&channel->history.frames);
   shrink(&channel->history.tokens);
+  shrink(&channel->history.contexts);
+  shrink(&channel->contexts);
   shrink(&channel->history.links);
   shrink(&channel->history.loglikes);
   return status;
@@ -165,6 +186,71 @@ static wf_status collect(wf__search *search, wf_error *err) {
   WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph, search->stem, err));
   for (uint64_t i = 0; i < search->tokens.size && search->died; i++) search->tokens.data[i].prev -= (uint32_t)(base - search->trace_base);
   return WF_OK;
+}
+
+/* --- another scorer ------------------------------------------------------------------------------------------------------- */
+
+/* Contexts behind each record of the trace: behind its predecessor's, and the word of its arc. Predecessors may be later in the same frame. */
+static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way, wf_error *err) {
+  const wf__trace *trace = &search->trace;
+  uint8_t *known = wf__calloc(trace->records.size, 1);
+  wf_status status = known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
+  for (uint64_t i = 0; i < trace->records.size && status == WF_OK; i++) {
+    uint64_t length = 0, context = search->stem_sum.context;
+    uint32_t at = (uint32_t)i;
+    for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size; at = trace->records.data[at].prev) way[length++] = at;
+    if (at != WF__TRACE_ROOT && known[at]) context = contexts[at];
+    while (length > 0 && status == WF_OK) {
+      at = way[--length];
+      uint32_t arc = trace->records.data[at].arc;
+      int32_t word = arc == WF__NO_ARC ? 0 : search->graph->view.arcs[arc].olabel;
+      float cost;
+      if (word != 0) status = wf__scoring_step(&search->scoring, context, word, &cost, &context, err);
+      contexts[at] = context;
+      known[at] = 1;
+    }
+  }
+  free(known);
+  return status;
+}
+
+/* Contexts of the newest frame's tokens. */
+static wf_status find_contexts(wf__search *search, wf_error *err) {
+  uint64_t size = search->trace.records.size, count = size - search->trace_base;
+  uint64_t *contexts = wf__alloc(size, sizeof *contexts);
+  uint32_t *way = wf__alloc(size, sizeof *way);
+  wf_status status = contexts != NULL && way != NULL ? follow_words(search, contexts, way, err) : wf__fail_memory(err, size * 12, "a scorer's contexts");
+  search->contexts.size = search->past_contexts.size = 0;
+  if (status == WF_OK) status = wf__vec_grow(&search->contexts, count, "a scorer's contexts", err);
+  if (status == WF_OK) status = wf__vec_grow(&search->past_contexts, count, "a scorer's contexts", err);
+  if (status == WF_OK) {
+    memcpy(search->contexts.data, contexts + search->trace_base, count * sizeof *contexts);
+    memcpy(search->past_contexts.data, contexts + search->trace_base, count * sizeof *contexts);
+    search->contexts.size = search->past_contexts.size = count;
+  }
+  free(contexts);
+  free(way);
+  return status;
+}
+
+static wf_status listen_again(wf__search *search, const wf_word *words, size_t num_words, wf_error *err) {
+  if (search->scoring.scorer == NULL) return WF_OK;
+  float cost;
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->stem_sum.context = search->scoring.start;
+  for (size_t i = 0; i < num_words; i++) WF__TRY(wf__scoring_step(&search->scoring, search->stem_sum.context, words[i].label, &cost, &search->stem_sum.context, err));
+  return find_contexts(search, err);
+}
+
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  struct channel *channel = opaque_channel;
+  if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
+  wf__search *search;
+  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  wf_status status = load(search, channel, err);
+  if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
+  if (status == WF_OK) status = listen_again(search, words, num_words, err);
+  return store(search, channel, status, err);
 }
 
 /* --- a batch of chunks -------------------------------------------------------------------------------------------------- */
@@ -247,6 +333,7 @@ static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *ou
   wf__vec_swap(&out->arcs, &channel->stem.arcs);
   wf__vec_swap(&out->loglikes, &channel->stem.loglikes);
   wf__path_clear(&channel->stem);
+  channel->num_summed = 0;
   wf__path *path = &channel->path;
   if (path->frames.size == 0) return WF_OK;
   uint64_t num_read = out->loglikes.size;
@@ -266,6 +353,7 @@ static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_erro
   WF__TRY(take_frames(&search->path, search->path.frames.size, out, err));
   copy_statistics(&search->path, out);
   out->final_cost = search->path.final_cost;
+  out->scorer_cost = search->path.scorer_cost;
   out->relative_cost = search->path.relative_cost;
   if (goes_on) search->path.flags = flags;
   return WF_OK;
@@ -306,6 +394,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
 
 const wf__stream_backend wf__cpu_streams = {.open = channel_open,
                                             .close = channel_close,
+                                            .set_scorer = set_scorer,
                                             .reset = channel_reset,
                                             .bytes = channel_bytes,
                                             .advance = advance,

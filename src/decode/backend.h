@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "decode/decode_graph.h"
 #include "math/score.h"
+#include "scorer/scoring.h"
 
 /* The outcome of the search over one utterance, or a part of it. */
 typedef struct wf__path {
@@ -16,6 +17,7 @@ typedef struct wf__path {
   WF__VEC(int32_t) frames; /* number of its frame, and of the next one if there is one yet; empty if no frames are skipped */
   float final_cost;       /* of the last state, 0 if not final or died */
   float relative_cost;    /* of a path that goes on: of ending in a final state, above the best token; +infinity: there is none */
+  double scorer_cost;     /* of the whole path up to here, whatever part this is; 0 without a scorer */
   uint32_t flags;         /* WF_RESULT_* */
   int64_t num_decoded;
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
@@ -24,6 +26,7 @@ typedef struct wf__path {
 typedef struct wf__batch {
   const wf_scores *scores; /* [count] */
   const bool *skip;        /* [count] utterances that failed their checks */
+  const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
   size_t count;
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
@@ -34,7 +37,10 @@ typedef struct wf__batch {
 typedef struct wf__stream_backend {
   wf_status (*open)(void *self, void **channel, wf_error *err);
   void (*close)(void *self, void *channel);
-  /* A new utterance. */
+  /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 .. num_words), which are decided, and what follows them; what the
+   * scorer before has added stays. */
+  wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err);
+  /* A new utterance, with the same scorer. */
   void (*reset)(void *self, void *channel);
   uint64_t (*bytes)(const void *self, const void *channel);
   /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each, scatters them back. batch->results[i] holds the frames accepted
@@ -102,6 +108,14 @@ static inline float wf__loglike(const wf_decoder_options *options, const wf_scor
 }
 /* Score of the blank beyond which blank_skip_threshold calls a frame blank; +infinity: none is. */
 float wf__skip_above(const wf_decoder_options *options);
+
+/* A scorer's costs along a path, added up in its order, and the context behind it. */
+typedef struct wf__score_sum {
+  uint64_t context;
+  double cost;
+} wf__score_sum;
+/* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does nothing without a scorer. */
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);

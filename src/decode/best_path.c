@@ -73,11 +73,27 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
   result->graph_cost = account->graph_cost + (double)path->final_cost;
   result->acoustic_cost = 0 - (double)options->acoustic_scale * account->loglike;
   if (options->acoustic_scale == 0) result->acoustic_cost = 0;
-  result->cost = result->graph_cost + result->acoustic_cost;
+  result->scorer_cost = path->scorer_cost;
+  result->cost = result->graph_cost + result->acoustic_cost + result->scorer_cost;
   result->words = account->words.data;
   result->num_words = account->words.size;
   result->alignment = account->alignment.data;
   *account = (wf__account){0};
+  return WF_OK;
+}
+
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
+  if (scoring->scorer == NULL) return WF_OK;
+  float cost;
+  for (uint64_t i = first; i < path->arcs.size; i++) {
+    int32_t word = graph->view.arcs[path->arcs.data[i]].olabel;
+    if (word == 0) continue;
+    WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
+    sum->cost += (double)cost;
+  }
+  if (!final) return WF_OK;
+  WF__TRY(wf__scoring_final(scoring, sum->context, &cost, err));
+  sum->cost += (double)cost;
   return WF_OK;
 }
 

@@ -9,6 +9,7 @@ struct wf_decoder {
   wf_decoder_options options;
   const wf__backend *backend;
   void *search;
+  wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
 };
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */

@@ -44,6 +44,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   if (status == WF_OK) status = wf__endpointer_open(&stream->endpointer, decoder->graph, decoder->options.blank, &stream->options, err);
   if (status == WF_OK) status = new_result(stream, err);
   if (status == WF_OK) status = backend->open(decoder->search, &stream->channel, err);
+  if (status == WF_OK) status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
   if (status != WF_OK) {
     wf_stream_close(stream);
     return status;
@@ -262,6 +263,20 @@ wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
                       .start_frame = stream->start_frame,
                       .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW)};
   return WF_OK;
+}
+
+wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  wf_result *result = stream->result;
+  bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
+  if (begun && decoder->options.lattice_beam > 0)
+    return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
+  if (begun) WF__TRY(take_stem(stream, false, err));
+  wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
+  if (status == WF_OK || !begun) return status;
+  result->status = status; /* its contexts are neither the old ones nor the new */
+  snprintf(result->message, sizeof result->message, "another scorer in the middle: %s", wf_status_text(status));
+  return status;
 }
 
 wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {

@@ -11,12 +11,17 @@ typedef struct wf__lattice_arrays {
   WF__VEC(wf_lattice_arc) arcs;
   WF__VEC(float) final_graph_cost;
   WF__VEC(float) final_acoustic_cost;
+  WF__VEC(float) final_scorer_cost;
   WF__VEC(int32_t) frames;
 } wf__lattice_arrays;
 
 /* Makes room ahead of time; optional. */
 wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs, wf_error *err);
 wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err);
+/* Of the state added last, which has 0 without this. */
+static inline void wf__lattice_set_final_scorer_cost(wf__lattice_arrays *arrays, float cost) {
+  arrays->final_scorer_cost.data[arrays->final_scorer_cost.size - 1] = cost;
+}
 static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_arc arc, wf_error *err) {
   WF__TRY(wf__vec_grow(&arrays->arcs, 1, "lattice arcs", err));
   arrays->arcs.data[arrays->arcs.size++] = arc;
