@@ -1,5 +1,6 @@
 /* test_streams.c - streams against the same decoder's batches: whatever the chunks and the neighbours, every bit of results, partials and lattices. */
 #include "decode_tasks.h"
+#include "table_scorer.h"
 
 static wf_error err;
 
@@ -13,6 +14,7 @@ static void assert_same_lattice(const wf_lattice *a, const wf_lattice *b) {
   if (x.num_arcs > 0) assert_memory_equal(x.arcs, y.arcs, x.num_arcs * sizeof *x.arcs);
   assert_memory_equal(x.final_graph_cost, y.final_graph_cost, x.num_states * sizeof(float));
   assert_memory_equal(x.final_acoustic_cost, y.final_acoustic_cost, x.num_states * sizeof(float));
+  assert_memory_equal(x.final_scorer_cost, y.final_scorer_cost, x.num_states * sizeof(float));
   assert_memory_equal(x.frames, y.frames, x.num_states * sizeof(int32_t));
 }
 
@@ -102,11 +104,11 @@ static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const 
   wf_result_free(expected);
 }
 
-/* One stream, chunks of 0 to 3 frames, looked at now and then, used twice. */
+/* One stream, chunks of 0 to 3 frames, looked at now and then, used twice; some with a scorer, which is set anew in the middle: that must change nothing. */
 static void test_chunks(void **state) {
   (void)state;
   struct seen seen = {0};
-  uint64_t failed = 0, dead = 0, with_lattice = 0, skipping = 0;
+  uint64_t failed = 0, dead = 0, with_lattice = 0, skipping = 0, scored = 0;
   for (uint64_t seed = 1; seed <= 4000; seed++) {
     struct decode_task task = stream_task(seed);
     test_rng rng = {seed};
@@ -116,6 +118,11 @@ static void test_chunks(void **state) {
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(wf_decoder_create(no_end, &task.options, &endless_decoder, &err));
+    table_scorer_shape shape = {.max_contexts = 5, .num_words = 4, .negative = seed % 8 < 4, .wide = seed % 16 < 8};
+    oracle_scorer tables = test_random_tables(&rng, &shape);
+    wf_scorer *scorer = seed % 2 == 0 ? test_table_scorer(&tables, shape.wide) : NULL;
+    assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+    assert_ok(wf_decoder_set_scorer(endless_decoder, scorer, &err));
     assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &expected, &err));
     assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
     for (int round = 0; round < 2; round++) {
@@ -127,6 +134,7 @@ static void test_chunks(void **state) {
         wf_stream_event event;
         assert_ok(wf_stream_accept(stream, &chunk, test_below(&rng, 2) == 0 ? &event : NULL, &err));
         fed += count;
+        if (test_below(&rng, 3) == 0 && task.options.lattice_beam == 0) assert_ok(wf_stream_set_scorer(stream, scorer, &err));
         if (test_below(&rng, 3) == 0) check_partial(stream, endless_decoder, &task.scores, fed, &seen);
       }
       assert_ok(wf_stream_finish(stream, &result, &err));
@@ -137,6 +145,7 @@ static void test_chunks(void **state) {
       dead += (result->flags & WF_RESULT_DIED) != 0 && result->num_decoded > 0;
       with_lattice += result->lattice != NULL;
       for (int64_t t = 0; t < result->num_decoded; t++) skipping += result->alignment[t] == 0;
+      scored += result->scorer_cost != 0;
       wf_result_free(result);
       assert_int_equal(wf_stream_finish(stream, &result, &err), WF_ERR_STATE);
       assert_ok(wf_stream_reset(stream, &err));
@@ -146,10 +155,12 @@ static void test_chunks(void **state) {
     wf_decoder_free(decoder);
     wf_decoder_free(endless_decoder);
     wf_graph_free(no_end);
+    wf_scorer_free(scorer);
+    test_free_tables(&tables);
     test_free_task(&task);
   }
   free(seen.words);
-  assert_true(failed > 20 && dead > 100 && with_lattice > 1000 && skipping > 300 && seen.num_partials > 5000 && seen.num_with_stable > 500);
+  assert_true(failed > 20 && dead > 100 && with_lattice > 1000 && skipping > 300 && scored > 500 && seen.num_partials > 5000 && seen.num_with_stable > 500);
 }
 
 /* Many streams at once, each with its own pace, over several threads, between batches of whole utterances. */

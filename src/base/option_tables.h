@@ -34,6 +34,9 @@
   X(arpa, WF_ARPA_OPTIONS) \
   X(lm_fst, WF_LM_FST_OPTIONS) \
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
+  X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
+  X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
+  X(mbr, WF_MBR_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

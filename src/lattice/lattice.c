@@ -32,6 +32,21 @@ wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_co
   return WF_OK;
 }
 
+void wf__lattice_find_frames(wf__lattice_arrays *arrays) {
+  int32_t *frames = arrays->frames.data;
+  uint64_t num_states = arrays->arc_off.size;
+  for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : WF__FRAMES_UNKNOWN;
+  for (uint64_t s = 0; s < num_states; s++) {
+    if (frames[s] == WF__FRAMES_UNKNOWN) frames[s] = WF__FRAMES_DIFFER; /* nothing leads here */
+    uint64_t end = s + 1 < num_states ? arrays->arc_off.data[s + 1] : arrays->arcs.size;
+    for (uint64_t a = arrays->arc_off.data[s]; a < end; a++) {
+      const wf_lattice_arc *arc = &arrays->arcs.data[a];
+      int32_t there = frames[s] < 0 ? WF__FRAMES_DIFFER : frames[s] + (arc->ilabel != 0), *next = &frames[arc->nextstate];
+      *next = *next == WF__FRAMES_UNKNOWN || *next == there ? there : WF__FRAMES_DIFFER;
+    }
+  }
+}
+
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays) {
   wf__vec_free(&arrays->arc_off);
   wf__vec_free(&arrays->arcs);

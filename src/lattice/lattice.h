@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+enum { WF__FRAMES_UNKNOWN = -2, WF__FRAMES_DIFFER = -1 };
+
 /* Arrays under construction, in the order of states: wf__lattice_add_state, then pushes of its arcs, then the next state. Zero-initialised is empty. */
 typedef struct wf__lattice_arrays {
   WF__VEC(uint64_t) arc_off;
@@ -27,8 +29,14 @@ static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_
   arrays->arcs.data[arrays->arcs.size++] = arc;
   return WF_OK;
 }
+/* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices from files. */
+void wf__lattice_find_frames(wf__lattice_arrays *arrays);
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
+
+/* What formats and compact lattices, which know two costs only, call the graph's: a scorer's is of the same kind. */
+static inline float wf__arc_graph_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
+static inline float wf__final_graph_cost(const wf_lattice_view *lattice, uint64_t s) { return lattice->final_graph_cost[s] + lattice->final_scorer_cost[s]; }
 
 #endif
