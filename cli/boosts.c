@@ -103,7 +103,7 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
     static const uint64_t none[1];
     wf_error why = {0};
     status = wf_scorer_boost_phrases(list.words, list.num_phrases > 0 ? list.off : none, list.boosts, list.num_phrases, out, &why);
-    if (status != WF_OK) fail_with(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
+    if (status != WF_OK) status = fail_with(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
     cli_note("%s: %zu phrases passed over, with words that the graph has not ('%s' is the first)", path, list.num_unknown, list.unknown);
