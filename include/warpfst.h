@@ -7,6 +7,7 @@
  *    3 symbol tables                      8 the decoder
  *    4 transducers, builder, files        9 acoustic scores, results, word error rate
  *    5 operations on transducers         10 lattices
+ *                                        11 streams
  *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
@@ -1050,6 +1051,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(F32, blank_penalty, 0, -1e6, 1e6, "nats", "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")                 \
+  X(F32, blank_skip_threshold, 1, 0, 1, "probability", "pass over frames whose blank is likelier than this, but for the first of each run (needs blank); 1: none") \
   X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
@@ -1122,7 +1125,7 @@ typedef struct wf_result {
   double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
   wf_word *words;        /* [num_words] */
   size_t num_words;
-  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  int32_t *alignment;    /* [num_decoded] input label of each frame; 0: skipped (blank_skip_threshold) */
   uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
   uint64_t num_expanded;
   uint64_t num_arcs;
@@ -1153,6 +1156,12 @@ WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts
 #define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
 WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
+/* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] .. words[phrase_off[i + 1] - 1] (phrase_off has count + 1
+ * entries). Each word of a phrase brings its share at once, so that the phrase survives the beam; it is taken back when another word follows, or the end. So a
+ * result's words have in the end what the phrases in them add up to, overlapping ones included. Of phrases with a common beginning the greatest share is
+ * given in advance. Tens of thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The arrays are copied. Errors: an empty
+ * phrase, a label that is not positive, a boost beyond 1e6, a phrase given twice with different boosts. [Aho & Corasick 1975] */
+WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
 /* The sum of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
 
@@ -1537,6 +1546,85 @@ WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int
 WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
 WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
                                           uint64_t *out_forced, wf_error *err);
+/* =====================================================================================================================
+ * 11  Streams
+ *
+ * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
+ * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
+ * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
+ * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
+ * ================================================================================================================== */
+
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+ *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
+ *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
+ * The best path is that of wf_stream_partial; skipped frames are silence. */
+#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                                                                           \
+  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "", "endpoint rule " #n ": only after something was said")                     \
+  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds", "endpoint rule " #n ": at least so much silence at the end")        \
+  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats", "endpoint rule " #n ": a final state within this of the best; 1e30: or none") \
+  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds", "endpoint rule " #n ": at least so long an utterance")
+#define WF_STREAM_OPTIONS(X)                                                                                                               \
+  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the scores, for endpoint rules")                                \
+  X(STR, silence, 0, 0, 0, "COLUMNS", "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")         \
+  X(BOOL, forget, 0, 0, 1, "", "what a partial has shown as stable is dropped, but for the last word: memory does not grow, the result has what is left and no alignment") \
+  WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                                                                     \
+  WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                                                                       \
+  WF__ENDPOINT_RULE(X, 4, 1, 2, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 5, 0, 0, 1e30, 20)
+WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
+
+typedef struct wf_stream wf_stream;
+/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
+/* Drops what is unfinished. NULL is fine. */
+WF_API void wf_stream_close(wf_stream *stream);
+
+/* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
+ * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
+WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
+
+/* What there is to know after a chunk. */
+typedef struct wf_stream_event {
+  int32_t endpoint;         /* 0: none; 1 to 5: the first rule that holds. Nothing follows from it by itself: finish and reset, or go on */
+  int64_t num_frames;       /* accepted since the last reset */
+  double trailing_silence;  /* seconds */
+  double relative_cost;     /* of the best ending in a final state, above the best token, nats; +infinity: there is none */
+} wf_stream_event;
+
+/* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads. A chunk has any number of frames, also none (data may then
+ * be NULL); chunks are borrowed for the call. events[i] (`events` may be NULL, which saves their work) tells of stream i. A stream whose scores are bad or whose
+ * search fails has failed by itself, as an utterance of wf_decode: wf_stream_finish says so, further chunks are passed over, and the others go on.
+ * Errors: WF_ERR_STATE for a finished stream, WF_ERR_ARGUMENT for one given twice or of another decoder, both before anything is done; WF_ERR_MEMORY: streams
+ * for which there was none have failed. */
+WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err);
+/* The same for one. */
+WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err);
+
+/* The best hypothesis so far: the best token's, in a final state or not. */
+typedef struct wf_partial {
+  const wf_word *words;  /* [num_words]; frames count from the last reset. The stream's, until the next call with it */
+  size_t num_words;
+  size_t num_stable;     /* of the words, the first so many will not change any more, but for the end_frame of the last of them */
+  int64_t num_frames;    /* accepted */
+  int64_t stable_frames; /* of these, the first so many are decided */
+  int64_t start_frame;   /* accepted before the last reset */
+  uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
+} wf_partial;
+/* Errors: WF_ERR_STATE for a stream that is finished; the stream's own error if it has failed. */
+WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
+/* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
+ * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
+WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
+WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
+/* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */
+WF_API wf_status wf_stream_reset(wf_stream *stream, wf_error *err);
+/* Bytes that the stream holds between chunks, results and lattice history included. */
+WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
 #ifdef __cplusplus
 }

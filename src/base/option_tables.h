@@ -26,6 +26,7 @@
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
   X(hmm_graph, WF_HMM_GRAPH_OPTIONS) \
   X(decoder, WF_DECODER_OPTIONS) \
+  X(stream, WF_STREAM_OPTIONS) \
   X(score_reader, WF_SCORE_READER_OPTIONS) \
   X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
   X(result_writer, WF_RESULT_WRITER_OPTIONS) \
