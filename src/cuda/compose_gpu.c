@@ -10,6 +10,7 @@
 #include "decode/backend.h"
 #include "fst/properties.h"
 #include "fstops/compose_device.h"
+#include "fstops/device_batch.h"
 
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
@@ -365,6 +366,48 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
   wf__csr_free(&csr);
   if (status == WF_OK && out_origins != NULL) *out_origins = origins;
   else free(origins);
+  return status;
+}
+
+size_t wf__composer_count(const wf_composer *composer) { return composer->count; }
+const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return side == 0 ? composer->a[i] : composer->b[i]; }
+
+/* The places of the results and of the inputs' arcs: sums over the pairs. */
+static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t *start, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
+  size_t n = self->count + 1;
+  uint64_t *state_base = bases, *arc_base = bases + n, *a_base = bases + 2 * n, *b_base = bases + 3 * n;
+  for (size_t i = 0; i < self->count; i++) {
+    wf_fst_view view = device_view(self, i);
+    start[i] = view.start;
+    state_base[i + 1] = state_base[i] + view.num_states;
+    arc_base[i + 1] = arc_base[i] + view.num_arcs;
+    a_base[i + 1] = a_base[i] + wf_fst_get_view(self->a[i]).num_arcs;
+    b_base[i + 1] = b_base[i] + wf_fst_get_view(self->b[i]).num_arcs;
+  }
+  wf__composed composed = {.device = self->device,
+                           .count = self->count,
+                           .state_base = state_base,
+                           .arc_base = arc_base,
+                           .start = start,
+                           .arc_off = self->c.arc_off,
+                           .arcs = self->c.arcs,
+                           .final_cost = self->c.final_cost,
+                           .origins = self->with_origins ? self->c.origins : NULL,
+                           .input_base = {a_base, b_base}};
+  return wf__gpu_batch_of_composed(&composed, semiring, out, err);
+}
+
+wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
+  *out = NULL;
+  for (size_t i = 0; i < composer->count; i++) {
+    WF__TRY(check_result(composer, i, err));
+    if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
+  }
+  uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
+  int64_t *start = wf__calloc(composer->count, sizeof *start);
+  wf_status status = bases != NULL && start != NULL ? join_results(composer, bases, start, semiring, out, err) : wf__fail_memory(err, composer->count * 40, "a batch");
+  free(bases);
+  free(start);
   return status;
 }
 
