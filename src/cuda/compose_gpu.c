@@ -16,7 +16,7 @@
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW,
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
   ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
@@ -83,6 +83,12 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   UPLOAD(self, PARTS, from->parts);
   UPLOAD(self, PART_WORD, from->part_word);
   wf__gpu_compose *c = &self->c;
+  for (int back = 0; back < 2; back++) {
+    UPLOAD(self, HEAVY + back, from->heavy[back]);
+    UPLOAD(self, CHUNKS + back, from->chunks[back]);
+    c->num_heavy[back] = from->heavy[back].size;
+    c->num_chunks[back] = from->chunks[back].size;
+  }
   c->num_pairs = from->pairs.size;
   c->num_rows = from->rows.size;
   c->num_words = from->num_words;
@@ -90,6 +96,13 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
   return WF_OK;
+}
+
+static uint64_t most_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] > c->num_heavy[1] ? c->num_heavy[0] : c->num_heavy[1]; }
+
+/* Bits: fresh, reached, kept, those of heavy rows; then rows' and heavy rows' marks. */
+static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
+  return (c->num_words + 1) * 8 * 3 + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * 8 + most_heavy(c) * 8;
 }
 
 /* Room whose size is known before a run. */
@@ -101,7 +114,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
     enum buffer which;
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
-                      {ZEROED, words * 8 * 3 + c->num_rows * 8},
+                      {ZEROED, zeroed_bytes(c)},
                       {LIST, c->num_rows * 8},
                       {COUNTS, 12},
                       {REACHED_COUNT, c->num_pairs * 8},
@@ -137,11 +150,17 @@ static void point(wf_composer *self) {
   c->word_row = at[WORD_ROW].data;
   c->connect = self->options.connect;
   uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
-  c->zeroed_bytes = num_words * 8 * 3 + c->num_rows * 8;
+  c->zeroed_bytes = zeroed_bytes(c);
   c->fresh = words;
   c->reached = words + num_words;
   c->kept = self->options.connect ? words + 2 * num_words : c->reached;
-  c->dirty = (uint32_t *)(words + 3 * num_words);
+  c->heavy_bits = words + 3 * num_words;
+  c->dirty = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
+  c->heavy_level = c->dirty + c->num_rows * 2;
+  for (int back = 0; back < 2; back++) {
+    c->heavy[back] = at[HEAVY + back].data;
+    c->chunks[back] = at[CHUNKS + back].data;
+  }
   c->list = at[LIST].data;
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
