@@ -1,0 +1,109 @@
+/* compact_lattice.c - making, sharing and freeing compact lattices. */
+#include "lattice/compact_lattice.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+
+enum { FRAMES_UNKNOWN = -2, FRAMES_DIFFER = -1 };
+
+struct wf_compact_lattice {
+  atomic_size_t refs;
+  wf__compact_arrays arrays;
+  WF__VEC(int32_t) frames;
+};
+
+wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final, wf_error *err) {
+  WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
+  WF__TRY(wf__vec_grow(&arrays->finals, 1, "lattice states", err));
+  arrays->arc_off.data[arrays->arc_off.size++] = arrays->arcs.size;
+  arrays->finals.data[arrays->finals.size++] = final;
+  return WF_OK;
+}
+
+void wf__compact_arrays_free(wf__compact_arrays *arrays) {
+  wf__vec_free(&arrays->arc_off);
+  wf__vec_free(&arrays->arcs);
+  wf__vec_free(&arrays->finals);
+  wf__vec_free(&arrays->labels);
+}
+
+static wf_status check_weight(const wf__compact_arrays *arrays, const wf_compact_weight *weight, uint64_t state, wf_error *err) {
+  if (weight->first_label <= arrays->labels.size && weight->num_labels <= arrays->labels.size - weight->first_label) return WF_OK;
+  return wf__fail(err, WF_ERR_FORMAT, "compact lattice: state %" PRIu64 ": alignment of %" PRIu32 " labels lies outside of the lattice's %zu", state,
+                  weight->num_labels, (size_t)arrays->labels.size);
+}
+
+static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
+  const wf__compact_arrays *a = &lattice->arrays;
+  uint64_t num_states = a->arc_off.size;
+  WF__TRY(wf__vec_grow(&lattice->frames, num_states, "lattice states", err));
+  int32_t *frames = lattice->frames.data;
+  for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : FRAMES_UNKNOWN;
+  for (uint64_t s = 0; s < num_states; s++) {
+    if (frames[s] == FRAMES_UNKNOWN) frames[s] = FRAMES_DIFFER; /* nothing leads here */
+    if (a->finals.data[s].graph_cost < INFINITY) WF__TRY(check_weight(a, &a->finals.data[s], s, err));
+    uint64_t end = s + 1 < num_states ? a->arc_off.data[s + 1] : a->arcs.size;
+    for (uint64_t i = a->arc_off.data[s]; i < end; i++) {
+      const wf_compact_arc *arc = &a->arcs.data[i];
+      if (arc->nextstate < 0 || (uint64_t)arc->nextstate <= s || (uint64_t)arc->nextstate >= num_states) {
+        return wf__fail(err, WF_ERR_FORMAT, "compact lattice: an arc of state %" PRIu64 " leads to %" PRId32 ", not to a later state of %" PRIu64, s,
+                        arc->nextstate, num_states);
+      }
+      WF__TRY(check_weight(a, &arc->weight, s, err));
+      int64_t there = frames[s] < 0 ? FRAMES_DIFFER : (int64_t)frames[s] + arc->weight.num_labels;
+      int32_t *next = &frames[arc->nextstate];
+      if (there > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "compact lattice: a path has more than %d frames", INT32_MAX);
+      *next = *next == FRAMES_UNKNOWN || *next == there ? (int32_t)there : FRAMES_DIFFER;
+    }
+  }
+  return WF_OK;
+}
+
+wf_status wf__compact_from_arrays(wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err) {
+  *out = NULL;
+  wf_compact_lattice *lattice = wf__calloc(1, sizeof *lattice);
+  if (lattice == NULL) {
+    wf__compact_arrays_free(arrays);
+    return wf__fail_memory(err, sizeof *lattice, "a lattice");
+  }
+  atomic_init(&lattice->refs, 1);
+  lattice->arrays = *arrays;
+  *arrays = (wf__compact_arrays){0};
+  wf_status status = wf__vec_grow(&lattice->arrays.arc_off, 1, "lattice states", err);
+  if (status == WF_OK) {
+    lattice->arrays.arc_off.data[lattice->arrays.arc_off.size] = lattice->arrays.arcs.size; /* not counted: arc_off.size is the number of states */
+    status = find_frames(lattice, err);
+  }
+  if (status != WF_OK) {
+    wf_compact_lattice_free(lattice);
+    return status;
+  }
+  *out = lattice;
+  return WF_OK;
+}
+
+wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice) {
+  const wf__compact_arrays *a = &lattice->arrays;
+  return (wf_compact_lattice_view){.num_states = a->arc_off.size,
+                                   .num_arcs = a->arcs.size,
+                                   .num_labels = a->labels.size,
+                                   .arc_off = a->arc_off.data,
+                                   .arcs = a->arcs.data,
+                                   .finals = a->finals.data,
+                                   .labels = a->labels.data,
+                                   .frames = lattice->frames.data};
+}
+
+wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice) {
+  wf_compact_lattice *mutable_lattice = (wf_compact_lattice *)(uintptr_t)lattice;
+  atomic_fetch_add_explicit(&mutable_lattice->refs, 1, memory_order_relaxed);
+  return mutable_lattice;
+}
+
+void wf_compact_lattice_free(wf_compact_lattice *lattice) {
+  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1) return;
+  wf__compact_arrays_free(&lattice->arrays);
+  wf__vec_free(&lattice->frames);
+  free(lattice);
+}

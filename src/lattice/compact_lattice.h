@@ -1,0 +1,29 @@
+/* compact_lattice.h - the compact lattice from the inside: the arrays of wf_compact_lattice_view in one object, filled once by whoever makes it. */
+#ifndef WF_LATTICE_COMPACT_LATTICE_H
+#define WF_LATTICE_COMPACT_LATTICE_H
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Arrays under construction: wf__compact_add_state, then pushes of its arcs, then the next state; labels whenever they are known. Zero-initialised is
+ * empty. */
+typedef struct wf__compact_arrays {
+  WF__VEC(uint64_t) arc_off;
+  WF__VEC(wf_compact_arc) arcs;
+  WF__VEC(wf_compact_weight) finals;
+  WF__VEC(int32_t) labels;
+} wf__compact_arrays;
+
+/* `final.graph_cost` +infinity: not final. */
+wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final, wf_error *err);
+static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_arc arc, wf_error *err) {
+  WF__TRY(wf__vec_grow(&arrays->arcs, 1, "lattice arcs", err));
+  arrays->arcs.data[arrays->arcs.size++] = arc;
+  return WF_OK;
+}
+void wf__compact_arrays_free(wf__compact_arrays *arrays);
+/* Takes the arrays over (empty after, also on failure) and finds the states' frames. WF_ERR_FORMAT if an arc does not lead to a later state or an
+ * alignment lies outside of the labels. */
+wf_status wf__compact_from_arrays(wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err);
+
+#endif
