@@ -15,10 +15,11 @@
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *lm_path;
   bool json;
   int64_t max_batch;
   wf_decoder_options decoder_options;
+  wf_ngram_scorer_options scorer_options;
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
   wf_fst *fst;
@@ -162,12 +163,25 @@ static wf_status open_lattices(struct decode_run *run, wf_error *err) {
   return wf_lattice_writer_open(run->lattice_path, NULL, &options, &run->lattices, err);
 }
 
+/* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
+static wf_status set_lm(struct decode_run *run, wf_error *err) {
+  wf_wlm *lm;
+  wf_scorer *scorer = NULL;
+  wf_status status = wf_wlm_open(run->lm_path, &lm, err);
+  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &scorer, err);
+  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, scorer, err);
+  wf_scorer_free(scorer);
+  wf_wlm_free(lm);
+  return status;
+}
+
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
@@ -282,6 +296,7 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
                               .cost = result->cost,
                               .graph_cost = result->graph_cost,
                               .acoustic_cost = result->acoustic_cost,
+                              .scorer_cost = result->scorer_cost,
                               .flags = flags};
   for (int i = 0; i < MAX_FLAGS; i++)
     if (result->flags & names[i].bit) flags[hypothesis.num_flags++] = names[i].name;
@@ -456,9 +471,11 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
+  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
+  cli_table(&parser, "ngram_scorer", &run.scorer_options);
   cli_table(&parser, "score_reader", &run.reader_options);
   cli_table(&parser, "result_writer", &run.writer_options);
   int code = cli_parse(&parser, argc, argv);
