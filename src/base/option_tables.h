@@ -34,6 +34,7 @@
   X(lm_fst, WF_LM_FST_OPTIONS) \
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
   X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
+  X(rnn_scorer, WF_RNN_SCORER_OPTIONS) \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
