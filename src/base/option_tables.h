@@ -37,6 +37,7 @@
   X(wlm, WF_WLM_OPTIONS) \
   X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
   X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
+  X(rnn_scorer, WF_RNN_SCORER_OPTIONS) \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
