@@ -1257,14 +1257,15 @@ WF_API bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader);
 WF_API double wf_lattice_reader_fraction(const wf_lattice_reader *reader);
 WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
 
-/* Writes a lattice archive. Costs in text have as many digits as give the same float32 back. */
+/* Writes a lattice archive, or a folder (made if it is not there) of KEY.slf, HTK's Standard Lattice Format, words on links. Costs in text have as many digits as give the same float32 back. */
 #define WF_LATTICE_WRITER_OPTIONS(X) \
-  X(ENUM, format, 0, 0, 0, "ark|text", "Kaldi binary, Kaldi text") \
+  X(ENUM, format, 0, 0, 0, "ark|text|slf", "Kaldi binary, Kaldi text, folder of HTK SLF files") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame, for times in SLF") \
   X(F32, acoustic_divisor, 1, 1e-6, 1e6, "", "acoustic costs are divided by this; the decoder's acoustic_scale makes them unscaled, as Kaldi's tools write and expect them") \
   X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
 WF_DECLARE_OPTIONS(lattice_writer, WF_LATTICE_WRITER_OPTIONS)
 typedef struct wf_lattice_writer wf_lattice_writer;
-/* `words` (may be NULL, shared): text archives get words of this table instead of numbers. */
+/* `words` (may be NULL, shared): text archives and SLF get words of this table instead of numbers. */
 WF_API wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err);
 /* Errors: a key with blanks; a word that is not in the table. Nothing is written then. */
 WF_API wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err);
@@ -1356,6 +1357,16 @@ WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int
 WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
 WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
                                           uint64_t *out_forced, wf_error *err);
+
+/* A picture of a lattice: a page of HTML with an SVG in it (time on the x axis, best path marked, costs shown where one points, nothing loaded from
+ * elsewhere), or input for Graphviz. The same lattice always gives the same bytes. `words` NULL: numbers. WF_ERR_LIMIT beyond max_arcs. */
+#define WF_LATTICE_DRAW_OPTIONS(X) \
+  X(ENUM, format, 0, 0, 0, "html|dot", "page with an SVG, or input for Graphviz") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame") \
+  X(I64, max_arcs, 5000, 1, 1000000, "arcs", "refuse to draw more")
+WF_DECLARE_OPTIONS(lattice_draw, WF_LATTICE_DRAW_OPTIONS)
+WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key, const wf_symbols *words, const wf_lattice_draw_options *options, const char *path,
+                                         wf_error *err);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,7 @@
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
   X(lattice_align, WF_LATTICE_ALIGN_OPTIONS) \
+  X(lattice_draw, WF_LATTICE_DRAW_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */
