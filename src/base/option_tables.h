@@ -33,6 +33,9 @@
   X(arpa, WF_ARPA_OPTIONS) \
   X(lm_fst, WF_LM_FST_OPTIONS) \
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
+  X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
+  X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
+  X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */
