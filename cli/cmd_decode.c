@@ -15,7 +15,7 @@
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path;
   bool json;
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -27,6 +27,7 @@ struct decode_run {
   wf_symbols *words;
   wf_score_reader *reader;
   wf_result_writer *writer;
+  wf_lattice_writer *lattices; /* NULL: not asked for */
   wf_transcripts *references;
   wf_wer *wer;
   wf_progress progress;
@@ -153,6 +154,14 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   return status;
 }
 
+/* Kaldi's lattices have acoustic costs without the scale of the search. */
+static wf_status open_lattices(struct decode_run *run, wf_error *err) {
+  wf_lattice_writer_options options;
+  wf_lattice_writer_options_init(&options);
+  if (run->decoder_options.acoustic_scale > 0) options.acoustic_divisor = run->decoder_options.acoustic_scale;
+  return wf_lattice_writer_open(run->lattice_path, NULL, &options, &run->lattices, err);
+}
+
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
@@ -163,6 +172,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
   if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  if (status == WF_OK && run->lattice_path != NULL) status = open_lattices(run, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
   run->errors = calloc(n, sizeof *run->errors);
@@ -281,17 +291,23 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
   return status;
 }
 
+static wf_status put_lattice(const struct decode_run *run, char *key, const wf_result *result, wf_error *err) {
+  const wf_lattice_entry entry = {.key = key, .raw = result->lattice};
+  return run->lattices != NULL ? wf_lattice_writer_put(run->lattices, &entry, err) : WF_OK;
+}
+
 static wf_status put_batch(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
   if (run->results_on_screen) cli_progress_end();
   for (size_t i = 0; i < run->size && status == WF_OK; i++) {
     const wf_result *result = run->results[i];
-    const char *key = run->matrices[i].key;
+    char *key = run->matrices[i].key;
     if (run->errors[i].code != WF_OK || result->status != WF_OK) {
       status = put_failure(run, key, &run->errors[i], result, err);
     } else {
       add_to_sums(run, result);
       status = put_words(run, key, result, err);
+      if (status == WF_OK) status = put_lattice(run, key, result, err);
     }
   }
   return status;
@@ -401,6 +417,7 @@ static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
 
 static void close_all(struct decode_run *run) {
   wf_result_writer_abort(run->writer);
+  wf_lattice_writer_abort(run->lattices);
   wf_score_reader_free(run->reader);
   wf_decoder_free(run->decoder);
   wf_graph_free(run->graph);
@@ -437,6 +454,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
   cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
+  cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
@@ -447,6 +465,7 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
+  if (run.lattice_path != NULL && run.decoder_options.lattice_beam == 0) run.decoder_options.lattice_beam = 8;
   wf_error err = {0};
   run.progress = cli_progress();
   run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;
@@ -456,6 +475,10 @@ int cmd_decode(int argc, char **argv) {
   if (status == WF_OK) {
     status = wf_result_writer_close(run.writer, &err);
     run.writer = NULL;
+  }
+  if (status == WF_OK) {
+    status = wf_lattice_writer_close(run.lattices, &err);
+    run.lattices = NULL;
   }
   if (status == WF_OK) status = tell_summary(&run, &err);
   if (status != WF_OK) {

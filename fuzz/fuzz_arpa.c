@@ -1,5 +1,5 @@
 /* fuzz_arpa.c - the ARPA reader on arbitrary bytes, with its own words and with a given table; what it accepts must answer queries without
- * NaN or a state out of range, back off to smaller states, and convert to acceptors in order. */
+ * NaN or a state out of range, back off to smaller states, convert to acceptors in order, and survive pruning. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,6 +48,19 @@ static void check_fst(const wf_lm *lm, int backoff) {
   wf_fst_free(fst);
 }
 
+static void check_pruned(const wf_lm *lm) {
+  wf_lm_prune_options options;
+  wf_lm_prune_options_init(&options);
+  options.max_total = (int64_t)lm->num_arcs / 2 + 3;
+  options.criterion = lm->num_arcs % 2;
+  options.num_threads = 1;
+  wf_error err;
+  wf_lm *small;
+  check(wf_lm_prune(lm, NULL, &options, &small, NULL, NULL, &err) == WF_OK);
+  check_queries(small);
+  wf_lm_free(small);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wf__input input = {.data = data, .size = size, .path = "input"};
   wf_error err;
@@ -65,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_queries(lm);
     check_fst(lm, 0);
     check_fst(lm, 1);
+    check_pruned(lm);
     wf_lm_free(lm);
   }
   wf_symbols_free(words);

@@ -16,7 +16,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
- *  - Immutable objects (wf_fst, wf_lm, wf_graph) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *  - Immutable objects (wf_fst, wf_lm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
  *    name and renamed when complete.
@@ -642,6 +642,66 @@ WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
+ * 6b Recurrent language models
+ *
+ * What a model predicts: P(word | all words before it in the sentence), </s> last. Words are ids of the model, from 0. docs/rnnlm.md tells the file
+ * formats and the rules in full.
+ * ================================================================================================================== */
+
+typedef struct wf_rnnlm wf_rnnlm; /* reference counted, immutable, any thread */
+
+#define WF_RNNLM_MAX_ORDER 32
+
+/* Opens a model of one of two kinds.
+ *   NAME + NAME.nnet   of the faster-rnnlm toolkit, versions 0 to 6: the vocabulary with counts (`word count` lines, </s> first), and the network (mapped; if
+ *                      it is not there, NAME.nnet.gz). All its layer types, hierarchical softmax and NCE, maximum-entropy (MaxEnt) features, any arity.
+ *   NAME.safetensors   LSTM or GRU language models of PyTorch with full softmax, with their words in NAME.words (symbol table)
+ * `unk_symbol` (NULL: "<unk>" in safetensors models, none in the others): the word that unknown words count as.
+ * Errors: missing files, WF_ERR_FORMAT with file and place for anything malformed: sizes that differ from the file's, NaN or infinite weights, a word given twice. */
+WF_API wf_status wf_rnnlm_open(const char *path, const char *unk_symbol, wf_rnnlm **out, wf_error *err);
+WF_API wf_rnnlm *wf_rnnlm_ref(const wf_rnnlm *rnnlm);
+WF_API void wf_rnnlm_free(wf_rnnlm *rnnlm);
+
+typedef enum wf_rnnlm_output { WF_RNNLM_HIERARCHICAL = 0, WF_RNNLM_NCE = 1, WF_RNNLM_SOFTMAX = 2 } wf_rnnlm_output;
+
+/* Set up with wf_rnnlm_info_init. */
+typedef struct wf_rnnlm_info {
+  size_t struct_size;
+  char layer_type[64];  /* "sigmoid", "gru-full", "scrn40", "lstm" ... */
+  wf_rnnlm_output output;
+  int32_t hidden_size, embedding_size, num_layers;
+  int32_t arity;        /* of the hierarchical softmax; 0: none */
+  int32_t max_path;     /* longest path of its tree, in nodes */
+  int32_t maxent_order; /* 0: no MaxEnt features */
+  uint64_t maxent_cells;
+  float nce_lnz;        /* with NCE, scores are unnormalised: log p = score - nce_lnz */
+  bool reverse;         /* sentences are read from their end: wf_rnnlm_score only */
+  uint64_t num_words;   /* </s> included */
+  uint64_t num_weights; /* MaxEnt cells left out */
+  uint64_t num_bytes;   /* memory, mapped cells included */
+  int32_t bos, eos, unk; /* word ids; unk -1: none */
+  size_t state_bytes;   /* of one state */
+} wf_rnnlm_info;
+WF_API void wf_rnnlm_info_init(wf_rnnlm_info *info);
+WF_API wf_status wf_rnnlm_get_info(const wf_rnnlm *rnnlm, wf_rnnlm_info *info, wf_error *err);
+/* The words; keys are ids. */
+WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
+/* Id of a word of a text: its own, else that of the unknown word, else -1. Toolkit models know words by their first 99 bytes. */
+WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
+
+/* Scores whole sentences. Sentence s is words[first[s]] .. words[first[s + 1] - 1], without <s> and </s>; costs[first[s] + s] .. receive -ln p of each word and
+ * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor. The costs do not depend on it, nor on
+ * what else is in the call. Errors: a word outside the vocabulary. */
+WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs,
+                                wf_error *err);
+
+/* One word at a time. A state is info.state_bytes plain bytes, aligned to 4: the hidden vectors behind the words so far and the last words. Copy it as you like. */
+WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
+/* For i < count: costs[i] (NULL: not wanted) = -ln p(words[i] | states[i]), and the i-th state of `next` (NULL: not wanted; not `states` itself) is that behind the word.
+ * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
+
+/* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *
  * Labels. A token with id i (column i of the acoustic scores) has label i + 1 on the input side of L and on both sides of T,
@@ -901,7 +961,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
-  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")
+  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")                             \
+  X(ENUM, recombine, 0, 0, 0, "pair|state", "with a scorer: tokens of a state with different contexts are apart (exact), or only the best of them stays (fewer tokens, no lattices)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
@@ -963,7 +1024,7 @@ typedef struct wf_result {
   uint32_t flags;        /* WF_RESULT_* */
   int64_t num_frames;
   int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
-  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double cost;           /* graph_cost + acoustic_cost + scorer_cost, of the best path, nats */
   double graph_cost;     /* arc weights (less word_score a word) and the final cost */
   double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
   wf_word *words;        /* [num_words] */
@@ -975,6 +1036,7 @@ typedef struct wf_result {
   uint64_t num_narrowed;
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
+  double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -982,6 +1044,25 @@ WF_API void wf_result_free(wf_result *result);
  * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
  * memory, cancelled) leaves all results NULL. */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
+/* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
+ * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
+ * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
+ * threads at once. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+typedef struct wf_scorer wf_scorer;
+WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
+WF_API void wf_scorer_free(wf_scorer *scorer);
+/* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most beam / 2 is advised. The arrays are copied. Errors: a label
+ * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
+WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* The sum of two scorers. */
+WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
+
+/* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none. */
+WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
+/* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for utterance i, unless it is NULL; `scorers` itself may be NULL. */
+WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
+                                  wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {
@@ -1171,13 +1252,14 @@ WF_API void wf_wer_free(wf_wer *wer);
  * 10  Lattices
  * ================================================================================================================== */
 
-/* Arc of a raw lattice: acoustic label : word, with the two parts of its cost apart (nats). */
+/* Arc of a raw lattice: acoustic label : word, with the parts of its cost apart (nats). */
 typedef struct wf_lattice_arc {
   int32_t ilabel; /* label of the decoding graph (transition-id, token + 1, ...), which consumes one frame; 0: none */
   int32_t olabel; /* word, 0: none */
   float graph_cost;
   float acoustic_cost;
   int32_t nextstate;
+  float scorer_cost; /* what a scorer added on the fly; 0 without one */
 } wf_lattice_arc;
 
 /* A raw lattice: acyclic, states in topological order, start state 0. Immutable, reference counted; its words are labels of the graph's output table. */
@@ -1189,6 +1271,7 @@ typedef struct wf_lattice_view {
   const float *final_graph_cost; /* [num_states] +infinity: not final */
   const float *final_acoustic_cost;
   const int32_t *frames;         /* [num_states] frames consumed before the state */
+  const float *final_scorer_cost; /* [num_states] 0 without a scorer, and where not final */
 } wf_lattice_view;
 WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
@@ -1222,6 +1305,7 @@ WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 
+<<<<<<< HEAD
 /* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/lattices.md) ---------------------------- */
 
 /* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
@@ -1320,6 +1404,109 @@ WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, c
 /* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);
+=======
+/* A compact lattice with an arc for every arc of a raw one, and the way back: an arc for every label of an alignment, costs and word on the first. The paths
+ * stay what they are; nothing is determinized. */
+WF_API wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out, wf_error *err);
+WF_API wf_status wf_lattice_from_compact(const wf_compact_lattice *lattice, wf_lattice **out, wf_error *err);
+
+/* Lattice archives, as Kaldi's tools read and write them: "Lattice" (here: raw) and "CompactLattice", binary or text (docs/lattice-formats.md). */
+typedef struct wf_lattice_entry {
+  char *key;                   /* utterance id, NUL-ended UTF-8 */
+  wf_lattice *raw;             /* one of these two, the other is NULL */
+  wf_compact_lattice *compact;
+} wf_lattice_entry;
+/* Frees what the entry owns and zeroes it. The structure itself is the caller's. */
+WF_API void wf_lattice_entry_clear(wf_lattice_entry *entry);
+
+/* A stream of lattices from one or more sources, each an archive, a script file (`key path:byte_offset` lines) or '-', gzipped or not, with or without Kaldi's
+ * prefixes, as for wf_score_reader. Archives may hold both kinds. Lattices are put in topological order from their start; what that does not reach, and arcs of
+ * infinite cost, are dropped. A raw lattice whose paths to a state differ in their number of labels has frames[state] = -1. A reader is used by one thread at a
+ * time. */
+#define WF_LATTICE_READER_OPTIONS(X) \
+  X(ENUM, kind, 0, 0, 0, "any|raw|compact", "kind of lattice to hand out: as the archive has it, or converted path by path") \
+  X(F32, lm_scale, 1, -1e6, 1e6, "", "factor on the graph costs of lattices as read") \
+  X(F32, acoustic_scale, 1, -1e6, 1e6, "", "factor on the acoustic costs of lattices as read")
+WF_DECLARE_OPTIONS(lattice_reader, WF_LATTICE_READER_OPTIONS)
+typedef struct wf_lattice_reader wf_lattice_reader;
+/* `words` (may be NULL, shared): the table of the words in text archives; without it their words are numbers. Binary archives always hold numbers. Errors at
+ * once: as wf_score_reader_open. */
+WF_API wf_status wf_lattice_reader_open(const char *const *sources, size_t num_sources, const wf_symbols *words, const wf_lattice_reader_options *options,
+                                        wf_lattice_reader **out, wf_error *err);
+/* Next lattice into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end. Errors as with wf_score_reader_next; a malformed
+ * text lattice never costs more than itself. */
+WF_API wf_status wf_lattice_reader_next(wf_lattice_reader *reader, wf_lattice_entry *out, bool *done, wf_error *err);
+WF_API bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader);
+WF_API double wf_lattice_reader_fraction(const wf_lattice_reader *reader);
+WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
+
+/* Writes a lattice archive. Costs in text have as many digits as give the same float32 back. */
+#define WF_LATTICE_WRITER_OPTIONS(X) \
+  X(ENUM, format, 0, 0, 0, "ark|text", "Kaldi binary, Kaldi text") \
+  X(F32, acoustic_divisor, 1, 1e-6, 1e6, "", "acoustic costs are divided by this; the decoder's acoustic_scale makes them unscaled, as Kaldi's tools write and expect them") \
+  X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
+WF_DECLARE_OPTIONS(lattice_writer, WF_LATTICE_WRITER_OPTIONS)
+typedef struct wf_lattice_writer wf_lattice_writer;
+/* `words` (may be NULL, shared): text archives get words of this table instead of numbers. */
+WF_API wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err);
+/* Errors: a key with blanks; a word that is not in the table. Nothing is written then. */
+WF_API wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *err);
+/* Frees and drops what was written (NULL is fine). */
+WF_API void wf_lattice_writer_abort(wf_lattice_writer *writer);
+
+/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics (docs/lattice-formats.md) ------------------------------------ */
+
+/* Share of the probability of all paths that goes over each arc, and that ends in each state; sums in double. `arc_posteriors` [num_arcs], `final_posteriors`
+ * [num_states] and `out_total` (-ln of the sum over all paths; +infinity if there are none) may be NULL. Costs count as they are: scale them first (the reader's options,
+ * wf_compact_lattice_scale), or probabilities come out far too sharp. */
+WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors, double *final_posteriors, double *out_total, wf_error *err);
+
+/* Minimum Bayes risk: the words with the least expected number of errors, with a confidence for each, and the sausage they are taken from (Xu, Povey, Mangu, Zhu 2011,
+ * "Minimum Bayes Risk decoding and system combination based on a recursion for edit distance"). */
+#define WF_MBR_OPTIONS(X) \
+  X(BOOL, decode, 1, 0, 1, "", "look for words of less expected errors; --no-decode keeps the best path's and only gives confidences")
+WF_DECLARE_OPTIONS(mbr, WF_MBR_OPTIONS)
+typedef struct wf_sausage_word {
+  int32_t label;                  /* 0: no word */
+  int32_t start_frame, end_frame; /* mean over the paths, rounded; -1 in a lattice whose paths differ in their frames */
+  double posterior;
+} wf_sausage_word;
+typedef struct wf_mbr_result {
+  wf_word *words;             /* [num_words] times: as of the sausage; words do not overlap */
+  float *confidences;         /* [num_words] in [0, 1]: posterior of the word in its bin */
+  size_t num_words;
+  double risk;                /* expected number of word errors, or a little more (the recursion's bound) */
+  int32_t num_rounds;
+  size_t num_bins;            /* 2 * num_words + 1: word i is that of bin 2 * i + 1, the others stand before, between and behind the words */
+  uint64_t *bin_off;          /* [num_bins + 1] */
+  wf_sausage_word *bin_words; /* words of bin b: [bin_off[b], bin_off[b + 1]), most probable first; their posteriors sum up to 1 */
+} wf_mbr_result;
+/* Starts from `words` [num_words], or from those of the best path if NULL. Costs count as they are. Times are those of arcs: take a lattice that wf_compact_lattice_align has
+ * made. Errors: a lattice without paths; WF_ERR_LIMIT beyond 2^28 states x places. */
+WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words, const wf_mbr_options *options, wf_mbr_result **out,
+                                        wf_error *err);
+WF_API void wf_mbr_result_free(wf_mbr_result *result);
+
+/* The words of the path with the fewest errors (insertions, deletions, substitutions: 1 each) against a reference; `*out_words` is for wf_free. Errors: as of
+ * wf_compact_lattice_mbr, 2^30 states x words. */
+WF_API wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int32_t *reference, size_t num_reference, int32_t **out_words, size_t *out_count,
+                                           uint64_t *out_errors, wf_error *err);
+
+typedef struct wf_lattice_stats {
+  size_t struct_size;
+  uint64_t num_states, num_arcs, num_final;
+  uint64_t num_word_arcs; /* arcs with a word */
+  uint64_t num_labels;    /* of all alignments */
+  int64_t num_frames;     /* of the longest path; 0 if paths to the final states differ */
+  double depth;           /* arcs that cross a frame, on average: num_labels / num_frames */
+  double log_paths;       /* ln of the number of paths */
+  double best_cost, total_cost; /* of the best path; -ln of the sum over all */
+} wf_lattice_stats;
+WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
+WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
+>>>>>>> main
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices against lists of all paths, and against OpenFst. */
 #include "decode_tasks.h"
 #include "lattice/word_determinizer.h"
-#include "lattice_paths.h"
+#include "word_paths.h"
 
 static wf_lattice *lattice_of(uint64_t seed, bool exact) {
   test_rng rng = {seed * 131 + 7};

@@ -36,6 +36,9 @@
   X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
   X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
   X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \
+  X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
+  X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
+  X(mbr, WF_MBR_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

@@ -70,6 +70,7 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   const wf_scores *scores = &job->batch->scores[i];
   if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
   if (!check_values(scores, self->graph->min_columns, job->batch->results[i])) return WF_OK;
+  WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
   WF__TRY(wf__search_finish(search, scores, err));

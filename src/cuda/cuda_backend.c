@@ -139,13 +139,21 @@ static wf_status read_available(struct cuda_backend *self, wf__gpu_worker *worke
   return WF_OK;
 }
 
+static wf_status make_plan(struct cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
+  const int sharing = wf__devices_sharing(&self->devices, worker->device);
+  wf_status status = wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
+  if (status != WF_ERR_MEMORY || worker->facts.least_rank_bits == 0) return status;
+  worker->facts.least_rank_bits = 0; /* what a narrow lane has no room for goes to the CPU */
+  worker->cannot_widen = true;
+  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
+}
+
 /* Plans of all workers first: the memory of one must not depend on what another has allocated meanwhile. */
 static wf_status make_plans(struct cuda_backend *self, const wf_batch_shape *shape, wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     WF__TRY(read_available(self, worker, err));
-    WF__TRY(wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, wf__devices_sharing(&self->devices, worker->device),
-                              &worker->plan, err));
+    WF__TRY(make_plan(self, worker, shape, err));
   }
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
@@ -212,12 +220,13 @@ static void add_to_queue(wf__deal *deal, const uint32_t *order, const int *homes
   deal->queues[deal->num_queues++].end = deal->num_utterances;
 }
 
-/* Queues of the utterances that can be decoded, and what the batch is like. `order` and `homes` have room for all. */
-static wf_status make_deal(const struct cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_batch_shape *shape, wf_error *err) {
+/* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
+static wf_status make_deal(const struct cuda_backend *self, wf__deal *deal, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
+                           wf_error *err) {
   const wf__batch *batch = deal->batch;
-  uint32_t count;
-  WF__TRY(wf__longest_first(batch, order, &count, err));
   *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
+  deal->num_utterances = 0;
+  deal->num_queues = 0;
   for (uint32_t i = 0; i < count; i++) {
     const wf_scores *scores = &batch->scores[order[i]];
     WF__TRY(find_home(self, scores, batch->results[order[i]], &homes[i], err));
@@ -262,28 +271,53 @@ static wf_status decode_deal(struct cuda_backend *self, wf__deal *deal, const wf
   WF__TRY(make_plans(self, shape, err));
   for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].flights[0], deal); /* nobody goes without */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
-  if (job.error.code == WF_OK) return wf__progress(deal->batch->progress, "decoding", 1, err);
+  if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;
   return job.error.code;
+}
+
+/* All utterances; then those whose frames were too large for their lanes, in wider ones. `order` and `homes` have room for all. */
+static wf_status decode_rounds(struct cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
+  uint32_t count;
+  WF__TRY(wf__longest_first(deal->batch, order, &count, err));
+  deal->num_all = count;
+  for (int i = 0; i < self->num_workers; i++) {
+    self->workers[i].facts.least_rank_bits = self->workers[i].usual_rank_bits;
+    self->workers[i].cannot_widen = false;
+  }
+  while (count > 0) {
+    wf_batch_shape shape;
+    WF__TRY(make_deal(self, deal, order, count, homes, &shape, err));
+    if (deal->num_utterances == 0) break;
+    WF__TRY(decode_deal(self, deal, &shape, err));
+    count = deal->num_again; /* none if no lane can be wider */
+    memcpy(order, deal->again, count * sizeof *order);
+    deal->num_again = 0;
+    if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in wider ones", count);
+    for (int i = 0; i < self->num_workers && count > 0; i++) {
+      const int bits = wf__gpu_wider_bits(&self->workers[i]);
+      if (bits > 0) self->workers[i].facts.least_rank_bits = bits;
+    }
+  }
+  return wf__progress(deal->batch->progress, "decoding", 1, err);
 }
 
 static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
   struct cuda_backend *self = opaque;
   if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = batch->count;
-  wf__deal deal = {.batch = batch, .which = wf__alloc(n, sizeof *deal.which)};
+  wf__deal deal = {.batch = batch, .which = wf__alloc(n, sizeof *deal.which), .again = wf__alloc(n, sizeof *deal.again)};
   uint32_t *order = wf__alloc(n, sizeof *order);
   int *homes = wf__alloc(n, sizeof *homes);
-  wf_batch_shape shape;
   pthread_mutex_init(&deal.mutex, NULL);
-  wf_status status = deal.which != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 12, "a batch");
-  if (status == WF_OK) status = make_deal(self, &deal, order, homes, &shape, err);
+  wf_status status = deal.which != NULL && deal.again != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
   int caller = callers_device();
-  if (status == WF_OK && deal.num_utterances > 0) status = decode_deal(self, &deal, &shape, err);
+  if (status == WF_OK) status = decode_rounds(self, &deal, order, homes, err);
   give_back(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&deal.mutex);
   free(deal.which);
+  free(deal.again);
   free(order);
   free(homes);
   return status;

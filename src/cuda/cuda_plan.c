@@ -5,7 +5,7 @@
 
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
-  LEAST_TRACE = 8, /* the trace gets room for at least one in so many of the tokens a frame can have */
+  LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
   GIGA = 1000000000
 };
 
@@ -31,15 +31,17 @@ struct attempt {
   uint32_t num_flights, lanes, chunk;
 };
 
-/* Blocks a lane needs for max_tokens, or more when there are few utterances to share the GPU and their frames are large enough. */
+/* Blocks a lane needs: for max_active tokens, or twice what frames of earlier batches had; an utterance with larger frames is done again in a wider lane.
+ * More when there are few utterances to share the GPU and their frames are large enough. */
 static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
                               wf_error *err) {
+  const int64_t expected = facts->usual_tokens > 0 ? 2 * (int64_t)facts->usual_tokens : options->max_active;
   int least = 0, bits;
-  while (least < WF__MAX_RANK_BITS && WF__LANE_TOKENS << least < options->max_tokens) least++;
-  if (WF__LANE_TOKENS << least < options->max_tokens)
+  while (least < WF__MAX_RANK_BITS && WF__LANE_TOKENS << least < expected) least++;
+  if (WF__LANE_TOKENS << WF__MAX_RANK_BITS < options->max_tokens)
     return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
                     options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
-  if (least < facts->least_rank_bits && facts->lanes[facts->least_rank_bits] > 0) least = facts->least_rank_bits;
+  if (least < facts->least_rank_bits) least = facts->least_rank_bits;
   for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
   while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
   while (bits > least && facts->lanes[bits] < 1) bits--;

@@ -26,7 +26,7 @@ enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
 typedef struct wf__gpu_facts {
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
-  int least_rank_bits;              /* a lane of fewer blocks had no room for an utterance */
+  int least_rank_bits;              /* lanes of fewer blocks have no room */
   uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
 } wf__gpu_facts;
 

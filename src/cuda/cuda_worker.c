@@ -1,7 +1,7 @@
 /* cuda_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results, several flights at a time.
  *
  * An utterance that does not fit the plan (a trace or a path longer than its room) is decoded again by the CPU search, whose answer is the
- * same. */
+ * same; one whose frames do not fit the lane is left to the next round, in wider lanes. */
 #ifdef WARPFST_CUDA
 #include "cuda/cuda_worker.h"
 
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "math/score.h"
+
+enum { OFTEN = 8 }; /* lanes too narrow for one in so many utterances are too narrow */
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +38,7 @@ static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_dec
   p->beam = options->beam;
   p->acoustic_scale = options->acoustic_scale;
   p->word_score = options->word_score;
-  p->epsilon_slack = wf__epsilon_slack(graph, options);
+  p->epsilon_slack = wf__epsilon_slack(graph, options, false);
   p->max_active = (uint32_t)options->max_active;
   p->min_active = (uint32_t)options->min_active;
   p->max_tokens = (uint32_t)options->max_tokens;
@@ -176,6 +178,13 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
     case WF__LANE_OK: return fill_from_path(worker, outcome, landing->steps + outcome->path_off, result, err);
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
+    case WF__LANE_TABLE_FULL:
+      if (wf__gpu_wider_bits(worker) == 0) break;
+      atomic_fetch_sub(&landing->deal->num_done, 1);
+      pthread_mutex_lock(&landing->deal->mutex);
+      landing->deal->again[landing->deal->num_again++] = u;
+      pthread_mutex_unlock(&landing->deal->mutex);
+      return WF_OK;
     default: break;
   }
   wf__log(WF_LOG_DEBUG, "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u, (long long)scores->num_frames);
@@ -201,19 +210,25 @@ static void land_one(void *user, uint64_t item, int thread) {
   snprintf(result->message, sizeof result->message, "%s", err->message);
 }
 
+int wf__gpu_wider_bits(const wf__gpu_worker *worker) {
+  int bits = 1;
+  while (bits <= WF__MAX_RANK_BITS && (1u << bits <= worker->plan.ranks || worker->facts.lanes[bits] < 1)) bits++;
+  return bits <= WF__MAX_RANK_BITS && !worker->cannot_widen ? bits : 0;
+}
+
 /* What the next plan should know of these utterances. */
 static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   const wf__lane_outcome *outcomes = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
   uint64_t tokens = 0, frames = 0;
-  int rank_bits = 0;
-  while (1u << rank_bits < worker->plan.ranks) rank_bits++;
+  uint32_t full = 0;
   for (uint32_t i = 0; i < flight->count; i++) {
-    if (outcomes[i].status == WF__LANE_TABLE_FULL && rank_bits < WF__MAX_RANK_BITS) worker->facts.least_rank_bits = rank_bits + 1;
+    full += outcomes[i].status == WF__LANE_TABLE_FULL;
     if (outcomes[i].status != WF__LANE_OK) continue;
     tokens += outcomes[i].num_tokens;
     frames += (uint64_t)outcomes[i].num_decoded;
   }
   if (frames > 0) worker->facts.usual_tokens = (uint32_t)(tokens / frames) + 1;
+  if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
 /* Waits for the flight and fills its results. */
@@ -228,8 +243,8 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
   if (used > 0)
     status = fetch(flight, landing.steps, wf__flight_array(worker, flight, WF__ARRAY_STEPS), used * sizeof *landing.steps, "paths from the GPU", err);
   if (status == WF_OK) {
-    wf__pool_run(worker->pool, flight->count, land_one, &landing);
     atomic_fetch_add(&deal->num_done, flight->count);
+    wf__pool_run(worker->pool, flight->count, land_one, &landing);
     status = landing.error.code;
     if (status != WF_OK) wf__fail(err, status, "%s", landing.error.message);
     learn(worker, flight);
@@ -242,7 +257,7 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
 /* --- the batch --------------------------------------------------------------------------------------------------------- */
 
 static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress, wf_error *err) {
-  return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_utterances, err);
+  return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
 static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {

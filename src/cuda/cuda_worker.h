@@ -25,8 +25,11 @@ typedef struct wf__deal {
     uint32_t next, end;
   } queues[WF__MAX_WORKERS + 1];
   int num_queues;
-  uint32_t num_utterances;
-  pthread_mutex_t mutex; /* over queues[].next */
+  uint32_t num_utterances; /* of this round */
+  uint32_t *again;       /* utterances whose frames need a wider lane */
+  uint32_t num_again;
+  pthread_mutex_t mutex; /* over queues[].next and again */
+  uint32_t num_all;      /* of the batch, num_done of them done */
   atomic_uint num_done;
   atomic_int failed; /* 0, or the status that ends the batch; the others then stop */
 } wf__deal;
@@ -51,6 +54,8 @@ typedef struct wf__gpu_worker {
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;
   int window; /* to fill next */
+  bool cannot_widen;   /* no memory for wider lanes in this batch */
+  int usual_rank_bits; /* a batch begins with lanes of at least 2^this blocks: narrower ones were too narrow too often */
   wf__gpu_plan plan;
   wf_plan largest;        /* plan so far */
   wf__lane_params params; /* what all flights share */
@@ -88,6 +93,8 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
 /* cuda_worker.c */
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
+/* Bits of a lane's blocks one size up from the plan's; 0 if there are no such lanes. */
+int wf__gpu_wider_bits(const wf__gpu_worker *worker);
 /* Decodes what flights[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err);
 

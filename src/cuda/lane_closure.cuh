@@ -12,7 +12,7 @@ __device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which,
 
 template <int RANKS>
 __device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
-  return place < THREADS ? own().agenda[which][place] : agenda()[which * SLOTS + place].x;
+  return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2) : agenda()[which * SLOTS + place].x;
 }
 
 /* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
@@ -25,10 +25,33 @@ __device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u3
   return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), p->epsilon_slack);
 }
 
+/* Epsilon arc `a` from a token of this cost, offered to the table; what it improves goes on the agenda `next`. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax(u32 a, float cost, float cutoff, u32 next) {
+  const uint4 arc = __ldg(arcs() + a);
+  float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
+  if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+  if (!(candidate <= cutoff)) return;
+  u32 rank, slot;
+  u64 old;
+  if (p->epsilon_slack != 0) {
+    place_of<RANKS>(arc.x & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    if (!gains(l.of(rank), slot, arc.x, candidate)) return;
+  }
+  if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1), &rank, &slot, &old)) return;
+  if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
+  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
+    u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
+    put_agenda(rank, next, place, slot);
+    if (arc.x & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
+  }
+}
+
 /* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a barrier has passed since. */
 template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
-  const float word_score = p->word_score, slack = p->epsilon_slack;
+  const uint4 *const states = this->states();
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   for (u64 rounds = 0;; rounds++) {
     const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now];
     u32 work = 0;
@@ -47,15 +70,15 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
       u32 at = get_agenda(now, i);
-      u64 value = own().values[at];
+      u64 value = own_words::load64(l.base + OFFSET(values) + at * 8);
       float cost = cost_of((u32)(value >> 32));
       if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
       if (i >= THREADS) {
         agenda()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
       }
-      u32 key = own().keys[at];
-      if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
+      u32 key = own_words::load(l.base + OFFSET(keys) + at * 4);
+      if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
       my_cost = cost;
     }
     if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
@@ -66,35 +89,19 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         info = make_uint4(0, 0, 0, 0);
         if (i < size) {
           uint2 entry = agenda()[now * SLOTS + i];
-          u32 key = own().keys[entry.x];
-          if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
+          u32 key = own_words::load(l.base + OFFSET(keys) + entry.x * 4);
+          if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
           my_cost = __uint_as_float(entry.y);
         }
       }
-      arc_share share(own().boxes[warp()], in_warp(), info.y, info.z - info.y, my_cost);
+      arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
         float candidate;
         share.at(k0, in_warp(), &a, &candidate);
-        if (k0 + in_warp() >= share.total) continue;
-        uint4 arc = __ldg(arcs() + a);
-        candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
-        if (!(candidate <= cutoff)) continue;
-        u32 rank, slot;
-        u64 old;
-        if (slack != 0) {
-          place_of<RANKS>(arc.x & ~HAS_EPSILONS, l.bits, &rank, &slot);
-          if (!gains(l.of(rank), slot, arc.x, candidate)) continue;
-        }
-        if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1), &rank, &slot, &old)) continue;
-        if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
-        if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
-          u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
-          put_agenda(rank, next, place, slot);
-          if (arc.x & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
-        }
+        if (k0 + in_warp() < share.total) relax(a, candidate, cutoff, next);
+        __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
     agenda_now = next;
@@ -102,11 +109,29 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
   }
 }
 
+/* A candidate that came by mail: to the table, and what it improves to the agenda `next`. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::read_mail(u32 place, u32 next) {
+  u64 value = own().values[place], old;
+  u32 key = own().keys[place], rank, slot;
+  own().values[place] = NO_TOKEN;
+  own().keys[place] = NO_STATE;
+  if (p->epsilon_slack != 0) {
+    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    if (!gains(own(), slot, key, cost_of((u32)(value >> 32)))) return;
+  }
+  if (!offer_own<RANKS>(l, key, value, &slot, &old)) return;
+  if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
+  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+}
+
 /* The same for a lane of several blocks, while their tables leave room for mail: candidates go to the block that owns the state, which offers them to
  * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
 template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutoff) {
-  const float word_score = p->word_score, slack = p->epsilon_slack;
+  const float word_score = p->word_score;
+  const uint4 *const arcs = this->arcs(), *const states = this->states();
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the mail of one round; that of the next may arrive while it is read */
   u32 which = 1; /* of num_listed and sent; the emission used 0 */
   for (u64 rounds = 0;; rounds++, which ^= 1) {
@@ -119,13 +144,13 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
       uint4 info = make_uint4(0, 0, 0, 0);
       float cost = 0;
       if (in_warp() < grain && i < size) {
-        u32 at = get_agenda(now, i), key = own().keys[at];
-        u64 value = own().values[at];
+        u32 at = get_agenda(now, i), key = own_words::load(l.base + OFFSET(keys) + at * 4);
+        u64 value = own_words::load64(l.base + OFFSET(values) + at * 8);
         cost = cost_of((u32)(value >> 32));
         if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
-        if (key & HAS_EPSILONS) info = __ldg(states() + (key & ~HAS_EPSILONS));
+        if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
       }
-      arc_share share(own().boxes[warp()], in_warp(), info.y, info.z - info.y, cost);
+      arc_share share(boxes, in_warp(), info.y, info.z - info.y, cost);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
@@ -134,7 +159,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
         bool live = k0 + in_warp() < share.total;
         uint4 arc = make_uint4(0, 0, 0, 0);
         if (live) {
-          arc = __ldg(arcs() + a);
+          arc = __ldg(arcs + a);
           candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
           if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
           live = candidate <= cutoff;
@@ -149,18 +174,9 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
     if (own().sent[which] == 0) return WF__LANE_OK;
     const u32 listed = own().num_listed[which], count = min(listed, room);
     if (listed > count && tid() < RANKS) l.of(tid()).full = 1;
-    for (u32 i = tid(); i < count; i += THREADS) {
-      u64 value = own().values[mail + i], old;
-      u32 key = own().keys[mail + i], rank, slot;
-      own().values[mail + i] = NO_TOKEN;
-      own().keys[mail + i] = NO_STATE;
-      if (slack != 0) {
-        place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
-        if (!gains(own(), slot, key, cost_of((u32)(value >> 32)))) continue;
-      }
-      if (!offer_own<RANKS>(l, key, value, &slot, &old)) continue;
-      if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
-      if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+    for (u32 first = 0; first < count; first += THREADS) {
+      if (first + tid() < count) read_mail(mail + first + tid(), next);
+      __syncwarp();
     }
     agenda_now = next;
     __syncthreads(); /* the agenda of the next round stands */
@@ -190,8 +206,9 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
 template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();
-  load_row(t); /* the next frame's was on its way */
-  __pipeline_wait_prior(0);
+  __pipeline_wait_prior(0); /* the next frame's row was on its way */
+  load_row(t);
+  finish_row();
   while (status < 0) {
     l.sync();
     if (status == CLOSURE_OVERFLOW) {

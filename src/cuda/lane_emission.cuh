@@ -94,6 +94,9 @@ template <int MODE>
 __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
   const float beam = p->beam, word_score = p->word_score;
   const uint2 *tokens = this->tokens();
+  const float *const source_costs = costs();
+  const uint4 *const arcs = this->arcs(), *const states = this->states();
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 grain = min(32u, (f.num_sources + WARPS - 1) / WARPS);
   u64 my_count = 0;
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
@@ -103,26 +106,26 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
   bool mine = in_warp() < grain && base + in_warp() < f.num_sources;
   if (mine) {
     state = tokens[base + in_warp()].x;
-    cost = costs()[base + in_warp()];
+    cost = source_costs[base + in_warp()];
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states() + state);
+  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
-    arc_share share(own().boxes[warp()], in_warp(), info.x, info.y - info.x, cost);
+    arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost);
     mine = in_warp() < grain && base + in_warp() < f.num_sources;
     if (mine) {
       state = tokens[base + in_warp()].x;
-      cost = costs()[base + in_warp()];
+      cost = source_costs[base + in_warp()];
     }
     if (FIRST_PASS && in_warp() == 0) frame_arcs += share.total;
     u32 a_next;
     float from_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
     share.at(0, in_warp(), &a_next, &from_next);
-    if (in_warp() < share.total) arc_next = __ldg(arcs() + a_next);
+    if (in_warp() < share.total) arc_next = __ldg(arcs + a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states() + state);
+    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
@@ -130,7 +133,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next);
-        if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs() + a_next);
+        if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs + a_next);
       }
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
@@ -141,7 +144,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       const u64 key = (u64)order << 32 | a;
       live = live && candidate <= FLT_MAX;
       if (FIRST_PASS) {
-        u32 known = *(volatile u32 *)&own().best;
+        u32 known = own_words::load(l.base + OFFSET(best));
         u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
         if (lowest < known) {
           if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
@@ -161,6 +164,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
         u64 old;
         offer<RANKS>(l, arc.x, (u64)order << 32 | (a + 1), &rank, &slot, &old);
       }
+      __syncwarp(); /* else those who probed longer go on alone, arc after arc */
     }
   }
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
@@ -299,13 +303,16 @@ __device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) 
 template <int RANKS>
 __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 above, u64 last) {
   u32 count = 0;
-  for (u32 i = tid(); i < size; i += THREADS) {
-    u64 key = own().values[(1u << l.bits) + i];
-    if (key > last || (above != 0 && key <= above)) continue;
-    u32 slot;
-    u64 old;
-    count++;
-    offer_own<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &slot, &old); /* arc + 1 */
+  for (u32 base = 0; base < size; base += THREADS) {
+    const u32 i = base + tid();
+    const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
+    if (i < size && key <= last && (above == 0 || key > above)) {
+      u32 slot;
+      u64 old;
+      count++;
+      offer_own<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &slot, &old); /* arc + 1 */
+    }
+    __syncwarp();
   }
   return count;
 }

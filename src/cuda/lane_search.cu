@@ -222,7 +222,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
   bool died = false;
   for (u32 t = 0; t < num_frames && status == WF__LANE_OK; t++) {
     u64 last, tokens;
-    __pipeline_wait_prior(0);
+    finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
     mark(0);
     select_sources();

@@ -38,7 +38,7 @@ enum {
   WF__LANE_CLOSURE = 1,  /* max_tokens is less than the closure of one candidate */
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
-  WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host decodes this utterance itself, and gives lanes more blocks from then on */
+  WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
 };
 
 typedef struct wf__lane_utterance {

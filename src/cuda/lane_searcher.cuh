@@ -33,6 +33,7 @@ struct searcher {
   const wf__lane_params *p;
   u32 agenda_now;
   u32 row_frame;   /* whose scores are at hand */
+  bool row_in_shared;
   u32 frame;       /* trace frames written */
   u32 trace_used;
   frame_state f;
@@ -49,7 +50,7 @@ struct searcher {
 #else
   __device__ void mark(int) {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : p(params) { l.turn = 0; }
+  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
   __device__ __forceinline__ void run();
 
  private:
@@ -65,7 +66,6 @@ struct searcher {
   __device__ __forceinline__ void count_arcs() {
     if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
   }
-  __device__ __forceinline__ bool row_in_shared() const { return p->num_columns <= WF__LANE_MAX_ROW; }
   __device__ __forceinline__ const char *row_of(u32 t) const {
     return (const char *)own().scores.scores + (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
   }
@@ -78,7 +78,9 @@ struct searcher {
     return result;
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
+  __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, loglike); }
   __device__ __forceinline__ float label_cost(u32 column) const;
+  __device__ __forceinline__ void finish_row();
   __device__ __forceinline__ void load_row(u32 t);
   __device__ void clear_table(u32 bits);
   __device__ u32 pick_bin(u64 want, u32 *bin);
@@ -101,7 +103,9 @@ struct searcher {
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, u32 key, float candidate) const;
+  __device__ __forceinline__ void relax(u32 a, float cost, float cutoff, u32 next);
   __device__ __forceinline__ int relax_rounds(float cutoff);
+  __device__ __forceinline__ void read_mail(u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
@@ -137,22 +141,29 @@ __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 
 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
-  float value = row_in_shared() ? own().row[column] : loglike(row_of(row_frame), column);
-  return value == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, value);
+  if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
+  return cost_of_score(loglike(row_of(row_frame), column));
 }
 
-/* Begins to fetch the scores of a frame; a barrier after __pipeline_wait_prior(0) shows them to everybody. */
+/* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
   if (t >= (u32)own().scores.num_frames) return;
   row_frame = t;
-  if (!row_in_shared()) return;
+  if (!row_in_shared) return;
   const char *row = row_of(t);
   for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) {
     if (own().scores.dtype == 0) __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
     else own().row[c] = loglike(row, c);
   }
   __pipeline_commit();
+}
+
+/* Scores to costs: each thread those that it fetched. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::finish_row() {
+  __pipeline_wait_prior(0);
+  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(own().row[c]);
 }
 
 /* --- ranks ------------------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  *                    all ones                                no token (yet, or no longer)
  *   key              state | HAS_EPSILONS if it has epsilon arcs
  *
- * The state's hash names the rank that owns it (top bits) and its home slot there (the next bits); probing is linear. A frame uses 2^bits slots. */
+ * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
+ * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots. */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
@@ -13,6 +14,7 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <float.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lane_search.h"
@@ -26,7 +28,7 @@ constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREAD
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u;
-constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this, or than a quarter of the table: the table counts as full */
+constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -64,7 +66,7 @@ struct lane_shared {
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
-  float row[1];            /* scores, if they fit */
+  float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
     kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
@@ -79,10 +81,63 @@ __device__ __forceinline__ u32 tid() { return threadIdx.x; }
 __device__ __forceinline__ u32 warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
 
+/* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
+ * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */
+template <bool CLUSTER>
+struct words {
+  static __device__ __forceinline__ u32 load(u32 address) {
+    u32 value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ uint4 load128(u32 address) {
+    uint4 v;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    else asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    return v;
+  }
+  static __device__ __forceinline__ u64 load64(u32 address) {
+    u64 value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ u32 swap(u32 address, u32 seen, u32 value) {
+    u32 was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    return was;
+  }
+  static __device__ __forceinline__ u64 swap64(u32 address, u64 seen, u64 value) {
+    u64 was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    return was;
+  }
+};
+typedef words<false> own_words;
+__device__ __forceinline__ u32 load_own16(u32 address) {
+  unsigned short value;
+  asm volatile("ld.volatile.shared.u16 %0, [%1];" : "=h"(value) : "r"(address));
+  return value;
+}
+#define OFFSET(field) ((u32)offsetof(lane_shared, field))
+
 template <int RANKS>
 struct lane {
+  u32 base; /* address of this block's shared memory */
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
+
+  __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(lane_memory), 0); }
+  /* Address of the shared memory of a rank. */
+  __device__ __forceinline__ u32 base_of(u32 r) const {
+    if (RANKS == 1) return base;
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(base), "r"(r));
+    return there;
+  }
 
   __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cg::this_cluster().block_rank(); }
   __device__ __forceinline__ void sync() {
@@ -132,10 +187,10 @@ struct lane {
 
 /* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
 struct arc_share {
-  uint2 *box; /* {first arc - arcs before it, cost} of the tokens that have arcs */
+  u32 box; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
 
-  __device__ __forceinline__ arc_share(uint2 *boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
+  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
     u32 upto = arcs;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
@@ -146,17 +201,18 @@ struct arc_share {
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
-    if (arcs > 0) box[__popc(some & ((1u << lane) - 1))] = make_uint2(first - before, __float_as_uint(cost));
+    if (arcs > 0)
+      asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(box + 8 * __popc(some & ((1u << lane) - 1))), "r"(first - before), "f"(cost));
     __syncwarp();
   }
   /* Arc and source cost of arc k0 + lane. */
   __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost) {
     u32 from = before - k0;
     u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
-    uint2 own = box[started + __popc(starts & ((2u << lane) - 1)) - 1];
+    u64 own = own_words::load64(box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1));
     started += __popc(starts);
-    *arc = own.x + k0 + lane;
-    *cost = __uint_as_float(own.y);
+    *arc = (u32)own + k0 + lane;
+    *cost = __uint_as_float((u32)(own >> 32));
   }
 };
 
@@ -167,31 +223,46 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
   hash ^= hash >> 15;
   hash *= 0x85EBCA77u;
   *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
-  *slot = (hash << RANK_BITS) >> (32 - bits);
+  *slot = (hash << RANK_BITS) >> (32 - bits) & ~3u;
 }
 
-/* Offers a candidate to the table of `rank`, whose home slot there is `at`. True if it lowered the slot's value; then *slot says where and *old what
- * stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
-template <int RANKS>
-__device__ __forceinline__ bool offer_at(lane<RANKS> &l, lane_shared &sh, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
-  const u32 mask = (1u << l.bits) - 1;
-  for (u32 probes = 0;; probes++) {
-    u32 there = *(volatile u32 *)&sh.keys[at];
-    if (there == NO_STATE) {
-      there = atomicCAS(&sh.keys[at], NO_STATE, key);
-      if (there == NO_STATE) break;
+/* Offers a candidate to the table of the block whose shared memory is at `base`; `at` is the home slot there. True if it lowered the slot's value; then
+ * *slot says where and *old what stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on
+ * another block's (docs/gpu.md). */
+template <bool CLUSTER, int RANKS>
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
+  typedef words<CLUSTER> there;
+  const u32 mask = (1u << l.bits) - 1, peers = __activemask();
+  for (u32 left = min(MAX_PROBES, mask / 16);;) {
+    const u32 address = base + OFFSET(keys) + at * 4;
+    const uint4 four = there::load128(address);
+    u32 which = 4, seen = 0; /* the first that is free or the state's */
+    if (four.w == key || four.w == NO_STATE) which = 3, seen = four.w;
+    if (four.z == key || four.z == NO_STATE) which = 2, seen = four.z;
+    if (four.y == key || four.y == NO_STATE) which = 1, seen = four.y;
+    if (four.x == key || four.x == NO_STATE) which = 0, seen = four.x;
+    if (which < 4) {
+      if (seen == NO_STATE) seen = there::swap(address + which * 4, NO_STATE, key);
+      if (seen == NO_STATE || seen == key) {
+        at += which;
+        break;
+      }
+      continue; /* another state took the slot: look again */
     }
-    if (there == key) break;
-    if (probes == min(MAX_PROBES, mask / 4)) {
+    if (left-- == 0) {
       for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
-      return false;
+      at = mask + 1;
+      break;
     }
-    at = (at + 1) & mask;
+    at = (at + 4) & mask;
   }
+  __syncwarp(peers); /* those who are done first would go on alone */
+  if (at > mask) return false;
   *slot = at;
-  u64 seen = *(volatile u64 *)&sh.values[at];
+  const u32 address = base + OFFSET(values) + at * 8;
+  u64 seen = there::load64(address);
   while (value < seen) {
-    u64 was = atomicCAS(&sh.values[at], seen, value);
+    u64 was = there::swap64(address, seen, value);
     if (was == seen) {
       *old = seen;
       return true;
@@ -205,7 +276,7 @@ template <int RANKS>
 __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
   u32 at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  return offer_at<RANKS>(l, l.of(*rank), at, key, value, slot, old);
+  return offer_at<(RANKS > 1)>(l, l.base_of(*rank), at, key, value, slot, old);
 }
 
 /* Offers to the block's own part of the table. */
@@ -213,7 +284,7 @@ template <int RANKS>
 __device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u32 *slot, u64 *old) {
   u32 rank, at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
-  return offer_at<RANKS>(l, own(), at, key, value, slot, old);
+  return offer_at<false>(l, l.base, at, key, value, slot, old);
 }
 
 /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the

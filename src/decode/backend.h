@@ -7,12 +7,14 @@
 
 #include "base/memory.h"
 #include "decode/decode_graph.h"
+#include "scorer/scoring.h"
 
 /* The outcome of the search over one utterance. */
 typedef struct wf__path {
   WF__VEC(uint32_t) arcs;  /* arcs of the graph from the start on */
   WF__VEC(float) loglikes; /* [num_decoded] score that each consuming arc read */
   float final_cost;       /* of the last state, 0 if not final or died */
+  double scorer_cost;     /* see wf__path_score; 0 without a scorer */
   uint32_t flags;         /* WF_RESULT_* */
   int64_t num_decoded;
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
@@ -21,6 +23,7 @@ typedef struct wf__path {
 typedef struct wf__batch {
   const wf_scores *scores; /* [count] */
   const bool *skip;        /* [count] utterances that failed their checks */
+  const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
   size_t count;
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
@@ -50,6 +53,8 @@ void wf__decoder_limits(wf_decoder_options *options);
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
 void wf__path_free(wf__path *path);
+/* Sets path->scorer_cost: what the scorer says along the path, and at its end unless it is not final. */
+wf_status wf__path_score(wf__path *path, const wf_graph *graph, wf__scoring *scoring, wf_error *err);
 
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);

@@ -51,7 +51,25 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_dec
   result->graph_cost = graph_cost + (double)path->final_cost;
   result->acoustic_cost = 0 - (double)options->acoustic_scale * loglike;
   if (options->acoustic_scale == 0) result->acoustic_cost = 0;
-  result->cost = result->graph_cost + result->acoustic_cost;
+  result->scorer_cost = path->scorer_cost;
+  result->cost = result->graph_cost + result->acoustic_cost + result->scorer_cost;
+  return WF_OK;
+}
+
+wf_status wf__path_score(wf__path *path, const wf_graph *graph, wf__scoring *scoring, wf_error *err) {
+  path->scorer_cost = 0;
+  if (scoring->scorer == NULL) return WF_OK;
+  uint64_t context = scoring->start;
+  float cost;
+  for (uint64_t i = 0; i < path->arcs.size; i++) {
+    int32_t word = graph->view.arcs[path->arcs.data[i]].olabel;
+    if (word == 0) continue;
+    WF__TRY(wf__scoring_step(scoring, context, word, &cost, &context, err));
+    path->scorer_cost += (double)cost;
+  }
+  if (path->flags & WF_RESULT_NOT_FINAL) return WF_OK;
+  WF__TRY(wf__scoring_final(scoring, context, &cost, err));
+  path->scorer_cost += (double)cost;
   return WF_OK;
 }
 

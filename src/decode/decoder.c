@@ -11,6 +11,7 @@ struct wf_decoder {
   wf_decoder_options options;
   const wf__backend *backend;
   void *search;
+  wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
 };
 
 wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
@@ -23,6 +24,8 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
   if (status == WF_OK && devices.cuda && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
+  if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
+    status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
@@ -36,6 +39,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
 void wf_decoder_free(wf_decoder *decoder) {
   if (decoder == NULL) return;
   if (decoder->search != NULL) decoder->backend->close(decoder->search);
+  wf_scorer_free(decoder->scorer);
   wf_graph_free(decoder->graph);
   free(decoder);
 }
@@ -120,16 +124,50 @@ static bool check_scores(const wf_graph *graph, const wf_scores *scores, wf_resu
   return true;
 }
 
+static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
+  if (scorer == NULL || decoder->backend == &wf__cpu_backend) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers work on the CPU only; leave them out, or take device cpu", decoder->options.device);
+}
+
+wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
+  WF__TRY(check_scorer(decoder, scorer, err));
+  wf_scorer *old = decoder->scorer;
+  decoder->scorer = wf_scorer_ref(scorer);
+  wf_scorer_free(old);
+  return WF_OK;
+}
+
 wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err) {
+  return wf_decode_scored(decoder, scores, NULL, count, progress, results, err);
+}
+
+/* The scorer of each utterance; NULL if none has one. */
+static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers, size_t count, const wf_scorer ***out, wf_error *err) {
+  *out = NULL;
+  if (scorers == NULL && decoder->scorer == NULL) return WF_OK;
+  const wf_scorer **chosen = wf__alloc(count, sizeof *chosen);
+  if (chosen == NULL) return wf__fail_memory(err, count * sizeof *chosen, "a batch");
+  *out = chosen;
+  for (size_t i = 0; i < count; i++) {
+    chosen[i] = scorers != NULL && scorers[i] != NULL ? scorers[i] : decoder->scorer;
+    WF__TRY(check_scorer(decoder, chosen[i], err));
+  }
+  return WF_OK;
+}
+
+wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
+                           wf_result **results, wf_error *err) {
   bool *skip = wf__calloc(count, sizeof *skip);
+  const wf_scorer **chosen = NULL;
   wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");
   memset(results, 0, count * sizeof *results);
+  if (status == WF_OK) status = choose_scorers(decoder, scorers, count, &chosen, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
     else skip[i] = !check_scores(decoder->graph, &scores[i], results[i]);
   }
-  wf__batch batch = {.scores = scores, .skip = skip, .count = count, .results = results, .progress = progress};
+  wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .count = count, .results = results, .progress = progress};
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {
@@ -137,6 +175,7 @@ wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, 
       results[i] = NULL;
     }
   }
+  free(chosen);
   free(skip);
   return status;
 }

@@ -6,13 +6,14 @@
 
 void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
-  history->frames.size = history->tokens.size = history->links.size = history->endings.size = 0;
+  history->frames.size = history->tokens.size = history->contexts.size = history->links.size = history->endings.size = 0;
   history->num_settled = 0;
 }
 
 void wf__history_free(wf__history *history) {
   wf__vec_free(&history->frames);
   wf__vec_free(&history->tokens);
+  wf__vec_free(&history->contexts);
   wf__vec_free(&history->links);
   wf__vec_free(&history->endings);
   wf__vec_free(&history->before);
@@ -108,10 +109,12 @@ static void renumber(const wf__past_token *tokens, uint64_t count, float beam, u
 
 static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, uint64_t kept) {
   wf__past_token *tokens = history->tokens.data;
+  uint64_t *contexts = history->contexts.size > 0 ? history->contexts.data : NULL;
   float beam = history->beam;
   for (uint64_t i = first; i < end; i++) {
     wf__past_token token = tokens[i];
     tokens[kept] = token;
+    if (contexts != NULL) contexts[kept] = contexts[i];
     kept += token.extra <= beam;
   }
   return kept;
@@ -137,6 +140,7 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
     num_tokens = keep_tokens(history, span.first_token, span.end_token, num_tokens);
   }
   history->tokens.size = num_tokens;
+  if (history->contexts.size > 0) history->contexts.size = num_tokens;
   history->links.size = num_links;
   return WF_OK;
 }

@@ -62,7 +62,7 @@ static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *poo
   uint64_t num_scaled;
   wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: everything */
   if (status == WF_OK) status = wf__lm_rebuild(lm, kept, &all, out, err);
-  if (status == WF_OK) wf__lm_normalize(*out, pool, &num_scaled);
+  if (status == WF_OK) status = wf__lm_normalize(*out, pool, &num_scaled, err);
   wf__lm_values_free(&all);
   return status;
 }
@@ -217,8 +217,7 @@ static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stat
   WF__TRY(choose_ngrams(p, pool, stats, progress, err));
   WF__TRY(wf__progress(progress, "writing n-grams", 0.7, err));
   WF__TRY(wf__lm_rebuild(p->lm, NULL, &p->values, out, err));
-  wf__lm_normalize(*out, pool, &stats->num_scaled);
-  return WF_OK;
+  return wf__lm_normalize(*out, pool, &stats->num_scaled, err);
 }
 
 void wf_lm_prune_stats_init(wf_lm_prune_stats *stats) { *stats = (wf_lm_prune_stats){.struct_size = sizeof *stats}; }
@@ -238,6 +237,10 @@ wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm
     status = take_words(lm, vocabulary, (uint64_t)p.options.max_words, pool, &fewer, &s.word_mass, err);
   if (fewer != NULL) p.lm = fewer;
   if (status == WF_OK) status = prune(&p, pool, out, &s, progress, err);
+  if (status != WF_OK) {
+    wf_lm_free(*out);
+    *out = NULL;
+  }
   if (status == WF_OK && stats != NULL) memcpy(stats, &s, s.struct_size < sizeof s ? s.struct_size : sizeof s);
   wf_lm_free(fewer);
   wf__pool_free(pool);

@@ -22,7 +22,7 @@ wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_val
 wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values, wf_lm **out, wf_error *err);
 /* Makes the probabilities after each history sum to 1, the shortest histories first: by their back-off weights, and where these cannot (the explicit
  * probabilities sum to 1 or more, or nothing is left to back off to) by a factor on the explicit ones; counts those in `*num_scaled`. */
-void wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled);
+wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_error *err);
 
 /* The n largest of a set of values: those above `value`, and the first `room` of those equal to it. */
 typedef struct wf__cut {

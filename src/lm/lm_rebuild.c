@@ -1,4 +1,4 @@
-/* lm_rebuild.c - a model from some of the n-grams of another, and probabilities that sum to 1.
+/* lm_rebuild.c - a model from some of the n-grams of another.
  *
  * The states and arcs of a model are in the order of its n-grams, so the levels that wf__lm_build takes are written one after another, sorted:
  *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history; NONE if that is left out */
@@ -102,86 +102,4 @@ wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_va
   if (status == WF_OK) status = wf__lm_build(&r.levels, lm->words, out, NULL, err);
   wf__ngram_levels_free(&r.levels);
   return status;
-}
-
-/* --- sums to 1 ---------------------------------------------------------------------------------------------------- */
-
-enum { CHUNK = 1024 };
-static const double smallest_rest = 1e-6; /* less than this is left: rounding errors of float32 probabilities */
-
-typedef struct normalizing {
-  wf_lm *lm;
-  uint64_t first, end; /* states of one level */
-  atomic_uint_fast64_t num_scaled;
-} normalizing;
-
-/* Probability 1 may come out a little larger. */
-static float add_cost(float cost, double more) {
-  double sum = (double)cost + more;
-  return sum > 0 ? (float)sum : 0;
-}
-
-static void normalize_unigrams(wf_lm *lm) {
-  double sum = lm->final_order[0] == 1 ? exp(-(double)lm->final_cost[0]) : 0;
-  for (uint32_t w = 0; w < lm->num_labels; w++)
-    if (wf__lm_knows(lm, w)) sum += exp(-(double)lm->unigrams[w].cost);
-  if (!(sum > 0)) return; /* nothing can be said */
-  double more = log(sum);
-  if (lm->final_order[0] == 1) lm->final_cost[0] = add_cost(lm->final_cost[0], more);
-  for (uint32_t w = 0; w < lm->num_labels; w++)
-    if (wf__lm_knows(lm, w)) lm->unigrams[w].cost = add_cost(lm->unigrams[w].cost, more);
-}
-
-static void normalize_state(normalizing *n, uint32_t state) {
-  wf_lm *lm = n->lm;
-  wf__lm_state *from = &lm->states[state];
-  bool own_final = wf__lm_has_own_final(lm, state);
-  double sum = 0, lower = 0;
-  if (own_final) {
-    sum += exp(-(double)lm->final_cost[state]);
-    lower += exp(-(double)lm->final_cost[from->backoff]);
-  }
-  for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) {
-    uint32_t next, at;
-    sum += exp(-(double)lm->arcs[a].cost);
-    lower += exp(-(double)wf__lm_step_known(lm, from->backoff, lm->arcs[a].word, &next, &at));
-  }
-  double rest = 1 - sum, lower_rest = 1 - lower;
-  if (rest >= smallest_rest && lower_rest >= smallest_rest) {
-    from->backoff_cost = (float)-log(rest / lower_rest) + 0.0f;
-  } else if (sum > 0) {
-    double total = sum, backoff = 1; /* nothing is left to back off to: its weight does not matter */
-    if (lower_rest >= smallest_rest) {
-      backoff = exp(-(double)from->backoff_cost);
-      total += backoff * lower_rest;
-    }
-    double more = log(total);
-    for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) lm->arcs[a].cost = add_cost(lm->arcs[a].cost, more);
-    if (own_final) lm->final_cost[state] = add_cost(lm->final_cost[state], more);
-    from->backoff_cost = lower_rest >= smallest_rest ? (float)(more - log(backoff)) + 0.0f : 0;
-    atomic_fetch_add(&n->num_scaled, 1);
-  }
-  if (!own_final) { /* resolved anew */
-    lm->final_cost[state] = from->backoff_cost + lm->final_cost[from->backoff];
-    lm->final_order[state] = lm->final_order[from->backoff];
-  }
-}
-
-static void normalize_chunk(void *user, uint64_t item, int worker) {
-  (void)worker;
-  normalizing *n = user;
-  uint64_t first = n->first + item * CHUNK, end = first + CHUNK < n->end ? first + CHUNK : n->end;
-  for (uint64_t state = first; state < end; state++) normalize_state(n, (uint32_t)state);
-}
-
-void wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled) {
-  normalizing n = {.lm = lm};
-  atomic_init(&n.num_scaled, 0);
-  normalize_unigrams(lm);
-  for (int level = 1; level < lm->order; level++) { /* the back-off of a state is of a lower level, and complete */
-    n.first = lm->level_begin[level];
-    n.end = lm->level_begin[level + 1];
-    wf__pool_run(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n);
-  }
-  *num_scaled = atomic_load(&n.num_scaled);
 }

@@ -78,6 +78,10 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
     outcome->status = WF__LANE_NO_ROOM;
     return;
   }
+  if (path->num_tokens > (uint64_t)path->num_decoded * p->ranks * WF__LANE_TOKENS) {
+    outcome->status = WF__LANE_TABLE_FULL;
+    return;
+  }
   for (uint64_t i = 0; i < path->arcs.size; i++) {
     uint32_t arc = path->arcs.data[i];
     bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;

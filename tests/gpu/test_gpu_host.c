@@ -289,29 +289,37 @@ static void test_budgets(void **state) {
   assert_true(decoded > 0 && refused > 0 && named[1] > 0);
 }
 
+/* A task in which all states are alive after a few frames, each with `degree` arcs. */
+static struct decode_task dense_task(uint32_t num_states, uint32_t degree) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  struct decode_task task = {.scores = {.num_columns = (int32_t)degree}};
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < num_states; s++) {
+    for (uint32_t k = 1; k <= degree; k++) {
+      wf_arc arc = {.nextstate = (s * (degree + 1) + k * 7) % num_states, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s};
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+    assert_ok(wf_builder_set_final(builder, s, 0, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task.options);
+  task.options.beam = 1000;
+  return task;
+}
+
 /* A trace with room for an eighth: the longest utterances are decoded on the CPU, from either side's memory. */
 static void test_no_room(void **state) {
   (void)state;
   wf_error err = {0};
   enum { STATES = 400 };
-  wf_builder *builder;
-  wf_fst *fst;
-  wf_graph *graph;
-  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, STATES, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, 0, &err));
-  for (uint32_t s = 0; s < STATES; s++) { /* all states are alive soon */
-    for (uint32_t k = 1; k <= 4; k++)
-      assert_ok(wf_builder_add_arc(builder, s,
-                                   (wf_arc){.nextstate = (s * 5 + k * 7) % STATES, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s}, &err));
-    assert_ok(wf_builder_set_final(builder, s, 0, &err));
-  }
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
-  wf_builder_free(builder);
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  struct decode_task task = {.graph = graph, .scores = {.num_columns = 4}};
-  wf_decoder_options_init(&task.options);
-  task.options.beam = 1000;
+  struct decode_task task = dense_task(STATES, 4);
   task.options.max_active = task.options.max_tokens = STATES;
   for (int on_device = 0; on_device < 2; on_device++) {
     struct forms forms;
@@ -321,19 +329,70 @@ static void test_no_room(void **state) {
     wf_batch_shape shape = shape_of(forms.shaped, BATCH);
     task.options.device = "cuda";
     task.options.gpu_memory = 0;
-    assert_ok(wf_plan_bytes(graph, &task.options, &shape, &plan, &err));
+    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
     task.options.gpu_memory = (int64_t)(plan.total_bytes - plan.trace_bytes + plan.trace_bytes / 3);
-    assert_ok(wf_plan_bytes(graph, &task.options, &shape, &tight, &err));
+    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &tight, &err));
     assert_true(tight.trace_bytes < plan.trace_bytes && tight.num_lanes == plan.num_lanes);
-    test_decode_on("cpu", graph, task.options, forms.plain, BATCH, cpu);
-    test_decode_on("cuda", graph, task.options, forms.shaped, BATCH, gpu);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    test_decode_on("cuda", task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(7, cpu, gpu, BATCH);
     test_free_results(cpu, BATCH);
     test_free_results(gpu, BATCH);
     free_forms(&forms);
   }
-  wf_graph_free(graph);
-  wf_fst_free(fst);
+  test_free_task(&task);
+}
+
+static void count_again(void *user, wf_log_level level, const char *text) {
+  (void)level;
+  int *again = user;
+  *again += strstr(text, "again in wider") != NULL;
+}
+
+/* Frames of more tokens than a block holds, which the plan did not expect: those utterances are done again in wider lanes, or on the CPU if there is
+ * no memory for these; the batch after knows. */
+static void test_wide_frames(void **state) {
+  (void)state;
+  wf_error err = {0};
+#ifdef FAKE_CUDA
+  enum { TIMES = 1 };
+#else
+  enum { TIMES = 9 }; /* so many utterances that lanes are narrow on a large GPU, too */
+#endif
+  struct decode_task task = dense_task(24000, 16);
+  task.options.max_active = 10000;
+  task.options.max_tokens = 28000;
+  for (int form = 0; form < 4; form++) {
+    struct forms forms;
+    wf_scores scores[TIMES * BATCH];
+    wf_result *cpu[BATCH], *gpu[TIMES * BATCH];
+    wf_decoder *decoder;
+    wf_plan plan;
+    const bool on_device = form % 2, tight = form / 2;
+    int again = 0;
+    make_forms(&forms, &task, (uint64_t)form, 24, WF_FLOAT32, on_device);
+    for (int i = 0; i < TIMES * BATCH; i++) scores[i] = forms.shaped[i % BATCH];
+    wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
+    task.options.device = on_device ? "cuda" : devices[form];
+    task.options.gpu_memory = 0;
+    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
+    assert_int_equal(plan.lane_blocks, 1);
+    if (tight) task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) / (uint64_t)plan.num_lanes) * (on_device ? 1 : 2);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    wf_set_log(count_again, &again);
+    for (int batch = 0; batch < 2; batch++) {
+      assert_ok(wf_decode(decoder, scores, TIMES * BATCH, NULL, gpu, &err));
+      for (int k = 0; k < TIMES; k++) test_assert_same_batch((uint64_t)form, cpu, gpu + k * BATCH, BATCH);
+      test_free_results(gpu, TIMES * BATCH);
+    }
+    wf_set_log(NULL, NULL);
+    assert_int_equal(again, 1);
+    wf_decoder_free(decoder);
+    test_free_results(cpu, BATCH);
+    free_forms(&forms);
+  }
+  test_free_task(&task);
 }
 
 /* --- order of work ------------------------------------------------------------------------------------------------------------ */
@@ -556,9 +615,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),  cmocka_unit_test(test_bad_scores),
-      cmocka_unit_test(test_budgets),  cmocka_unit_test(test_no_room), cmocka_unit_test(test_stream),
-      cmocka_unit_test(test_reuse),    cmocka_unit_test(test_cancel),  cmocka_unit_test(test_no_such_gpu),
+      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
+      cmocka_unit_test(test_no_room),  cmocka_unit_test(test_wide_frames), cmocka_unit_test(test_stream),     cmocka_unit_test(test_reuse),
+      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
 #endif

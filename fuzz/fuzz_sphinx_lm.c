@@ -1,0 +1,85 @@
+/* fuzz_sphinx_lm.c - the reader of Sphinx's trie language models on arbitrary bytes. The tables of a real file are hundreds of kilobytes that mean nothing to the
+ * layout, so an input is a file without its magic and tables:
+ *     u8 order, u32 counts[order], ..., and what follows the tables
+ * and the tables are put in here. What is accepted must answer queries without NaN or a state out of range, and survive pruning. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lm/lm.h"
+#include "lm/sphinx_lm.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds) {
+  if (!holds) abort();
+}
+
+/* The whole file; its size, or 0 if there is nothing to make one of. */
+static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
+  static const char magic[] = "Trie Language Model";
+  size_t order = size > 0 ? data[0] : 0, head = 1 + 4 * order;
+  if (order > 8 || size < head) return 0;
+  size_t tables = order > 1 ? 4 + 4 * 65536 * (2 * order - 3) : 0, total = sizeof magic - 1 + size + tables;
+  uint8_t *at = *out = malloc(total);
+  if (at == NULL) return 0;
+  memcpy(at, magic, sizeof magic - 1);
+  at += sizeof magic - 1;
+  memcpy(at, data, head);
+  at += head;
+  for (size_t i = 0; i < tables / 4; i++) { /* -(i mod 65536) in base 1.0001, now and then something odd */
+    float value = i % 4099 == 4098 ? (i % 2 == 0 ? NAN : 40000.0f) : -(float)(i % 65536);
+    memcpy(at + 4 * i, &value, 4);
+  }
+  memcpy(at + tables, data + head, size - head);
+  return total;
+}
+
+static void check_model(const wf_lm *lm) {
+  uint64_t random = 1;
+  uint32_t state = wf_lm_start(lm);
+  for (int i = 0; i < 200; i++) {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
+    float cost = wf_lm_step(lm, state, word, &state, &order);
+    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 && order <= lm->order);
+    check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
+    if (i % 20 == 19) state = wf_lm_start(lm);
+  }
+}
+
+static void check_pruned(const wf_lm *lm) {
+  wf_lm_prune_options options;
+  wf_lm_prune_options_init(&options);
+  options.threshold = 1e-6f;
+  options.num_threads = 1;
+  options.max_words = 3;
+  wf_error err;
+  wf_lm *small;
+  wf_status status = wf_lm_prune(lm, NULL, &options, &small, NULL, NULL, &err);
+  check(status == WF_OK || (status == WF_ERR_ARGUMENT && small == NULL)); /* no word left */
+  if (small == NULL) return;
+  check_model(small);
+  wf_lm_free(small);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  wf__input input = {.path = "input"};
+  uint8_t *bytes = NULL;
+  input.size = make_file(data, size, &bytes);
+  input.data = bytes;
+  if (input.size > 0) {
+    check(wf__lm_is_sphinx(&input));
+    wf_lm *lm;
+    wf_error err;
+    wf_status status = wf__lm_read_sphinx_input(&input, NULL, NULL, &lm, NULL, NULL, &err);
+    check((status == WF_OK) == (lm != NULL));
+    if (lm != NULL) {
+      check_model(lm);
+      check_pruned(lm);
+      wf_lm_free(lm);
+    }
+  }
+  free(bytes);
+  return 0;
+}
