@@ -11,6 +11,7 @@ typedef struct mbr_run {
   lattice_input input;
   aligner_source aligner;
   wf_mbr_options options;
+  wf_lattice_determinize_options determinizing; /* of raw lattices */
   wf_result_writer_options writing;
   wf_result_writer *writer;
   FILE *sausages; /* NULL: not asked for */
@@ -70,7 +71,8 @@ static wf_status one(mbr_run *run, wf_lattice_entry *entry, wf_error *err) {
   wf_mbr_result *result;
   wf_lattice_stats stats;
   wf_lattice_stats_init(&stats);
-  wf_status status = aligner_apply(&run->aligner, entry, err);
+  wf_status status = lattice_make_compact(entry, &run->determinizing, err);
+  if (status == WF_OK) status = aligner_apply(&run->aligner, entry, err);
   if (status == WF_OK) status = wf_compact_lattice_get_stats(entry->compact, &stats, err);
   if (status == WF_OK) status = wf_compact_lattice_mbr(entry->compact, NULL, 0, &run->options, &result, err);
   if (status != WF_OK) return status;
@@ -117,7 +119,7 @@ static void tell_summary(const mbr_run *run) {
 int cmd_lattice_mbr(int argc, char **argv) {
   mbr_run run = {.output = "-"};
   cli_parser parser = {.usage = "LATTICES... [-o OUT]",
-                       .about = "Finds the words with the least expected number of errors, and how probable each is. Scale the costs so that posteriors are not too\n"
+                       .about = "Finds the words with the least expected number of errors, and how probable each is. Raw lattices are determinized first. Scale the costs so that posteriors are not too\n"
                                 "sharp: --acoustic-scale, as for decoding, or --lm-scale. With --tokens or --am words get the times of their frames, else those of their\n"
                                 "arcs. Examples:\n"
                                 "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --ref=text\n"
@@ -131,11 +133,11 @@ int cmd_lattice_mbr(int argc, char **argv) {
   lattice_flags(&parser, &run.input);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "mbr", &run.options);
+  cli_table(&parser, "lattice_determinize", &run.determinizing);
   cli_table(&parser, "result_writer", &run.writing);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};
-  run.input.options.kind = 2; /* compact */
   wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&run.aligner, run.input.words, &err);
   if (status == WF_OK && run.reference != NULL) status = wf_transcripts_read(run.reference, WF_TRANSCRIPT_AUTO, &run.references, &err);

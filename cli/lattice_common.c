@@ -50,6 +50,18 @@ void lattice_close(lattice_input *input) {
   wf_symbols_free(input->words);
 }
 
+wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determinize_options *options, wf_error *err) {
+  wf_determinized made;
+  if (entry->raw == NULL) return WF_OK;
+  wf_status status = wf_lattice_determinize(entry->raw, NULL, options, &made, err);
+  if (status != WF_OK) return status;
+  if (made.narrowed) cli_note("utterance '%s': determinized with beam %g for lack of room (--max-bytes)", entry->key, (double)made.beam);
+  wf_lattice_free(entry->raw);
+  entry->raw = NULL;
+  entry->compact = made.lattice;
+  return WF_OK;
+}
+
 /* --- word times ----------------------------------------------------------------------------------------------------------- */
 
 void aligner_flags(cli_parser *parser, aligner_source *source) {

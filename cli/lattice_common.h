@@ -33,6 +33,9 @@ bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_erro
 int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);
 
+/* Makes the lattice of the entry compact: a raw one is determinized. Tells if the beam had to be narrowed for lack of room. */
+wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determinize_options *options, wf_error *err);
+
 /* How words are found in alignments: --tokens, --lexicon, --am and --lang. None given: arcs stay as they are. */
 typedef struct aligner_source {
   const char *tokens_path, *lexicon_path;
