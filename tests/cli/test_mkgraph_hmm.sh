@@ -137,3 +137,12 @@ for delay in 0.1 0.2 0.3 0.4 0.5; do
   [ ! -e interrupted/graph.fst ] || fstinfo interrupted/graph.fst >info.txt
   rm -r interrupted
 done
+
+# 7. Sphinx's trie LMs as they are: the graph of the same model in ARPA text; and the real one, with a lexicon that has 300 of its words.
+gzip -dc "$SOURCE_DIR/tests/data/lm/sphinx3.lm.bin.gz" >letters.lm.bin
+printf '%s\n' 'a EY' 'b B IY' 'c S IY' 'd D IY' 'e IY' 'f EH F' 'g JH IY' >letters.dict
+for lm in letters.lm.bin "$SOURCE_DIR/tests/data/lm/sphinx3.arpa"; do mkgraph --lexicon=letters.dict --lm="$lm" -o "$(basename "$lm").fst" -q; done
+"$WARPFST" randequivalent letters.lm.bin.fst sphinx3.arpa.fst --npath=100 --delta=0.01 --max-length=200 --seed=5 || fail "the trie LM makes another graph"
+awk 'NR % 400 == 0 && !/\(/' $dict | head -300 >part.dict
+expect 0 'words of the LM that the lexicon lacks: 72[0-9]* ([^,]*, .*, \.\.\.)' mkgraph --lexicon=part.dict --lm=$model/en-us.lm.bin -o part.wfst
+[ "$(grep -o 'words of the LM that the lexicon lacks: .*' err.txt | tr -cd , | wc -c)" = 10 ] || fail "not the first ten words"
