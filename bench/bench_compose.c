@@ -1,14 +1,16 @@
 /* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun 2021), timed in process.
  *
  *     bench_compose random STATES DEGREE LABELS TRIAL [FLAGS]     two random graphs
- *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation lexicon with a line of 251 states and 69 phones
+ *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation lexicon with a line of 251 states and 69 phones; words
+ *                                                                 that the dictionary lacks are made of the beginning of one and the end of another
  *
  * --threads=N     canonical order on N threads (default 1; 0: all)
  * --device=cuda   two lines: results that stay on the device, the inputs being there; and everything with uploads and copies back
  * --pairs=N       the same pair N times in one batched call
  * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2 and stops
  *
- * Prints a JSON line per way: states, arcs of all pairs, seconds of processor and wall time of the best run. */
+ * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the best run; the median wall time; bytes of the inputs and
+ * of the results, which must be read and written once. Runs whose results stay on the device are repeated for half a second at least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 #include "warpfst.h"
 
-enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251 };
+enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251, MAX_RUNS = 200 };
 
 static wf_error g_err;
 
@@ -121,6 +123,11 @@ static int find_phone(struct dictionary *d, const char *phone, bool add) {
   return low;
 }
 
+static void add_word(struct dictionary *d, struct word word) {
+  if (d->size == d->cap) d->words = need(realloc(d->words, (d->cap = 2 * d->cap + 1024) * sizeof *d->words));
+  d->words[d->size++] = word;
+}
+
 static struct dictionary read_dictionary(const char *path) {
   struct dictionary d = {0};
   char line[MAX_LINE];
@@ -136,17 +143,29 @@ static struct dictionary read_dictionary(const char *path) {
       word.phones[word.length++] = need(strdup(phone));
     }
     if (word.length == 0) continue;
-    if (d.size == d.cap) d.words = need(realloc(d.words, (d.cap = 2 * d.cap + 1024) * sizeof *d.words));
-    d.words[d.size++] = word;
+    add_word(&d, word);
   }
   fclose(file);
+  if (d.size == 0) stop("no words in the dictionary");
   return d;
+}
+
+/* More words: the first half of one from the dictionary, the second half of another. */
+static void extend(struct dictionary *d, uint32_t num_words) {
+  uint64_t seed = 2003;
+  uint32_t size = d->size;
+  while (d->size < num_words) {
+    struct word head = d->words[below(&seed, size)], tail = d->words[below(&seed, size)], word = {0};
+    for (int k = 0; k < (head.length + 1) / 2; k++) word.phones[word.length++] = need(strdup(head.phones[k]));
+    for (int k = tail.length / 2; k < tail.length; k++) word.phones[word.length++] = need(strdup(tail.phones[k]));
+    add_word(d, word);
+  }
 }
 
 /* Closure of the union of a sample of words: state 0 starts and ends, state 1 begins the words. */
 static wf_fst *lexicon(struct dictionary *d, uint32_t num_words) {
   uint64_t seed = 2001;
-  if (num_words > d->size) stop("the dictionary has fewer words");
+  extend(d, num_words);
   for (uint32_t i = 0; i < num_words; i++) {
     uint32_t j = i + below(&seed, d->size - i);
     struct word word = d->words[i];
@@ -184,32 +203,51 @@ struct request {
   const char *save;
 };
 
-struct cost {
-  double cpu_s, wall_s;
+struct times {
+  double cpu_s[MAX_RUNS], wall_s[MAX_RUNS], begin_cpu_s, begin_wall_s, sum_s;
+  int count;
 };
 
-static void keep_best(struct cost *best, struct cost before) {
-  struct cost now = {now_s(CLOCK_PROCESS_CPUTIME_ID) - before.cpu_s, now_s(CLOCK_MONOTONIC) - before.wall_s};
-  if (best->cpu_s == 0 || now.cpu_s < best->cpu_s) best->cpu_s = now.cpu_s;
-  if (best->wall_s == 0 || now.wall_s < best->wall_s) best->wall_s = now.wall_s;
+static void begin_run(struct times *t) {
+  t->begin_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
+  t->begin_wall_s = now_s(CLOCK_MONOTONIC);
 }
 
-static void print(const struct request *r, const char *way, uint64_t states, uint64_t arcs, struct cost best) {
-  printf("{\"way\": \"%s\", \"pairs\": %zu, \"threads\": %d, \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f, \"wall_s\": %.6f}\n", way, r->pairs, r->options.num_threads,
-         (unsigned long long)states, (unsigned long long)arcs, best.cpu_s, best.wall_s);
+static void end_run(struct times *t) {
+  t->wall_s[t->count] = now_s(CLOCK_MONOTONIC) - t->begin_wall_s;
+  t->cpu_s[t->count] = now_s(CLOCK_PROCESS_CPUTIME_ID) - t->begin_cpu_s;
+  t->sum_s += t->wall_s[t->count++];
+}
+
+static int compare_times(const void *x, const void *y) {
+  double a = *(const double *)x, b = *(const double *)y;
+  return a < b ? -1 : a > b;
+}
+
+static uint64_t bytes_of(uint64_t states, uint64_t arcs) { return states * (sizeof(uint64_t) + sizeof(float)) + arcs * sizeof(wf_arc); }
+
+static void print(const struct request *r, const char *way, uint64_t states, uint64_t arcs, struct times *t) {
+  wf_fst_view a = wf_fst_get_view(r->a[0]), b = wf_fst_get_view(r->b[0]);
+  uint64_t in = r->pairs * (bytes_of(a.num_states, a.num_arcs) + bytes_of(b.num_states, b.num_arcs));
+  qsort(t->wall_s, (size_t)t->count, sizeof *t->wall_s, compare_times);
+  qsort(t->cpu_s, (size_t)t->count, sizeof *t->cpu_s, compare_times);
+  printf("{\"way\": \"%s\", \"pairs\": %zu, \"threads\": %d, \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f, \"wall_s\": %.6f, \"median_s\": %.6f, \"runs\": %d, "
+         "\"bytes_read\": %llu, \"bytes_written\": %llu}\n",
+         way, r->pairs, r->options.num_threads, (unsigned long long)states, (unsigned long long)arcs, t->cpu_s[0], t->wall_s[0], t->wall_s[t->count / 2], t->count,
+         (unsigned long long)in, (unsigned long long)bytes_of(states, arcs));
   fflush(stdout);
 }
 
 /* Host to host, by the batched call. */
 static void run_host(const struct request *r, const char *way) {
   wf_fst **out = need(calloc(r->pairs, sizeof *out));
-  struct cost best = {0, 0};
+  struct times times = {.count = 0};
   uint64_t states = 0, arcs = 0;
   for (int i = 0; i < r->repeat; i++) {
-    struct cost before = {now_s(CLOCK_PROCESS_CPUTIME_ID), now_s(CLOCK_MONOTONIC)};
+    begin_run(&times);
     if (r->pairs == 1) check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err));
     else check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err));
-    keep_best(&best, before);
+    end_run(&times);
     states = arcs = 0;
     for (size_t p = 0; p < r->pairs; p++) {
       states += wf_fst_get_view(out[p]).num_states;
@@ -218,20 +256,20 @@ static void run_host(const struct request *r, const char *way) {
     }
   }
   free(out);
-  print(r, way, states, arcs, best);
+  print(r, way, states, arcs, &times);
 }
 
 /* Device to device. */
 static void run_device(const struct request *r) {
   wf_composer *composer;
-  struct cost best = {0, 0};
+  struct times times = {.count = 0};
   uint64_t states = 0, arcs = 0;
   check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer, &g_err));
   check(wf_composer_run(composer, &g_err)); /* makes room */
-  for (int i = 0; i < r->repeat; i++) {
-    struct cost before = {now_s(CLOCK_PROCESS_CPUTIME_ID), now_s(CLOCK_MONOTONIC)};
+  while (times.count < r->repeat || (times.sum_s < 0.5 && times.count < MAX_RUNS)) {
+    begin_run(&times);
     check(wf_composer_run(composer, &g_err));
-    keep_best(&best, before);
+    end_run(&times);
   }
   for (size_t p = 0; p < r->pairs; p++) {
     wf_fst_view view;
@@ -240,7 +278,7 @@ static void run_device(const struct request *r) {
     arcs += view.num_arcs;
   }
   wf_composer_free(composer);
-  print(r, "device", states, arcs, best);
+  print(r, "device", states, arcs, &times);
 }
 
 static void run(struct request *r, wf_fst *a, wf_fst *b) {
@@ -271,7 +309,7 @@ static bool take_flag(struct request *r, const char *text) {
   else if (strncmp(text, "--repeat=", 9) == 0) r->repeat = atoi(text + 9);
   else if (strncmp(text, "--save=", 7) == 0) r->save = text + 7;
   else return false;
-  return r->pairs > 0 && r->repeat > 0;
+  return r->pairs > 0 && r->repeat > 0 && r->repeat <= MAX_RUNS;
 }
 
 int main(int argc, char **argv) {

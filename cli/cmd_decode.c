@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include "am_model.h"
+#include "boosts.h"
+#include "decode_chunks.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *boost_path, *boosts_path;
   bool json;
+  double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
   wf_score_reader_options reader_options;
@@ -27,8 +30,10 @@ struct decode_run {
   wf_symbols *words;
   wf_score_reader *reader;
   wf_result_writer *writer;
+  wf_lattice_writer *lattices; /* NULL: not asked for */
   wf_transcripts *references;
   wf_wer *wer;
+  boost_set *boosts; /* NULL: none */
   wf_progress progress;
   double fraction[2];     /* of the input: before and behind the batch; negative if not known */
   bool results_on_screen; /* the progress bar makes room for them */
@@ -36,6 +41,7 @@ struct decode_run {
   wf_matrix *matrices; /* [max_batch] */
   wf_error *errors;    /* [max_batch] message non-empty: could not be read */
   wf_scores *scores;   /* [max_batch] */
+  const wf_scorer **scorers; /* [max_batch] */
   wf_result **results; /* [max_batch] */
   size_t size;
   uint64_t most_bytes; /* of scores */
@@ -153,22 +159,34 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   return status;
 }
 
+/* Kaldi's lattices have acoustic costs without the scale of the search. */
+static wf_status open_lattices(struct decode_run *run, wf_error *err) {
+  wf_lattice_writer_options options;
+  wf_lattice_writer_options_init(&options);
+  if (run->decoder_options.acoustic_scale > 0) options.acoustic_divisor = run->decoder_options.acoustic_scale;
+  return wf_lattice_writer_open(run->lattice_path, NULL, &options, &run->lattices, err);
+}
+
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
+    status = boosts_read(run->boost_path, run->boosts_path, run->words, NULL, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
   if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  if (status == WF_OK && run->lattice_path != NULL) status = open_lattices(run, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
   run->errors = calloc(n, sizeof *run->errors);
   run->scores = calloc(n, sizeof *run->scores);
   run->results = calloc(n, sizeof *run->results);
-  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL)) status = no_memory(err, "a batch");
+  run->scorers = calloc(n, sizeof *run->scorers);
+  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL || run->scorers == NULL)) status = no_memory(err, "a batch");
   return status;
 }
 
@@ -281,17 +299,23 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
   return status;
 }
 
+static wf_status put_lattice(const struct decode_run *run, char *key, const wf_result *result, wf_error *err) {
+  const wf_lattice_entry entry = {.key = key, .raw = result->lattice};
+  return run->lattices != NULL ? wf_lattice_writer_put(run->lattices, &entry, err) : WF_OK;
+}
+
 static wf_status put_batch(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
   if (run->results_on_screen) cli_progress_end();
   for (size_t i = 0; i < run->size && status == WF_OK; i++) {
     const wf_result *result = run->results[i];
-    const char *key = run->matrices[i].key;
+    char *key = run->matrices[i].key;
     if (run->errors[i].code != WF_OK || result->status != WF_OK) {
       status = put_failure(run, key, &run->errors[i], result, err);
     } else {
       add_to_sums(run, result);
       status = put_words(run, key, result, err);
+      if (status == WF_OK) status = put_lattice(run, key, result, err);
     }
   }
   return status;
@@ -307,12 +331,20 @@ static bool show_progress(void *user, const char *stage, double fraction) {
   return run->progress.fn(run->progress.user, text, known ? run->fraction[0] + fraction * (run->fraction[1] - run->fraction[0]) : -1);
 }
 
+static wf_status decode_batch(struct decode_run *run, const wf_progress *progress, wf_error *err) {
+  for (size_t i = 0; i < run->size && run->boosts != NULL; i++) run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
+  if (run->chunk_s <= 0) return wf_decode_scored(run->decoder, run->scores, run->scorers, run->size, progress, run->results, err);
+  double frames = run->chunk_s / (double)run->writer_options.frame_shift;
+  int64_t num_frames = frames < 1 ? 1 : frames < 1e9 ? (int64_t)(frames + 0.5) : 1000000000;
+  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->size, num_frames, run->results, err);
+}
+
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
   wf_progress progress = {run->progress.fn != NULL ? show_progress : NULL, run};
   while (status == WF_OK && read_batch(run)) {
     double start = cli_now_s();
-    status = wf_decode(run->decoder, run->scores, run->size, &progress, run->results, err);
+    status = decode_batch(run, &progress, err);
     run->decode_s += cli_now_s() - start;
     if (status == WF_OK) status = put_batch(run, err);
     for (size_t i = 0; i < run->size; i++) {
@@ -401,6 +433,7 @@ static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
 
 static void close_all(struct decode_run *run) {
   wf_result_writer_abort(run->writer);
+  wf_lattice_writer_abort(run->lattices);
   wf_score_reader_free(run->reader);
   wf_decoder_free(run->decoder);
   wf_graph_free(run->graph);
@@ -412,6 +445,8 @@ static void close_all(struct decode_run *run) {
   free(run->errors);
   free(run->scores);
   free(run->results);
+  free(run->scorers);
+  boosts_free(run->boosts);
 }
 
 /* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
@@ -437,7 +472,11 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
   cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
+  cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
+  cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
+  cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
+  cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
@@ -447,6 +486,7 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
+  if (run.lattice_path != NULL && run.decoder_options.lattice_beam == 0) run.decoder_options.lattice_beam = 8;
   wf_error err = {0};
   run.progress = cli_progress();
   run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;
@@ -456,6 +496,10 @@ int cmd_decode(int argc, char **argv) {
   if (status == WF_OK) {
     status = wf_result_writer_close(run.writer, &err);
     run.writer = NULL;
+  }
+  if (status == WF_OK) {
+    status = wf_lattice_writer_close(run.lattices, &err);
+    run.lattices = NULL;
   }
   if (status == WF_OK) status = tell_summary(&run, &err);
   if (status != WF_OK) {

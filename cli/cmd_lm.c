@@ -1,42 +1,20 @@
-/* cmd_lm.c - `warpfst lm`: finds the part of it that is asked for; `lm info` itself. */
+/* cmd_lm.c - `warpfst lm`: the list of its parts; `lm info` itself. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "lm_common.h"
-
-static const struct {
-  const char *name, *full_name, *summary;
-  int (*run)(int argc, char **argv);
-} parts[] = {
-    {"info", "lm info", "orders, words, states and memory of a model", cmd_lm_info},
-    {"query", "lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
-    {"perplexity", "lm perplexity", "perplexity of a text", cmd_lm_perplexity},
-    {"convert", "lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
-    {"prune", "lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
-    {"arpa", "lm arpa", "the model as an ARPA file", cmd_lm_arpa},
-};
-enum { NUM_PARTS = sizeof parts / sizeof *parts };
-
-static void print_parts(FILE *out) {
-  fprintf(out, "usage: warpfst lm PART LM [ARGUMENTS] [FLAGS]\n\nn-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin).\n\n");
-  for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  lm %-14s%s\n", parts[i].name, parts[i].summary);
-  fprintf(out, "\n'warpfst lm PART --help' tells the flags.\n");
-}
+#include "parts.h"
 
 int cmd_lm(int argc, char **argv) {
-  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-    print_parts(argc < 2 ? stderr : stdout);
-    return argc < 2 ? CLI_USAGE : CLI_OK;
-  }
-  for (int i = 0; i < NUM_PARTS; i++) {
-    if (strcmp(parts[i].name, argv[1]) != 0) continue;
-    static char name[32]; /* the parser wants argv[0], and messages start with it */
-    snprintf(name, sizeof name, "%s", parts[i].full_name);
-    argv[1] = name;
-    return parts[i].run(argc - 1, argv + 1);
-  }
-  fprintf(stderr, "warpfst lm: no part '%s' ('warpfst lm --help' lists them)\n", argv[1]);
-  return CLI_USAGE;
+  static const cli_part parts[] = {
+      {"lm info", "orders, words, states and memory of a model", cmd_lm_info},
+      {"lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
+      {"lm perplexity", "perplexity of a text", cmd_lm_perplexity},
+      {"lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
+      {"lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
+      {"lm arpa", "the model as an ARPA file", cmd_lm_arpa},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
+                      "n-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin).", argc, argv);
 }
 
 void lm_flags(cli_parser *parser, lm_source *source) {

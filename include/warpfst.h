@@ -7,6 +7,7 @@
  *    3 symbol tables                      8 the decoder
  *    4 transducers, builder, files        9 acoustic scores, results, word error rate
  *    5 operations on transducers         10 lattices
+ *                                        11 streams
  *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
@@ -16,7 +17,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
- *  - Immutable objects (wf_fst, wf_lm, wf_graph) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
  *    name and renamed when complete.
@@ -641,6 +642,159 @@ WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, cons
 WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
 
+/* A large n-gram model for scoring on the fly: a mapped file, made once by wf_wlm_build from ARPA of any size, open at once. With `subtract` it holds the
+ * difference scale * large - small, exactly and again as a back-off model (every n-gram of the small model is in it): a graph built with the small model and
+ * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/lm.md. */
+typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
+#define WF_WLM_OPTIONS(X)                                                                                                              \
+  X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (ARPA or Sphinx's): store large - small")                 \
+  X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                                                               \
+  X(ENUM, pack, 0, 0, 0, "none|exact|codebook", "arcs of 12 bytes; of as many bits as they need; the same with costs rounded to a codebook") \
+  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: of each cost")                                                                     \
+  X(I64, memory, 1073741824, 1048576, 9e15, "bytes", "memory to sort in, besides the words and the small model; beyond it, temporary files") \
+  X(STR, temporary, 0, 0, 0, "FOLDER", "of temporary files (default: that of the output)")
+WF_DECLARE_OPTIONS(wlm, WF_WLM_OPTIONS)
+/* What building met and made. Set up with wf_wlm_stats_init. */
+typedef struct wf_wlm_stats {
+  size_t struct_size;
+  uint64_t num_created;         /* n-grams created, at their backed-off probability, as contexts of others */
+  uint64_t num_added;           /* n-grams of the small model that the large one lacked: added likewise */
+  uint64_t num_words_added;     /* words of the small model that the large one lacked: cost its unknown word's */
+  uint64_t num_outside;         /* n-grams left out for a word that the small model, so the graph, lacks */
+  double loss_mean, loss_worst; /* pack=codebook: |cost as stored - cost| over all n-grams, nats */
+} wf_wlm_stats;
+WF_API void wf_wlm_stats_init(wf_wlm_stats *stats);
+/* `arpa`: ARPA, plain or gzipped, read as a stream, or Sphinx's binary model. `stats` and `reading` (what the reader met) may be NULL. Errors as for
+ * wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
+WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
+                              wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
+/* Maps the file. A file that is truncated or damaged in its header is refused; the sums of all sections are checked up to 256 MB, of larger files by
+ * wf_wlm_verify. Whatever is in the file, asking it is safe. */
+WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);
+WF_API wf_wlm *wf_wlm_ref(const wf_wlm *lm);
+WF_API void wf_wlm_free(wf_wlm *lm);
+/* Checks every sum, number and look-up table. */
+WF_API wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error *err);
+/* Set up with wf_wlm_info_init. */
+typedef struct wf_wlm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* by order from 1 */
+  uint64_t num_words, num_states, num_arcs; /* arcs: n-grams above order 1, </s> included */
+  uint64_t file_bytes, index_bytes;         /* index: all but the arcs and the words' texts, what a GPU keeps when the arcs are elsewhere */
+  float scale;                              /* on the large model */
+  bool difference, packed, has_unk;
+  int32_t cost_bits; /* 32: exact */
+} wf_wlm_info;
+WF_API void wf_wlm_info_init(wf_wlm_info *info);
+WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
+/* The model's own words; label = key. */
+WF_API const wf_symbols *wf_wlm_words(const wf_wlm *lm);
+WF_API bool wf_wlm_knows(const wf_wlm *lm, int32_t word);
+WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
+/* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
+WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+
+/* =====================================================================================================================
+ * 6b Recurrent language models
+ *
+ * What a model predicts: P(word | all words before it in the sentence), </s> last. Words are ids of the model, from 0. docs/rnnlm.md tells the file
+ * formats and the rules in full.
+ * ================================================================================================================== */
+
+typedef struct wf_rnnlm wf_rnnlm; /* reference counted, immutable, any thread */
+
+#define WF_RNNLM_MAX_ORDER 32
+
+/* Opens a model of one of two kinds.
+ *   NAME + NAME.nnet   of the faster-rnnlm toolkit, versions 0 to 6: the vocabulary with counts (`word count` lines, </s> first), and the network (mapped; if
+ *                      it is not there, NAME.nnet.gz). All its layer types, hierarchical softmax and NCE, maximum-entropy (MaxEnt) features, any arity.
+ *   NAME.safetensors   LSTM or GRU language models of PyTorch with full softmax, with their words in NAME.words (symbol table)
+ * `unk_symbol` (NULL: "<unk>" in safetensors models, none in the others): the word that unknown words count as.
+ * Errors: missing files, WF_ERR_FORMAT with file and place for anything malformed: sizes that differ from the file's, NaN or infinite weights, a word given twice. */
+WF_API wf_status wf_rnnlm_open(const char *path, const char *unk_symbol, wf_rnnlm **out, wf_error *err);
+WF_API wf_rnnlm *wf_rnnlm_ref(const wf_rnnlm *rnnlm);
+WF_API void wf_rnnlm_free(wf_rnnlm *rnnlm);
+
+typedef enum wf_rnnlm_output { WF_RNNLM_HIERARCHICAL = 0, WF_RNNLM_NCE = 1, WF_RNNLM_SOFTMAX = 2 } wf_rnnlm_output;
+
+/* Set up with wf_rnnlm_info_init. */
+typedef struct wf_rnnlm_info {
+  size_t struct_size;
+  char layer_type[64];  /* "sigmoid", "gru-full", "scrn40", "lstm" ... */
+  wf_rnnlm_output output;
+  int32_t hidden_size, embedding_size, num_layers;
+  int32_t arity;        /* of the hierarchical softmax; 0: none */
+  int32_t max_path;     /* longest path of its tree, in nodes */
+  int32_t maxent_order; /* 0: no MaxEnt features */
+  uint64_t maxent_cells;
+  float nce_lnz;        /* with NCE, scores are unnormalised: log p = score - nce_lnz */
+  bool reverse;         /* sentences are read from their end: wf_rnnlm_score only */
+  uint64_t num_words;   /* </s> included */
+  uint64_t num_weights; /* MaxEnt cells left out */
+  uint64_t num_bytes;   /* memory, mapped cells included */
+  int32_t bos, eos, unk; /* word ids; unk -1: none */
+  size_t state_bytes;   /* of one state */
+} wf_rnnlm_info;
+WF_API void wf_rnnlm_info_init(wf_rnnlm_info *info);
+WF_API wf_status wf_rnnlm_get_info(const wf_rnnlm *rnnlm, wf_rnnlm_info *info, wf_error *err);
+/* The words; keys are ids. */
+WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
+/* Id of a word of a text: its own, else that of the unknown word, else -1. Toolkit models know words by their first 99 bytes. */
+WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
+
+/* Scores whole sentences. Sentence s is words[first[s]] .. words[first[s + 1] - 1], without <s> and </s>; costs[first[s] + s] .. receive -ln p of each word and
+ * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor. The costs do not depend on it, nor on
+ * what else is in the call. Errors: a word outside the vocabulary. */
+WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs,
+                                wf_error *err);
+
+/* One word at a time. A state is info.state_bytes plain bytes, aligned to 4: the hidden vectors behind the words so far and the last words. Copy it as you like. */
+WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
+/* For i < count: costs[i] (NULL: not wanted) = -ln p(words[i] | states[i]), and the i-th state of `next` (NULL: not wanted; not `states` itself) is that behind the word.
+ * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
+
+/* Training of the model of Mikolov et al., "RNNME" (2011), as the faster-rnnlm toolkit has it: one recurrent layer, hierarchical softmax of arity 2, hashed MaxEnt
+ * features. Stochastic gradient descent sentence by sentence in the order of the text, gradients carried back to the beginning of the sentence (128 words at most).
+ * After an epoch that lowers the entropy of the validation text by less than `min_gain` of it, the learning rates are halved before each further one; the second
+ * such epoch is the last. */
+#define WF_RNNLM_TRAIN_OPTIONS(X)                                                                                                  \
+  X(ENUM, layer, 0, 0, 0, "sigmoid|gru", "type of the recurrent layer")                                                            \
+  X(I32, hidden, 100, 1, 9999, "units", "size of the recurrent layer")                                                             \
+  X(I64, maxent_cells, 0, 0, 1e12, "cells", "hashed MaxEnt weights, 4 bytes each (rounded to a multiple of the words); 0: none")    \
+  X(I32, maxent_order, 3, 1, 32, "words", "longest MaxEnt features; 3: the last two words and the next")                           \
+  X(F32, learning_rate, 0.1, 0, 100, "", "of the network")                                                                         \
+  X(F32, maxent_learning_rate, 0.1, 0, 100, "", "of the MaxEnt weights")                                                           \
+  X(F32, l2, 1e-6, 0, 0.1, "", "share of a weight of the network that goes at each of its steps")                                  \
+  X(F32, maxent_l2, 1e-6, 0, 0.1, "", "the same of the MaxEnt weights")                                                            \
+  X(F32, clip, 1, 0, 1e9, "", "bound of each gradient")                                                                            \
+  X(F32, min_gain, 0.001, 0, 1, "", "epochs that gain less halve the learning rates, then end the training")                       \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "end after so many in any case")                                                      \
+  X(I64, seed, 1, 0, 9e15, "", "of the first weights")                                                                             \
+  X(I32, num_threads, 1, 0, 1024, "threads", "0: one per processor. With 1 the model is the same each time; with more it depends on timing")
+WF_DECLARE_OPTIONS(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)
+
+typedef struct wf_rnnlm_epoch {
+  int32_t epoch; /* from 1 */
+  float learning_rate;
+  double train_perplexity; /* under the weights as they were met */
+  double valid_perplexity;
+  double seconds;          /* of training, validation left out */
+  uint64_t num_tokens;     /* trained on, </s> included */
+  uint64_t num_oov;        /* validation sentences left out for unknown words */
+} wf_rnnlm_epoch;
+/* Called after each epoch from the calling thread. */
+typedef void (*wf_rnnlm_epoch_fn)(void *user, const wf_rnnlm_epoch *epoch);
+
+/* The words are those of the training text (a sentence a line, cut at blanks, words at 99 bytes). `on_epoch` may be NULL. Errors: a text without words, `</s>` within a line, no
+ * validation sentence without unknown words, maxent_cells not above the number of words. */
+WF_API wf_status wf_rnnlm_train(const char *train_path, const char *valid_path, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user,
+                                wf_rnnlm **out, const wf_progress *progress, wf_error *err);
+/* Writes PATH and PATH.nnet in the toolkit's format, version 0 where it suffices, else 6. Errors: a model of safetensors (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *
@@ -897,11 +1051,14 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(F32, blank_penalty, 0, -1e6, 1e6, "nats", "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")                 \
+  X(F32, blank_skip_threshold, 1, 0, 1, "probability", "pass over frames whose blank is likelier than this, but for the first of each run (needs blank); 1: none") \
   X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
-  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")
+  X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")                             \
+  X(ENUM, recombine, 0, 0, 0, "pair|state", "with a scorer: tokens of a state with different contexts are apart (exact), or only the best of them stays (fewer tokens, no lattices)")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 typedef struct wf_decoder wf_decoder;
@@ -963,18 +1120,19 @@ typedef struct wf_result {
   uint32_t flags;        /* WF_RESULT_* */
   int64_t num_frames;
   int64_t num_decoded;   /* frames consumed: num_frames unless WF_RESULT_DIED */
-  double cost;           /* graph_cost + acoustic_cost, of the best path, nats */
+  double cost;           /* graph_cost + acoustic_cost + scorer_cost, of the best path, nats */
   double graph_cost;     /* arc weights (less word_score a word) and the final cost */
   double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
   wf_word *words;        /* [num_words] */
   size_t num_words;
-  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  int32_t *alignment;    /* [num_decoded] input label of each frame; 0: skipped (blank_skip_threshold) */
   uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
+  double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -982,6 +1140,36 @@ WF_API void wf_result_free(wf_result *result);
  * The result of an utterance does not depend on the others, on their order, or on num_threads. A failing return (bad arguments, out of
  * memory, cancelled) leaves all results NULL. */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err);
+
+/* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
+ * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
+ * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
+ * threads at once. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+typedef struct wf_scorer wf_scorer;
+WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
+WF_API void wf_scorer_free(wf_scorer *scorer);
+/* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most beam / 2 is advised. The arrays are copied. Errors: a label
+ * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
+WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* An n-gram model, or the difference of two. `words`: table of the graph's output labels, by whose texts words are found; NULL: the labels are the model's own.
+ * Words that the model lacks are its unknown word, or impossible if it has none. The cost of a word is lm_scale times that of wf_wlm_step. Errors: no word known. */
+#define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
+WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
+WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
+/* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] .. words[phrase_off[i + 1] - 1] (phrase_off has count + 1
+ * entries). Each word of a phrase brings its share at once, so that the phrase survives the beam; it is taken back when another word follows, or the end. So a
+ * result's words have in the end what the phrases in them add up to, overlapping ones included. Of phrases with a common beginning the greatest share is
+ * given in advance. Tens of thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The arrays are copied. Errors: an empty
+ * phrase, a label that is not positive, a boost beyond 1e6, a phrase given twice with different boosts. [Aho & Corasick 1975] */
+WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* The sum of two scorers. */
+WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
+
+/* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none. */
+WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
+/* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for utterance i, unless it is NULL; `scorers` itself may be NULL. */
+WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
+                                  wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {
@@ -1171,13 +1359,14 @@ WF_API void wf_wer_free(wf_wer *wer);
  * 10  Lattices
  * ================================================================================================================== */
 
-/* Arc of a raw lattice: acoustic label : word, with the two parts of its cost apart (nats). */
+/* Arc of a raw lattice: acoustic label : word, with the parts of its cost apart (nats). */
 typedef struct wf_lattice_arc {
   int32_t ilabel; /* label of the decoding graph (transition-id, token + 1, ...), which consumes one frame; 0: none */
   int32_t olabel; /* word, 0: none */
   float graph_cost;
   float acoustic_cost;
   int32_t nextstate;
+  float scorer_cost; /* what a scorer added on the fly; 0 without one */
 } wf_lattice_arc;
 
 /* A raw lattice: acyclic, states in topological order, start state 0. Immutable, reference counted; its words are labels of the graph's output table. */
@@ -1189,13 +1378,14 @@ typedef struct wf_lattice_view {
   const float *final_graph_cost; /* [num_states] +infinity: not final */
   const float *final_acoustic_cost;
   const int32_t *frames;         /* [num_states] frames consumed before the state */
+  const float *final_scorer_cost; /* [num_states] 0 without a scorer, and where not final */
 } wf_lattice_view;
 WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
-/* Weight of a compact lattice: costs apart (nats) and the alignment, the labels that consumed a frame on the way: `num_labels` of them from
- * `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
+/* Weight of a compact lattice: costs apart (nats; a scorer's are part of graph_cost) and the alignment, the labels that consumed a frame on the way:
+ * `num_labels` of them from `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
 typedef struct wf_compact_weight {
   float graph_cost, acoustic_cost;
   uint32_t num_labels;
@@ -1221,6 +1411,220 @@ typedef struct wf_compact_lattice_view {
 WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice);
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
+
+/* A compact lattice with an arc for every arc of a raw one, and the way back: an arc for every label of an alignment, costs and word on the first. The paths
+ * stay what they are; nothing is determinized. */
+WF_API wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out, wf_error *err);
+WF_API wf_status wf_lattice_from_compact(const wf_compact_lattice *lattice, wf_lattice **out, wf_error *err);
+
+/* Lattice archives, as Kaldi's tools read and write them: "Lattice" (here: raw) and "CompactLattice", binary or text (docs/lattice-formats.md). */
+typedef struct wf_lattice_entry {
+  char *key;                   /* utterance id, NUL-ended UTF-8 */
+  wf_lattice *raw;             /* one of these two, the other is NULL */
+  wf_compact_lattice *compact;
+} wf_lattice_entry;
+/* Frees what the entry owns and zeroes it. The structure itself is the caller's. */
+WF_API void wf_lattice_entry_clear(wf_lattice_entry *entry);
+
+/* A stream of lattices from one or more sources, each an archive, a script file (`key path:byte_offset` lines) or '-', gzipped or not, with or without Kaldi's
+ * prefixes, as for wf_score_reader. Archives may hold both kinds. Lattices are put in topological order from their start; what that does not reach, and arcs of
+ * infinite cost, are dropped. A raw lattice whose paths to a state differ in their number of labels has frames[state] = -1. A reader is used by one thread at a
+ * time. */
+#define WF_LATTICE_READER_OPTIONS(X) \
+  X(ENUM, kind, 0, 0, 0, "any|raw|compact", "kind of lattice to hand out: as the archive has it, or converted path by path") \
+  X(F32, lm_scale, 1, -1e6, 1e6, "", "factor on the graph costs of lattices as read") \
+  X(F32, acoustic_scale, 1, -1e6, 1e6, "", "factor on the acoustic costs of lattices as read")
+WF_DECLARE_OPTIONS(lattice_reader, WF_LATTICE_READER_OPTIONS)
+typedef struct wf_lattice_reader wf_lattice_reader;
+/* `words` (may be NULL, shared): the table of the words in text archives; without it their words are numbers. Binary archives always hold numbers. Errors at
+ * once: as wf_score_reader_open. */
+WF_API wf_status wf_lattice_reader_open(const char *const *sources, size_t num_sources, const wf_symbols *words, const wf_lattice_reader_options *options,
+                                        wf_lattice_reader **out, wf_error *err);
+/* Next lattice into `*out` (the caller's, to be cleared; what it held before is not freed), or `*done` at the end. Errors as with wf_score_reader_next; a malformed
+ * text lattice never costs more than itself. */
+WF_API wf_status wf_lattice_reader_next(wf_lattice_reader *reader, wf_lattice_entry *out, bool *done, wf_error *err);
+WF_API bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader);
+WF_API double wf_lattice_reader_fraction(const wf_lattice_reader *reader);
+WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
+
+/* Writes a lattice archive. Costs in text have as many digits as give the same float32 back. */
+#define WF_LATTICE_WRITER_OPTIONS(X) \
+  X(ENUM, format, 0, 0, 0, "ark|text", "Kaldi binary, Kaldi text") \
+  X(F32, acoustic_divisor, 1, 1e-6, 1e6, "", "acoustic costs are divided by this; the decoder's acoustic_scale makes them unscaled, as Kaldi's tools write and expect them") \
+  X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
+WF_DECLARE_OPTIONS(lattice_writer, WF_LATTICE_WRITER_OPTIONS)
+typedef struct wf_lattice_writer wf_lattice_writer;
+/* `words` (may be NULL, shared): text archives get words of this table instead of numbers. */
+WF_API wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err);
+/* Errors: a key with blanks; a word that is not in the table. Nothing is written then. */
+WF_API wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err);
+/* Completes and frees, also when it fails. */
+WF_API wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *err);
+/* Frees and drops what was written (NULL is fine). */
+WF_API void wf_lattice_writer_abort(wf_lattice_writer *writer);
+
+/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics (docs/lattice-formats.md) ------------------------------------ */
+
+/* Share of the probability of all paths that goes over each arc, and that ends in each state; sums in double. `arc_posteriors` [num_arcs], `final_posteriors`
+ * [num_states] and `out_total` (-ln of the sum over all paths; +infinity if there are none) may be NULL. Costs count as they are: scale them first (the reader's options,
+ * wf_compact_lattice_scale), or probabilities come out far too sharp. */
+WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors, double *final_posteriors, double *out_total, wf_error *err);
+
+/* Minimum Bayes risk: the words with the least expected number of errors, with a confidence for each, and the sausage they are taken from (Xu, Povey, Mangu, Zhu 2011,
+ * "Minimum Bayes Risk decoding and system combination based on a recursion for edit distance"). */
+#define WF_MBR_OPTIONS(X) \
+  X(BOOL, decode, 1, 0, 1, "", "look for words of less expected errors; --no-decode keeps the best path's and only gives confidences")
+WF_DECLARE_OPTIONS(mbr, WF_MBR_OPTIONS)
+typedef struct wf_sausage_word {
+  int32_t label;                  /* 0: no word */
+  int32_t start_frame, end_frame; /* mean over the paths, rounded; -1 in a lattice whose paths differ in their frames */
+  double posterior;
+} wf_sausage_word;
+typedef struct wf_mbr_result {
+  wf_word *words;             /* [num_words] times: as of the sausage; words do not overlap */
+  float *confidences;         /* [num_words] in [0, 1]: posterior of the word in its bin */
+  size_t num_words;
+  double risk;                /* expected number of word errors, or a little more (the recursion's bound) */
+  int32_t num_rounds;
+  size_t num_bins;            /* 2 * num_words + 1: word i is that of bin 2 * i + 1, the others stand before, between and behind the words */
+  uint64_t *bin_off;          /* [num_bins + 1] */
+  wf_sausage_word *bin_words; /* words of bin b: [bin_off[b], bin_off[b + 1]), most probable first; their posteriors sum up to 1 */
+} wf_mbr_result;
+/* Starts from `words` [num_words], or from those of the best path if NULL. Costs count as they are. Times are those of arcs: take a lattice that wf_compact_lattice_align has
+ * made. Errors: a lattice without paths; WF_ERR_LIMIT beyond 2^28 states x places. */
+WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words, const wf_mbr_options *options, wf_mbr_result **out,
+                                        wf_error *err);
+WF_API void wf_mbr_result_free(wf_mbr_result *result);
+
+/* The words of the path with the fewest errors (insertions, deletions, substitutions: 1 each) against a reference; `*out_words` is for wf_free. Errors: as of
+ * wf_compact_lattice_mbr, 2^30 states x words. */
+WF_API wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int32_t *reference, size_t num_reference, int32_t **out_words, size_t *out_count,
+                                           uint64_t *out_errors, wf_error *err);
+
+typedef struct wf_lattice_stats {
+  size_t struct_size;
+  uint64_t num_states, num_arcs, num_final;
+  uint64_t num_word_arcs; /* arcs with a word */
+  uint64_t num_labels;    /* of all alignments */
+  int64_t num_frames;     /* of the longest path; 0 if paths to the final states differ */
+  double depth;           /* arcs that cross a frame, on average: num_labels / num_frames */
+  double log_paths;       /* ln of the number of paths */
+  double best_cost, total_cost; /* of the best path; -ln of the sum over all */
+} wf_lattice_stats;
+WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
+WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
+
+/* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
+
+/* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
+typedef struct wf_word_aligner wf_word_aligner;
+/* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
+ * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
+ * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
+/* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
+ * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
+WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank, wf_word_aligner **out, wf_error *err);
+/* CTC tokens with a lexicon over them: a word is one of its pronunciations; where one continues another, the longest behind which the next words can stand. `words`:
+ * the table of the lattice's words. */
+WF_API wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
+WF_API void wf_word_aligner_free(wf_word_aligner *aligner);
+/* Name of a phone or token, NULL if it has none. Lives as long as the aligner. */
+WF_API const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t unit);
+
+/* Words of one path with their frames, into `out_words` [num_words]. `*out_forced` (may be NULL): words whose labels are not those of a word, so that their times are
+ * guesses: of an utterance cut off within a word, or of another model. */
+WF_API wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
+                                       uint64_t *out_forced, wf_error *err);
+/* Phones or tokens of one path with their frames; blanks are left out. `*out_units` is for wf_free. */
+WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err);
+
+/* The same paths with an arc for every word that has just the frames of the word as its alignment, and arcs without a word for what is between words. Deterministic
+ * input (wf_compact_lattice_determinize) keeps the result small; one that is not may take more than max_arcs: WF_ERR_LIMIT. `*out_forced` (may be NULL): arcs whose labels
+ * are not those of a word. */
+#define WF_LATTICE_ALIGN_OPTIONS(X) X(I64, max_arcs, 10000000, 1, 2147483647, "arcs", "refuse to make an aligned lattice of more")
+WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
+WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
+                                          uint64_t *out_forced, wf_error *err);
+/* =====================================================================================================================
+ * 11  Streams
+ *
+ * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
+ * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
+ * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
+ * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
+ * ================================================================================================================== */
+
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+ *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
+ *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
+ * The best path is that of wf_stream_partial; skipped frames are silence. */
+#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                                                                           \
+  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "", "endpoint rule " #n ": only after something was said")                     \
+  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds", "endpoint rule " #n ": at least so much silence at the end")        \
+  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats", "endpoint rule " #n ": a final state within this of the best; 1e30: or none") \
+  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds", "endpoint rule " #n ": at least so long an utterance")
+#define WF_STREAM_OPTIONS(X)                                                                                                               \
+  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the scores, for endpoint rules")                                \
+  X(STR, silence, 0, 0, 0, "COLUMNS", "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")         \
+  X(BOOL, forget, 0, 0, 1, "", "what a partial has shown as stable is dropped, but for the last word: memory does not grow, the result has what is left and no alignment") \
+  WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                                                                     \
+  WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                                                                       \
+  WF__ENDPOINT_RULE(X, 4, 1, 2, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 5, 0, 0, 1e30, 20)
+WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
+
+typedef struct wf_stream wf_stream;
+/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
+/* Drops what is unfinished. NULL is fine. */
+WF_API void wf_stream_close(wf_stream *stream);
+
+/* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
+ * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
+WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
+
+/* What there is to know after a chunk. */
+typedef struct wf_stream_event {
+  int32_t endpoint;         /* 0: none; 1 to 5: the first rule that holds. Nothing follows from it by itself: finish and reset, or go on */
+  int64_t num_frames;       /* accepted since the last reset */
+  double trailing_silence;  /* seconds */
+  double relative_cost;     /* of the best ending in a final state, above the best token, nats; +infinity: there is none */
+} wf_stream_event;
+
+/* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads. A chunk has any number of frames, also none (data may then
+ * be NULL); chunks are borrowed for the call. events[i] (`events` may be NULL, which saves their work) tells of stream i. A stream whose scores are bad or whose
+ * search fails has failed by itself, as an utterance of wf_decode: wf_stream_finish says so, further chunks are passed over, and the others go on.
+ * Errors: WF_ERR_STATE for a finished stream, WF_ERR_ARGUMENT for one given twice or of another decoder, both before anything is done; WF_ERR_MEMORY: streams
+ * for which there was none have failed. */
+WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err);
+/* The same for one. */
+WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err);
+
+/* The best hypothesis so far: the best token's, in a final state or not. */
+typedef struct wf_partial {
+  const wf_word *words;  /* [num_words]; frames count from the last reset. The stream's, until the next call with it */
+  size_t num_words;
+  size_t num_stable;     /* of the words, the first so many will not change any more, but for the end_frame of the last of them */
+  int64_t num_frames;    /* accepted */
+  int64_t stable_frames; /* of these, the first so many are decided */
+  int64_t start_frame;   /* accepted before the last reset */
+  uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
+} wf_partial;
+/* Errors: WF_ERR_STATE for a stream that is finished; the stream's own error if it has failed. */
+WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
+/* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
+ * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
+WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
+WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
+/* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */
+WF_API wf_status wf_stream_reset(wf_stream *stream, wf_error *err);
+/* Bytes that the stream holds between chunks, results and lattice history included. */
+WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* decode_oracle.c - docs/semantics.md in dense arrays and full sorts: one entry per state of the graph and frame, all of them looked at in
- * every step. */
+/* decode_oracle.c - docs/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all of them
+ * looked at in every step. */
 #include "decode_oracle.h"
 
 #include <float.h>
@@ -9,23 +9,24 @@
 struct cell {
   float cost;        /* INFINITY: no token */
   uint64_t arc;      /* UINT64_MAX: start */
-  int64_t prev;      /* state */
+  int64_t prev;      /* place */
+  int context;       /* of the scorer */
   bool same_frame;   /* prev is a token of this frame, else of the one before */
 };
 
-static int by_cost_then_state(const void *a, const void *b, void *context) {
+static int by_cost_then_place(const void *a, const void *b, void *context) {
   const struct cell *cells = context;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   if (cells[x].cost != cells[y].cost) return cells[x].cost < cells[y].cost ? -1 : 1;
   return x < y ? -1 : x > y;
 }
 
-/* States with tokens, best first. */
+/* Places with tokens, best first. */
 static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
   uint32_t count = 0;
   for (uint32_t s = 0; s < n; s++)
     if (cells[s].cost != INFINITY) order[count++] = s;
-  qsort_r(order, count, sizeof *order, by_cost_then_state, cells);
+  qsort_r(order, count, sizeof *order, by_cost_then_place, cells);
   return count;
 }
 
@@ -48,27 +49,37 @@ static float epsilon_slack(const wf_fst_view *view, float word_score) {
   return cycle && negative ? 1.0f / 1024 : 0;
 }
 
-/* False when more than `most` states have tokens in the end. */
-static bool close_over_epsilons(const wf_fst_view *view, struct cell *cells, float cutoff, float word_score, float slack, uint32_t most) {
-  uint64_t n = view->num_states;
+oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer, const wf_decoder_options *options) {
+  oracle_space space = {.view = wf_fst_get_view(fst), .scorer = scorer, .pairs = scorer != NULL && options->recombine == 0};
+  space.size = space.view.num_states * (space.pairs ? (uint64_t)scorer->num_contexts : 1);
+  return space;
+}
+
+/* False when more than `most` places have tokens in the end. */
+static bool close_over_epsilons(const oracle_space *space, struct cell *cells, float cutoff, float word_score, float slack, uint32_t most) {
+  const wf_fst_view *view = &space->view;
+  uint64_t n = space->size;
   struct cell *before = malloc(n * sizeof *before);
   bool *improved = malloc(n), *next = malloc(n);
-  for (uint64_t s = 0; s < n; s++) improved[s] = cells[s].cost != INFINITY;
+  for (uint64_t i = 0; i < n; i++) improved[i] = cells[i].cost != INFINITY;
   for (bool any = true; any;) {
     any = false;
     memcpy(before, cells, n * sizeof *before);
     memset(next, 0, n);
-    for (uint64_t s = 0; s < n; s++) {
-      if (!improved[s]) continue;
+    for (uint64_t i = 0; i < n; i++) {
+      if (!improved[i]) continue;
+      uint64_t s = oracle_state(space, i);
       for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
         const wf_arc *arc = &view->arcs[a];
         if (arc->ilabel != 0) continue;
-        float cost = before[s].cost + arc->weight;
+        int context;
+        float extra = oracle_scorer_step(space, before[i].context, arc->olabel, &context), cost = before[i].cost + arc->weight;
         if (arc->olabel != 0) cost -= word_score;
-        uint32_t to = arc->nextstate;
+        if (arc->olabel != 0 && space->scorer != NULL) cost += extra;
+        uint64_t to = oracle_place(space, arc->nextstate, context);
         if (cost > cutoff || cost >= before[to].cost - slack) continue;
-        if (next[to] && (cost > cells[to].cost || (cost == cells[to].cost && a > cells[to].arc))) continue;
-        cells[to] = (struct cell){cost, a, (int64_t)s, true};
+        if (next[to] && (cost > cells[to].cost || (cost == cells[to].cost && (a > cells[to].arc || (a == cells[to].arc && (int64_t)i > cells[to].prev))))) continue;
+        cells[to] = (struct cell){.cost = cost, .arc = a, .prev = (int64_t)i, .context = context, .same_frame = true};
         next[to] = any = true;
       }
     }
@@ -78,7 +89,7 @@ static bool close_over_epsilons(const wf_fst_view *view, struct cell *cells, flo
   free(improved);
   free(next);
   uint32_t count = 0;
-  for (uint64_t s = 0; s < n; s++) count += cells[s].cost != INFINITY;
+  for (uint64_t i = 0; i < n; i++) count += cells[i].cost != INFINITY;
   return count <= most;
 }
 
@@ -93,41 +104,48 @@ static void normalise(struct cell *cells, uint64_t n) {
 static int by_cost_then_arc(const void *a, const void *b) {
   const oracle_candidate *x = a, *y = b;
   if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-  return x->arc < y->arc ? -1 : x->arc > y->arc;
+  if (x->arc != y->arc) return x->arc < y->arc ? -1 : 1;
+  return x->from < y->from ? -1 : x->from > y->from; /* one arc starts in one state, so places go by context */
 }
 
-/* The first `admitted` candidates, the best of each state. Returns how many states. */
-static uint32_t recombine(const wf_fst_view *view, const oracle_candidate *candidates, size_t admitted, struct cell *to) {
+/* The first `admitted` candidates, the best of each place. Returns how many places. */
+static uint32_t recombine(const oracle_space *space, const oracle_candidate *candidates, size_t admitted, struct cell *to) {
   uint32_t count = 0;
-  for (uint64_t s = 0; s < view->num_states; s++) to[s] = (struct cell){.cost = INFINITY};
+  for (uint64_t i = 0; i < space->size; i++) to[i] = (struct cell){.cost = INFINITY};
   for (size_t i = 0; i < admitted; i++) {
-    struct cell *cell = &to[view->arcs[candidates[i].arc].nextstate];
-    if (cell->cost != INFINITY) continue; /* they come best first */
-    *cell = (struct cell){candidates[i].cost, candidates[i].arc, candidates[i].from, false};
+    const oracle_candidate *c = &candidates[i];
+    if (to[c->to].cost != INFINITY) continue; /* they come best first */
+    to[c->to] = (struct cell){.cost = c->cost, .arc = c->arc, .prev = c->from, .context = c->context};
     count++;
   }
   return count;
 }
 
-/* One frame from the first `sources` states of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. `seen` receives the
+/* One frame from the first `sources` places of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. `seen` receives the
  * cutoff and the candidates let in. */
-static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
+static uint32_t advance(const oracle_space *space, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
                         const float *row, float slack, struct cell *to, bool *fits, oracle_frame *seen) {
-  oracle_candidate *candidates = malloc((view->num_arcs + 1) * sizeof *candidates);
+  const wf_fst_view *view = &space->view;
+  oracle_candidate *candidates = malloc((view->num_arcs * (space->size / view->num_states) + 1) * sizeof *candidates);
   size_t count = 0, admitted = 0;
   uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active), flags = 0;
   size_t least = (size_t)(o->min_active < o->max_active ? o->min_active : o->max_active);
-  for (uint32_t i = 0; i < sources; i++)
-    for (uint64_t a = view->arc_off[order[i]]; a < view->arc_off[order[i] + 1]; a++) {
+  for (uint32_t i = 0; i < sources; i++) {
+    uint64_t state = oracle_state(space, order[i]);
+    for (uint64_t a = view->arc_off[state]; a < view->arc_off[state + 1]; a++) {
       const wf_arc *arc = &view->arcs[a];
       if (arc->ilabel == 0) continue;
       float loglike = row[arc->ilabel - 1];
       float acoustic = loglike == -INFINITY ? INFINITY : -(o->acoustic_scale * loglike);
-      float cost = from[order[i]].cost + arc->weight;
+      int context;
+      float extra = oracle_scorer_step(space, from[order[i]].context, arc->olabel, &context), cost = from[order[i]].cost + arc->weight;
       if (arc->olabel != 0) cost -= o->word_score;
+      if (arc->olabel != 0 && space->scorer != NULL) cost += extra;
       cost += acoustic;
-      if (cost != INFINITY) candidates[count++] = (oracle_candidate){cost, a, order[i]};
+      int64_t place = (int64_t)oracle_place(space, arc->nextstate, context);
+      if (cost != INFINITY) candidates[count++] = (oracle_candidate){cost, a, order[i], place, context};
     }
+  }
   qsort(candidates, count, sizeof *candidates, by_cost_then_arc);
   float cutoff = FLT_MAX;
   if (count > 0) {
@@ -139,14 +157,14 @@ static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, co
       while (admitted < count && candidates[admitted].cost <= cutoff) admitted++;
     }
   }
-  if (recombine(view, candidates, admitted, to) > most) {
+  if (recombine(space, candidates, admitted, to) > most) {
     flags |= WF_RESULT_OVERFLOW;
     admitted = most;
     cutoff = candidates[admitted - 1].cost;
-    recombine(view, candidates, admitted, to);
+    recombine(space, candidates, admitted, to);
   }
   *fits = true;
-  while (!close_over_epsilons(view, to, cutoff, o->word_score, slack, most)) {
+  while (!close_over_epsilons(space, to, cutoff, o->word_score, slack, most)) {
     flags |= WF_RESULT_OVERFLOW;
     admitted /= 2;
     if (admitted == 0) {
@@ -154,7 +172,7 @@ static uint32_t advance(const wf_fst_view *view, const wf_decoder_options *o, co
       break;
     }
     cutoff = candidates[admitted - 1].cost;
-    recombine(view, candidates, admitted, to);
+    recombine(space, candidates, admitted, to);
   }
   *seen = (oracle_frame){.cutoff = cutoff, .let_in = candidates, .num_let_in = admitted};
   return flags;
@@ -186,16 +204,17 @@ void oracle_free_trellis(oracle_trellis *trellis) {
   free(trellis->frames);
 }
 
-static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
-                       int64_t state, oracle_result *out) {
+static void trace_back(const oracle_space *space, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
+                       int64_t place, oracle_result *out) {
+  const wf_fst_view *view = &space->view;
   uint64_t reversed[2048];
-  int count = 0;
-  while (frames[frame][state].arc != UINT64_MAX) {
-    struct cell cell = frames[frame][state];
+  int count = 0, context = 0;
+  while (frames[frame][place].arc != UINT64_MAX) {
+    struct cell cell = frames[frame][place];
     assert_true(count < 2048);
     reversed[count++] = cell.arc;
     if (!cell.same_frame) frame--;
-    state = cell.prev;
+    place = cell.prev;
   }
   double loglike = 0;
   int64_t t = 0;
@@ -208,6 +227,7 @@ static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, con
     out->graph_cost += (double)arc->weight;
     if (arc->olabel != 0) {
       out->graph_cost -= (double)o->word_score;
+      out->scorer_cost += (double)oracle_scorer_step(space, context, arc->olabel, &context);
       if (out->num_words > 0) out->words[out->num_words - 1].end_frame = (int32_t)t;
       out->words[out->num_words++] = (wf_word){arc->olabel, (int32_t)t, (int32_t)t};
     }
@@ -219,20 +239,34 @@ static void trace_back(const wf_fst_view *view, const wf_decoder_options *o, con
   for (int w = 0; w < out->num_words && o->blank >= 0; w++)
     while (out->words[w].end_frame > out->words[w].start_frame + 1 && last[out->words[w].end_frame - 1] == o->blank) out->words[w].end_frame--;
   out->acoustic_cost = o->acoustic_scale == 0 ? 0 : 0 - (double)o->acoustic_scale * loglike;
+  if (space->scorer != NULL && !(out->flags & WF_RESULT_NOT_FINAL)) out->scorer_cost += (double)space->scorer->final[context];
+}
+
+/* Cost of a token at the end; `final`: with those of ending in its state and context. */
+static float ending(const oracle_space *space, const struct cell *cells, uint64_t place, bool final) {
+  float cost = cells[place].cost;
+  if (!final || cost == INFINITY) return cost;
+  cost += space->view.final_cost[oracle_state(space, place)];
+  return space->scorer != NULL ? cost + space->scorer->final[cells[place].context] : cost;
 }
 
 void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  uint64_t n = view.num_states;
+  oracle_space space = oracle_space_of(fst, NULL, o);
+  oracle_decode_in(&space, o, scores, out, trellis);
+}
+
+void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
+  const wf_fst_view *view = &space->view;
+  uint64_t n = space->size;
   struct cell **frames = calloc((size_t)scores->num_frames + 1, sizeof *frames);
   uint32_t *order = malloc(n * sizeof *order);
   memset(out, 0, sizeof *out);
   frames[0] = malloc(n * sizeof **frames);
   for (uint64_t s = 0; s < n; s++) frames[0][s] = (struct cell){.cost = INFINITY};
-  frames[0][view.start] = (struct cell){.cost = 0, .arc = UINT64_MAX};
-  float slack = epsilon_slack(&view, o->word_score);
+  frames[0][oracle_place(space, (uint64_t)view->start, 0)] = (struct cell){.cost = 0, .arc = UINT64_MAX};
+  float slack = epsilon_slack(view, space->scorer != NULL ? 1 : o->word_score);
   uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active);
-  out->fits = close_over_epsilons(&view, frames[0], o->beam, o->word_score, slack, most);
+  out->fits = close_over_epsilons(space, frames[0], o->beam, o->word_score, slack, most);
   oracle_frame *seen = calloc((size_t)scores->num_frames + 1, sizeof *seen);
   seen[0].cutoff = o->beam;
   take_down(frames[0], n, &seen[0]);
@@ -246,7 +280,7 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
     }
     frames[t + 1] = malloc(n * sizeof **frames);
     for (uint32_t i = 0; i < sources; i++) seen[t].selected[order[i]] = true;
-    out->flags |= advance(&view, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits, &seen[t + 1]);
+    out->flags |= advance(space, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits, &seen[t + 1]);
     bool any = false;
     for (uint64_t s = 0; s < n; s++) any = any || frames[t + 1][s].cost != INFINITY;
     if (!any) {
@@ -262,16 +296,16 @@ void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scor
     if (pass == 0 && (out->flags & WF_RESULT_DIED)) continue;
     if (pass == 1) out->flags |= WF_RESULT_NOT_FINAL;
     for (uint64_t s = 0; s < n; s++) {
-      float cost = frames[t][s].cost + (pass == 0 ? view.final_cost[s] : 0);
+      float cost = ending(space, frames[t], s, pass == 0);
       if (cost < best_cost) best_cost = cost, best = (int64_t)s;
     }
   }
-  if (out->fits) trace_back(&view, o, scores, frames, t, best, out);
-  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view.final_cost[best];
+  if (out->fits) trace_back(space, o, scores, frames, t, best, out);
+  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view->final_cost[oracle_state(space, (uint64_t)best)];
   for (int64_t i = 0; i <= scores->num_frames; i++) free(frames[i]);
   free(frames);
   free(order);
-  oracle_trellis all = {.num_states = n, .num_frames = scores->num_frames, .frames = seen};
+  oracle_trellis all = {.num_frames = scores->num_frames, .frames = seen};
   if (trellis == NULL) oracle_free_trellis(&all);
   else *trellis = all;
 }

@@ -78,7 +78,7 @@ void test_random_batch(struct decode_task *task, wf_scores *batch, float **data,
 
 static bool same(const wf_result *a, const wf_result *b) {
   return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
-         a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->num_tokens == b->num_tokens &&
+         a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&
          a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
          (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
          (a->num_decoded == 0 || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);

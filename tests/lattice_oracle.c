@@ -1,4 +1,5 @@
-/* lattice_oracle.c - the lattice by brute force. States of the lattice are numbered node = frame * num_states + state until the order is made. */
+/* lattice_oracle.c - the lattice by brute force. States of the lattice are numbered node = frame * (number of places) + place
+ * until the order is made. */
 #include "lattice_oracle.h"
 
 /* --- what stays, and the canonical order ------------------------------------------------------------------------------ */
@@ -11,13 +12,14 @@ struct edge {
 };
 
 struct draft {
-  const wf_fst_view *graph;
+  const oracle_space *space;
+  const wf_fst_view *graph; /* of the space */
   const wf_decoder_options *options;
   const wf_scores *scores;
   int64_t num_frames;
   struct edge *edges;
   size_t num_edges, cap;
-  bool *ends; /* [num_states] of the last frame: it may end there */
+  bool *ends; /* [places] of the last frame: it may end there */
   bool final;
   bool may_cycle; /* then states are in no order, and only the arcs mean something */
 };
@@ -32,22 +34,22 @@ static void add_edge(struct draft *draft, struct edge edge) {
 }
 
 struct node {
-  uint64_t frame, level, state, node;
+  uint64_t frame, level, place, node;
 };
 
 static int compare_nodes(const void *a, const void *b) {
   const struct node *x = a, *y = b;
   if (x->frame != y->frame) return x->frame < y->frame ? -1 : 1;
   if (x->level != y->level) return x->level < y->level ? -1 : 1;
-  return x->state < y->state ? -1 : x->state > y->state;
+  return x->place < y->place ? -1 : x->place > y->place;
 }
 
 /* Nodes in use, in order. Returns their number. */
 static size_t sort_nodes(const struct draft *draft, struct node *nodes) {
-  uint64_t n = draft->graph->num_states, count = 0, size = ((uint64_t)draft->num_frames + 1) * n;
+  uint64_t n = draft->space->size, count = 0, size = ((uint64_t)draft->num_frames + 1) * n;
   uint64_t *level = calloc(size, sizeof *level);
   bool *used = calloc(size, sizeof *used);
-  used[draft->graph->start] = true;
+  used[oracle_place(draft->space, (uint64_t)draft->graph->start, 0)] = true;
   for (uint64_t s = 0; s < n; s++)
     if (draft->ends[s]) used[(uint64_t)draft->num_frames * n + s] = true;
   for (bool changed = true; changed;) {
@@ -78,22 +80,25 @@ static int compare_edges(const void *a, const void *b) {
 
 static wf_lattice_arc arc_of(const struct draft *draft, const struct edge *edge, const int32_t *number) {
   const wf_arc *arc = &draft->graph->arcs[edge->arc];
-  int64_t frame = (int64_t)(edge->from / draft->graph->num_states);
+  uint64_t n = draft->space->size;
+  int64_t frame = (int64_t)(edge->from / n);
+  int context = draft->space->pairs ? (int)(edge->from % n % (uint64_t)draft->space->scorer->num_contexts) : 0;
   wf_lattice_arc out = {.ilabel = arc->ilabel, .olabel = arc->olabel, .graph_cost = arc->weight, .nextstate = number[edge->to]};
   if (arc->olabel != 0) out.graph_cost -= draft->options->word_score;
+  out.scorer_cost = oracle_scorer_step(draft->space, context, arc->olabel, &context);
   if (arc->ilabel != 0) out.acoustic_cost = -(draft->options->acoustic_scale * ((const float *)draft->scores->data)[frame * draft->scores->stride + arc->ilabel - 1]);
   return out;
 }
 
 /* The view of the kept edges. Frees the draft's arrays. */
 static void finish(struct draft *draft, wf_lattice_view *out) {
-  uint64_t n = draft->graph->num_states, size = ((uint64_t)draft->num_frames + 1) * n;
+  uint64_t n = draft->space->size, size = ((uint64_t)draft->num_frames + 1) * n;
   struct node *nodes = malloc(size * sizeof *nodes);
   int32_t *number = malloc(size * sizeof *number);
   size_t count = sort_nodes(draft, nodes), at;
   uint64_t *off = malloc((count + 1) * sizeof *off);
   wf_lattice_arc *arcs = malloc((draft->num_edges + 1) * sizeof *arcs);
-  float *final_graph = malloc(count * sizeof *final_graph);
+  float *final_graph = malloc(count * sizeof *final_graph), *final_scorer = calloc(count, sizeof *final_scorer);
   int32_t *frames = malloc(count * sizeof *frames);
   uint64_t num_arcs = 0;
   for (size_t i = 0; i < count; i++) number[nodes[i].node] = (int32_t)i;
@@ -101,14 +106,15 @@ static void finish(struct draft *draft, wf_lattice_view *out) {
   for (size_t i = 0; i < count; i++) {
     off[i] = num_arcs;
     frames[i] = (int32_t)nodes[i].frame;
-    bool ends = nodes[i].frame == (uint64_t)draft->num_frames && draft->ends[nodes[i].state];
-    final_graph[i] = !ends ? INFINITY : draft->final ? draft->graph->final_cost[nodes[i].state] : 0;
+    bool ends = nodes[i].frame == (uint64_t)draft->num_frames && draft->ends[nodes[i].place];
+    final_graph[i] = !ends ? INFINITY : draft->final ? draft->graph->final_cost[oracle_state(draft->space, nodes[i].place)] : 0;
+    if (ends && draft->final && draft->space->pairs) final_scorer[i] = draft->space->scorer->final[nodes[i].place % (uint64_t)draft->space->scorer->num_contexts];
     for (at = 0; at < draft->num_edges; at++)
       if (draft->edges[at].from == nodes[i].node && draft->edges[at].kept) arcs[num_arcs++] = arc_of(draft, &draft->edges[at], number);
   }
   off[count] = num_arcs;
   *out = (wf_lattice_view){.num_states = count, .num_arcs = num_arcs, .arc_off = off, .arcs = arcs, .final_graph_cost = final_graph,
-                           .final_acoustic_cost = calloc(count, sizeof(float)), .frames = frames};
+                           .final_acoustic_cost = calloc(count, sizeof(float)), .frames = frames, .final_scorer_cost = final_scorer};
   free(nodes);
   free(number);
   free(draft->edges);
@@ -120,6 +126,7 @@ void oracle_free_view(wf_lattice_view *view) {
   free((void *)(uintptr_t)view->arcs);
   free((void *)(uintptr_t)view->final_graph_cost);
   free((void *)(uintptr_t)view->final_acoustic_cost);
+  free((void *)(uintptr_t)view->final_scorer_cost);
   free((void *)(uintptr_t)view->frames);
 }
 
@@ -141,31 +148,41 @@ static bool *epsilon_reach(const wf_fst_view *view) {
 static float excess(float cost, float token) { return cost - token > 0 ? cost - token : 0; }
 
 static void add_epsilon_edges(struct draft *draft, const oracle_frame *frame, uint64_t t, const bool *reach) {
+  const oracle_space *space = draft->space;
   const wf_fst_view *view = draft->graph;
-  uint64_t n = view->num_states;
-  for (uint64_t s = 0; s < n; s++)
-    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1] && frame->cost[s] != INFINITY; a++) {
+  uint64_t n = space->size, num_states = view->num_states;
+  for (uint64_t i = 0; i < n; i++) {
+    uint64_t s = oracle_state(space, i);
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1] && frame->cost[i] != INFINITY; a++) {
       const wf_arc *arc = &view->arcs[a];
-      uint64_t to = arc->nextstate;
+      int context = space->pairs ? (int)(i % (uint64_t)space->scorer->num_contexts) : 0;
+      float extra = oracle_scorer_step(space, context, arc->olabel, &context);
+      uint64_t next = arc->nextstate, to = oracle_place(space, next, context);
       if (arc->ilabel != 0 || frame->cost[to] == INFINITY) continue;
-      float cost = frame->cost[s] + arc->weight;
+      float cost = frame->cost[i] + arc->weight;
       if (arc->olabel != 0) cost -= draft->options->word_score;
+      if (arc->olabel != 0 && space->scorer != NULL) cost += extra;
       if (cost > frame->cutoff) continue;
-      bool cyclic = to == s || (reach[s * n + to] && reach[to * n + s]);
-      if (cyclic && frame->depth[s] >= frame->depth[to]) continue;
-      add_edge(draft, (struct edge){t * n + s, t * n + to, a, excess(cost, frame->cost[to]), false});
+      bool cyclic = next == s || (reach[s * num_states + next] && reach[next * num_states + s]);
+      if (cyclic && frame->depth[i] >= frame->depth[to]) continue;
+      add_edge(draft, (struct edge){t * n + i, t * n + to, a, excess(cost, frame->cost[to]), false});
     }
+  }
 }
 
 bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  uint64_t n = view.num_states;
+  oracle_space space = oracle_space_of(fst, NULL, options);
+  return oracle_lattice_in(&space, options, scores, out);
+}
+
+bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out) {
+  uint64_t n = space->size;
   oracle_result *result = malloc(sizeof *result);
   oracle_trellis trellis;
-  oracle_decode(fst, options, scores, result, &trellis);
-  struct draft draft = {.graph = &view, .options = options, .scores = scores, .num_frames = result->num_decoded, .ends = calloc(n, sizeof(bool)),
-                        .final = !(result->flags & WF_RESULT_NOT_FINAL)};
-  bool fits = result->fits, died = (result->flags & WF_RESULT_DIED) != 0, *reach = epsilon_reach(&view);
+  oracle_decode_in(space, options, scores, result, &trellis);
+  struct draft draft = {.space = space, .graph = &space->view, .options = options, .scores = scores, .num_frames = result->num_decoded,
+                        .ends = calloc(n, sizeof(bool)), .final = !(result->flags & WF_RESULT_NOT_FINAL)};
+  bool fits = result->fits, died = (result->flags & WF_RESULT_DIED) != 0, *reach = epsilon_reach(&space->view);
   free(result);
   if (fits) {
     uint64_t num_nodes = ((uint64_t)draft.num_frames + 1) * n;
@@ -173,7 +190,7 @@ bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const 
       const oracle_frame *frame = &trellis.frames[t];
       for (size_t i = 0; i < frame->num_let_in; i++) {
         const oracle_candidate *c = &frame->let_in[i];
-        uint64_t to = view.arcs[c->arc].nextstate;
+        uint64_t to = (uint64_t)c->to;
         add_edge(&draft, (struct edge){((uint64_t)t - 1) * n + (uint64_t)c->from, (uint64_t)t * n + to, c->arc, excess(c->cost, frame->cost[to]), false});
       }
       add_epsilon_edges(&draft, frame, (uint64_t)t, reach);
@@ -183,7 +200,8 @@ bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const 
     for (uint64_t i = 0; i < num_nodes; i++) extra[i] = INFINITY;
     float *ending = extra + (uint64_t)draft.num_frames * n;
     for (uint64_t s = 0; s < n; s++) {
-      if (!died || last->selected[s]) ending[s] = last->relative[s] + (draft.final ? view.final_cost[s] : 0);
+      if (!died || last->selected[s]) ending[s] = last->relative[s] + (draft.final ? space->view.final_cost[oracle_state(space, s)] : 0);
+      if (draft.final && space->pairs && ending[s] != INFINITY) ending[s] += space->scorer->final[s % (uint64_t)space->scorer->num_contexts];
       if (ending[s] < least) least = ending[s];
     }
     for (uint64_t s = 0; s < n; s++) {
@@ -257,7 +275,8 @@ static void list_paths(struct listing *listing, const size_t *off, uint64_t node
 bool enumerated_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, int64_t num_frames, bool final, size_t limit, wf_lattice_view *out) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t n = view.num_states, num_nodes = ((uint64_t)num_frames + 1) * n;
-  struct draft draft = {.graph = &view, .options = options, .scores = scores, .num_frames = num_frames, .ends = calloc(n, sizeof(bool)), .final = final, .may_cycle = true};
+  oracle_space space = oracle_space_of(fst, NULL, options);
+  struct draft draft = {.space = &space, .graph = &view, .options = options, .scores = scores, .num_frames = num_frames, .ends = calloc(n, sizeof(bool)), .final = final, .may_cycle = true};
   size_t *off = malloc((num_nodes + 1) * sizeof *off);
   for (uint64_t node = 0; node < num_nodes; node++) {
     off[node] = draft.num_edges;
@@ -289,10 +308,12 @@ bool oracle_same_lattice(const wf_lattice_view *lattice, const wf_lattice_view *
   bool same = lattice->num_states == expected->num_states && lattice->num_arcs == expected->num_arcs;
   for (uint64_t s = 0; s < lattice->num_states && same; s++)
     same = lattice->arc_off[s + 1] == expected->arc_off[s + 1] && lattice->frames[s] == expected->frames[s] &&
-           lattice->final_graph_cost[s] == expected->final_graph_cost[s] && lattice->final_acoustic_cost[s] == 0;
+           lattice->final_graph_cost[s] == expected->final_graph_cost[s] && lattice->final_acoustic_cost[s] == 0 &&
+           lattice->final_scorer_cost[s] == expected->final_scorer_cost[s];
   for (uint64_t a = 0; a < lattice->num_arcs && same; a++) {
     const wf_lattice_arc *x = &lattice->arcs[a], *y = &expected->arcs[a];
-    same = x->ilabel == y->ilabel && x->olabel == y->olabel && x->graph_cost == y->graph_cost && x->acoustic_cost == y->acoustic_cost && x->nextstate == y->nextstate;
+    same = x->ilabel == y->ilabel && x->olabel == y->olabel && x->graph_cost == y->graph_cost && x->acoustic_cost == y->acoustic_cost &&
+           x->scorer_cost == y->scorer_cost && x->nextstate == y->nextstate;
   }
   if (!same)
     printf("seed %llu: %llu states, %llu arcs, expected %llu states, %llu arcs\n", (unsigned long long)seed, (unsigned long long)lattice->num_states,
@@ -328,10 +349,10 @@ void oracle_check_shape(const wf_lattice_view *lattice, int64_t num_frames) {
 double oracle_lattice_best(const wf_lattice_view *lattice) {
   double *cost = malloc((lattice->num_states + 1) * sizeof *cost);
   for (uint64_t s = lattice->num_states; s-- > 0;) {
-    cost[s] = (double)lattice->final_graph_cost[s] + (double)lattice->final_acoustic_cost[s];
+    cost[s] = (double)lattice->final_graph_cost[s] + (double)lattice->final_acoustic_cost[s] + (double)lattice->final_scorer_cost[s];
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
       const wf_lattice_arc *arc = &lattice->arcs[a];
-      double through = (double)arc->graph_cost + (double)arc->acoustic_cost + cost[arc->nextstate];
+      double through = (double)arc->graph_cost + (double)arc->acoustic_cost + (double)arc->scorer_cost + cost[arc->nextstate];
       if (through < cost[s]) cost[s] = through;
     }
   }

@@ -9,6 +9,7 @@
 /* From the tokens and candidates of the slow decoder, by relaxing all arcs of all frames in float32 until nothing changes: equal bit for bit.
  * Returns false if the task does not fit max_tokens. */
 bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out);
+bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out);
 /* From every path of the graph over the first `num_frames` frames, listed one by one with costs in double; no beam, no search. Where epsilon arcs go in
  * cycles, only the paths that come to no state twice within a frame. `final`: paths end in final states. Returns false beyond `limit` paths. */
 bool enumerated_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, int64_t num_frames, bool final, size_t limit, wf_lattice_view *out);

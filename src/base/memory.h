@@ -27,6 +27,14 @@ char *wf__strndup(const char *text, size_t size);
        ? WF_OK                                    \
        : wf__vec_grow_bytes((void **)&(vec)->data, &(vec)->cap, (vec)->size, (uint64_t)(extra), sizeof *(vec)->data, what, err))
 #define wf__vec_free(vec) (free((vec)->data), (vec)->data = NULL, (vec)->size = (vec)->cap = 0)
+/* Exchanges two arrays of one element type. */
+#define wf__vec_swap(a, b)                                                  \
+  do {                                                                      \
+    void *wf__swap_data = (a)->data;                                        \
+    uint64_t wf__swap_size = (a)->size, wf__swap_cap = (a)->cap;            \
+    (a)->data = (b)->data, (a)->size = (b)->size, (a)->cap = (b)->cap;      \
+    (b)->data = wf__swap_data, (b)->size = wf__swap_size, (b)->cap = wf__swap_cap; \
+  } while (0)
 /* Appends one element; evaluates to a wf_status. `value` may not contain bare commas outside parentheses. */
 #define wf__vec_push(vec, value, what, err) \
   (wf__vec_grow(vec, 1, what, err) == WF_OK ? ((vec)->data[(vec)->size++] = (value), WF_OK) : WF_ERR_MEMORY)

@@ -110,15 +110,35 @@ static wf_status add_epsilons(wf__search *search, wf_error *err) {
   return search->epsilons.size > 0 ? sort_epsilons(search, err) : WF_OK;
 }
 
+/* What the frame's links read of its scores, for streams. */
+static wf_status keep_loglikes(wf__search *search, wf_error *err) {
+  wf__history *history = &search->history;
+  const wf_graph *graph = search->graph;
+  uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
+  WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size, "the lattice", err));
+  for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
+    int32_t label = i < first_epsilon ? graph->view.arcs[history->links.data[i].arc].ilabel : 0;
+    history->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+  }
+  history->loglikes.size = history->links.size;
+  return WF_OK;
+}
+
 wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
   wf__history *history = &search->history;
   uint64_t size = search->tokens.size;
-  WF__TRY(wf__history_begin_frame(history, err));
+  WF__TRY(wf__history_begin_frame(history, search->path.num_decoded, err));
   WF__TRY(add_emitting(search, cutoff, err));
   wf__history_begin_epsilons(history);
   WF__TRY(add_epsilons(search, err));
+  if (history->keeps_loglikes) WF__TRY(keep_loglikes(search, err));
   WF__TRY(wf__vec_grow(&history->tokens, size, "the lattice", err));
   for (uint64_t i = 0; i < size; i++) history->tokens.data[history->tokens.size++] = (wf__past_token){search->tokens.data[i].state, 0};
+  if (search->scoring.scorer != NULL) {
+    WF__TRY(wf__vec_grow(&history->contexts, size, "the lattice", err));
+    memcpy(history->contexts.data + history->contexts.size, search->contexts.data, size * sizeof *search->contexts.data);
+    history->contexts.size += size;
+  }
   if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0) return WF_OK;
   return wf__history_prune(history, err);
 }
@@ -126,16 +146,15 @@ wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
 wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
   wf__history *history = &search->history;
   uint64_t first = history->frames.data[history->frames.size - 1].first_token, size = history->tokens.size - first;
-  const float *final_cost = search->graph->view.final_cost;
   float least = INFINITY;
   history->endings.size = 0;
   WF__TRY(wf__vec_grow(&history->endings, size, "the lattice", err));
   float *endings = history->endings.data;
   for (uint64_t i = 0; i < size; i++) endings[i] = INFINITY;
   for (uint64_t i = 0; i < search->tokens.size; i++) {
-    const wf__token *token = &search->tokens.data[i];
-    float cost = final ? token->cost + final_cost[token->state] : token->cost;
-    endings[search->died ? token->prev - search->trace_base : i] = cost;
+    float cost;
+    WF__TRY(wf__search_ending(search, i, final, &cost, err));
+    endings[search->died ? wf__search_source_number(search, &search->tokens.data[i]) : i] = cost;
     if (cost < least) least = cost;
   }
   for (uint64_t i = 0; i < size; i++)

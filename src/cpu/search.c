@@ -6,88 +6,57 @@
 
 #include "cpu/links.h"
 #include "cpu/select.h"
+#include "cpu/token_table.h"
 #include "math/cost.h"
 #include "math/score.h"
 
-#define NONE UINT32_MAX
 enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
-
-/* --- states to tokens ----------------------------------------------------------------------------------------------- */
-
-static void clear_tokens(wf__search *search) {
-  for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
-  search->used_slots.size = 0;
-  search->tokens.size = 0;
-  search->candidates.size = search->moved.size = 0;
-}
-
-static uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
-
-static wf_status grow_slots(wf__search *search, wf_error *err) {
-  int bits = search->slot_bits == 0 ? 12 : search->slot_bits + 1;
-  wf__slot *slots = wf__alloc((uint64_t)1 << bits, sizeof *slots);
-  if (slots == NULL) return wf__fail_memory(err, sizeof *slots << bits, "tokens");
-  memset(slots, 0xff, sizeof *slots << bits);
-  uint32_t mask = ((uint32_t)1 << bits) - 1;
-  for (uint64_t i = 0; i < search->used_slots.size; i++) {
-    wf__slot moved = search->slots[search->used_slots.data[i]];
-    uint32_t at = home(moved.state, bits);
-    while (slots[at].state != NONE) at = (at + 1) & mask;
-    slots[at] = moved;
-    search->used_slots.data[i] = at;
-    if (moved.token != NONE) search->tokens.data[moved.token].slot = at;
-  }
-  free(search->slots);
-  search->slots = slots;
-  search->slot_bits = bits;
-  return WF_OK;
-}
-
-/* The token of `state`, made with cost +infinity if there is none; NULL when there is no room (`full`) or no memory. */
-static wf__token *token_of(wf__search *search, uint32_t state, wf_error *err) {
-  uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1, at = home(state, search->slot_bits);
-  wf__slot *slots = search->slots;
-  while (slots[at].state != state && slots[at].state != NONE) at = (at + 1) & mask;
-  if (slots[at].state == state && slots[at].token != NONE) return &search->tokens.data[slots[at].token];
-  if (search->tokens.size == search->most_tokens) {
-    search->full = true;
-    return NULL;
-  }
-  if (slots[at].state == NONE) {
-    if (wf__unlikely(search->used_slots.size * 2 > mask)) {
-      if (grow_slots(search, err) != WF_OK) return NULL;
-      return token_of(search, state, err);
-    }
-    if (wf__vec_push(&search->used_slots, at, "tokens", err) != WF_OK) return NULL;
-    slots[at].state = state;
-    slots[at].token = NONE;
-  }
-  if (wf__vec_grow(&search->tokens, 1, "tokens", err) != WF_OK) return NULL;
-  slots[at].token = (uint32_t)search->tokens.size;
-  wf__token *token = &search->tokens.data[search->tokens.size++];
-  *token = (wf__token){.cost = INFINITY, .state = state, .arc = NONE, .slot = at};
-  return token;
-}
 
 /* --- selection ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t rank_key(const wf__token *token) { return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state; }
 
-static wf_status fill_keys(wf__search *search, wf_error *err) {
+/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
+struct limit {
+  uint64_t key, context;
+};
+
+static bool is_within(struct limit limit, bool scored, uint64_t key, uint64_t context) {
+  return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
+}
+
+/* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are smaller, and `ties` are the contexts of those equal. */
+static struct limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
+  if (below + num_ties <= k) return (struct limit){key, UINT64_MAX};
+  return (struct limit){key, wf__select_smallest(ties, num_ties, k - below)};
+}
+
+/* The rank of the last of the `most` best tokens. */
+static wf_status rank_of_last(wf__search *search, uint64_t most, struct limit *out, wf_error *err) {
+  uint64_t size = search->tokens.size, below = 0, num_ties = 0;
   search->keys.size = 0;
-  WF__TRY(wf__vec_grow(&search->keys, search->tokens.size, "tokens", err));
-  for (uint64_t i = 0; i < search->tokens.size; i++) search->keys.data[i] = rank_key(&search->tokens.data[i]);
-  search->keys.size = search->tokens.size;
+  WF__TRY(wf__vec_grow(&search->keys, size, "tokens", err));
+  uint64_t *keys = search->keys.data;
+  for (uint64_t i = 0; i < size; i++) keys[i] = rank_key(&search->tokens.data[i]);
+  *out = (struct limit){wf__select_smallest(keys, size, most), UINT64_MAX};
+  if (!keeps_pairs(search)) return WF_OK;
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t key = rank_key(&search->tokens.data[i]);
+    below += key < out->key;
+    if (key == out->key) keys[num_ties++] = search->contexts.data[i];
+  }
+  *out = limit_among_ties(out->key, most, below, keys, num_ties);
   return WF_OK;
 }
 
 /* The at most max_active best tokens become the sources of the next frame, with their records in `prev`; the best comes first, so that the
  * running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
-  uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active, last = UINT64_MAX;
+  uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
+  struct limit last = {UINT64_MAX, UINT64_MAX};
+  bool scored = search->scoring.scorer != NULL;
   if (size > most) {
-    WF__TRY(fill_keys(search, err));
-    last = wf__select_smallest(search->keys.data, size, most);
+    WF__TRY(rank_of_last(search, most, &last, err));
     search->path.flags |= WF_RESULT_NARROWED;
     search->path.num_narrowed++;
   }
@@ -98,7 +67,7 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
   for (uint64_t i = 0; i < size; i++) {
     const wf__token *token = &search->tokens.data[i];
     uint64_t key = rank_key(token);
-    if (key > last) continue;
+    if (!is_within(last, scored, key, scored ? search->contexts.data[i] : 0)) continue;
     if (key < best_key) best_key = key, best = sources->size;
     sources->data[sources->size] = *token;
     sources->data[sources->size++].prev = (uint32_t)(search->trace_base + i);
@@ -107,6 +76,7 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
   sources->data[best] = sources->data[0];
   sources->data[0] = first;
   search->path.num_expanded += sources->size;
+  if (scored) wf__vec_swap(&search->contexts, &search->past_contexts);
   return WF_OK;
 }
 
@@ -116,7 +86,7 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   const int32_t *columns = search->graph->columns;
   float scale = search->options.acoustic_scale;
   for (int32_t label = 1; label < search->graph->num_labels; label++) {
-    float loglike = wf__score_at(scores, frame, columns[label]);
+    float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
     search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
 }
@@ -128,55 +98,76 @@ static float add_finite(float a, float b) {
 }
 
 static uint64_t candidate_key(float cost, uint32_t arc) { return (uint64_t)wf__ordered_cost(cost) << 32 | arc; }
+static float limit_cost(struct limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
+
+/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
+TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context, wf_error *err) {
+  float extra;
+  WF__TRY(wf__scoring_step(&search->scoring, *context, word, &extra, context, err));
+  *cost += extra;
+  return WF_OK;
+}
 
 /* What to do with the candidates of a frame. */
 enum expand_mode {
   EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within the final cutoff */
-  EXPAND_FIXED,   /* tokens of those whose key is at most `last` */
-  EXPAND_COLLECT, /* no tokens: keys of those at most `last` */
+  EXPAND_FIXED,   /* tokens of those up to `last` */
+  EXPAND_COLLECT, /* no tokens: keys of those up to `last` */
+  EXPAND_TIES,    /* no tokens: contexts of the sources of those whose key is last.key */
 };
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
-static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64_t last, float *best, wf_error *err) {
+TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
+  const uint64_t *contexts = search->past_contexts.data;
   uint64_t size = search->sources.size;
   uint32_t base = (uint32_t)search->trace_base;
-  float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : wf__cost_of_ordered((uint32_t)(last >> 32));
+  float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
     if (i + FAR < size) __builtin_prefetch(&graph->index[sources[i + FAR].state]);
     if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[sources[i + NEAR].state].first_arc]);
     wf__token source = sources[i];
     wf__state_index index = graph->index[source.state];
+    uint64_t source_context = scored ? contexts[source.prev - base] : 0;
     if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
     wf__link *noted = NULL;
-    if (search->remembers && mode != EXPAND_COLLECT) {
+    if (search->remembers && mode <= EXPAND_FIXED) {
       WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
       noted = search->candidates.data + search->candidates.size;
     }
     for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
       const wf_arc *arc = &graph->view.arcs[a];
       float cost = source.cost + arc->weight;
-      if (arc->olabel != 0) cost -= word_score;
+      uint64_t context = source_context;
+      if (arc->olabel != 0) {
+        cost -= word_score;
+        if (scored) WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+      }
       cost += label_costs[arc->ilabel];
       if (cost > cutoff) continue;
       if (mode == EXPAND_RUNNING && cost < *best) {
         *best = cost;
         cutoff = add_finite(cost, beam);
       }
-      if (mode != EXPAND_RUNNING && candidate_key(cost, a) > last) continue;
+      if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context)) continue;
       if (mode == EXPAND_COLLECT) {
         WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
         continue;
       }
-      wf__token *token = token_of(search, arc->nextstate, err);
+      if (mode == EXPAND_TIES) {
+        if (candidate_key(cost, a) == last.key) WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
+        continue;
+      }
+      wf__token *token = token_of(search, scored, arc->nextstate, context, err);
       if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-      if (cost < token->cost || (cost == token->cost && a < token->arc)) {
+      if (cost < token->cost || (cost == token->cost && (a < token->arc || (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
         token->cost = cost;
         token->arc = a;
         token->prev = source.prev;
+        if (scored) search->contexts.data[token - search->tokens.data] = context;
       }
       if (noted != NULL) *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
     }
@@ -185,9 +176,14 @@ static inline wf_status expand(wf__search *search, enum expand_mode mode, uint64
   return WF_OK;
 }
 
+TWICE wf_status expand(wf__search *search, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
+  return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err) : expand_sources(search, false, mode, last, best, err);
+}
+
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
 static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size, kept = 0;
+  bool scored = search->scoring.scorer != NULL;
   if (search->remembers) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
   for (uint64_t i = 0; i < size; i++) {
     wf__token token = search->tokens.data[i];
@@ -197,51 +193,69 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
       continue;
     }
     search->slots[token.slot].token = (uint32_t)kept;
+    if (scored) search->contexts.data[kept] = search->contexts.data[i];
     search->tokens.data[kept++] = token;
   }
   search->tokens.size = kept;
+  if (scored) search->contexts.size = kept;
   if (search->remembers) search->moved.size = size;
   return WF_OK;
 }
 
-static const uint64_t LAST_KEY = (uint64_t)0xff7fffffu << 32 | UINT32_MAX; /* of the largest finite cost */
+static const struct limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
 
-static wf_status collect(wf__search *search, uint64_t last, wf_error *err) {
+static wf_status collect(wf__search *search, struct limit last, wf_error *err) {
   search->keys.size = 0;
   return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
-/* Tokens of the candidates whose key is at most `last`. Fails as expand does. */
-static wf_status admit(wf__search *search, uint64_t last, wf_error *err) {
+/* Of the candidates up to *last, whose keys are in `keys`, the k-th becomes the last. */
+static wf_status shorten(wf__search *search, uint64_t k, struct limit *last, wf_error *err) {
+  uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
+  uint64_t key = wf__select_smallest(keys, size, k);
+  if (!keeps_pairs(search)) {
+    *last = (struct limit){key, UINT64_MAX};
+    return WF_OK;
+  }
+  for (uint64_t i = 0; i < size; i++) below += keys[i] < key;
+  struct limit ties = {key, key == last->key ? last->context : UINT64_MAX};
+  search->keys.size = 0;
+  WF__TRY(expand(search, EXPAND_TIES, ties, NULL, err));
+  *last = limit_among_ties(key, k, below, search->keys.data, search->keys.size);
+  return WF_OK;
+}
+
+/* Tokens of the candidates up to `last`. Fails as expand does. */
+static wf_status admit(wf__search *search, struct limit last, wf_error *err) {
   clear_tokens(search);
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
-/* The key that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
-static wf_status widen(wf__search *search, uint64_t *last, wf_error *err) {
+/* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
+static wf_status widen(wf__search *search, struct limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
-  WF__TRY(collect(search, LAST_KEY, err));
-  for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= *last;
+  WF__TRY(collect(search, NO_LIMIT, err));
+  for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
   if (within >= least || search->keys.size == 0) return WF_OK;
-  if (search->keys.size <= least) *last = LAST_KEY;
-  else *last = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
+  if (search->keys.size <= least) *last = NO_LIMIT;
+  else last->key = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
   return WF_OK;
 }
 
-/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is its key. */
-static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
+/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is the last let in. */
+static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
   float best = INFINITY;
   uint64_t least = (uint64_t)search->options.min_active;
   clear_tokens(search);
   search->full = false;
   search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
-  WF__TRY(expand(search, EXPAND_RUNNING, 0, &best, err));
+  WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
-  *last = candidate_key(add_finite(best, search->options.beam), UINT32_MAX);
-  uint64_t narrow = *last;
-  WF__TRY(drop_above(search, wf__cost_of_ordered((uint32_t)(*last >> 32)), err));
+  *last = (struct limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  uint64_t narrow = last->key;
+  WF__TRY(drop_above(search, limit_cost(*last), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
-  if (*last != narrow) {
+  if (last->key != narrow) {
     wf_status status = admit(search, *last, err);
     if (status != WF_OK && !search->full) return status;
   }
@@ -249,7 +263,7 @@ static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
   search->path.flags |= WF_RESULT_OVERFLOW;
   search->full = false;
   WF__TRY(collect(search, *last, err));
-  *last = wf__select_smallest(search->keys.data, search->keys.size, search->most_tokens);
+  WF__TRY(shorten(search, search->most_tokens, last, err));
   return admit(search, *last, err);
 }
 
@@ -258,23 +272,62 @@ static wf_status emit(wf__search *search, uint64_t *last, wf_error *err) {
 static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->index[state].first_epsilon < graph->index[state + 1].first_arc; }
 
 /* One candidate of an epsilon round. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
- * round the cheaper, then the smaller arc number. */
-static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost, uint32_t round, uint32_t next, wf_error *err) {
-  wf__token *token = token_of(search, search->graph->view.arcs[a].nextstate, err);
+ * round the cheaper, then the smaller arc number, then the smaller context before the arc. */
+TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, float cost, uint64_t context, uint32_t round, wf_error *err) {
+  wf__token *token = token_of(search, scored, search->graph->view.arcs[a].nextstate, context, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-  wf__link link = {from, (uint32_t)(token - search->tokens.data), a, cost};
+  uint32_t to = (uint32_t)(token - search->tokens.data);
+  wf__link link = {from, to, a, cost};
   if (search->remembers) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
   bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
-  if (queued ? cost < token->cost : cost < token->cost - search->epsilon_slack) {
-    token->cost = cost;
-    token->arc = a;
-    token->prev = from;
-    token->round = round;
-    if (!queued && has_epsilons(search->graph, token->state))
-      return wf__vec_push(&search->agenda[next], (uint32_t)(token - search->tokens.data), "tokens", err);
-  } else if (cost == token->cost && queued && a < token->arc) {
-    token->arc = a;
-    token->prev = from;
+  const uint64_t *contexts = search->contexts.data;
+  bool gain = queued ? cost < token->cost : cost < token->cost - search->epsilon_slack;
+  if (!gain) gain = queued && cost == token->cost && (a < token->arc || (scored && a == token->arc && contexts[from] < contexts[token->prev]));
+  if (!gain) return WF_OK;
+  token->cost = cost;
+  token->arc = a;
+  token->prev = from;
+  token->round = round;
+  if (scored) search->contexts.data[to] = context;
+  return queued || !has_epsilons(search->graph, token->state) ? WF_OK : wf__vec_push(&search->agenda[round & 1], to, "tokens", err);
+}
+
+/* No path of epsilons that goes round no cycle has this many arcs. */
+static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->view.num_states; }
+
+/* The tokens to relax in a round as they stand before it. */
+static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
+  uint64_t size = search->agenda[now].size;
+  const uint32_t *agenda = search->agenda[now].data;
+  WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
+  WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[agenda[i]].cost;
+  search->agenda_costs.size = search->agenda_contexts.size = 0; /* only the room counts */
+  if (search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__vec_grow(&search->agenda_contexts, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) search->agenda_contexts.data[i] = search->contexts.data[agenda[i]];
+  return WF_OK;
+}
+
+TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  uint32_t now = (round - 1) & 1;
+  uint64_t size = search->agenda[now].size;
+  for (uint64_t i = 0; i < size; i++) {
+    uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
+    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
+    uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
+    search->path.num_arcs += end - first;
+    for (uint32_t a = first; a < end; a++) {
+      const wf_arc *arc = &graph->view.arcs[a];
+      float cost = search->agenda_costs.data[i] + arc->weight;
+      uint64_t context = scored ? search->agenda_contexts.data[i] : 0;
+      if (arc->olabel != 0) {
+        cost -= search->options.word_score;
+        if (scored) WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+      }
+      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, cost, context, round, err));
+    }
   }
   return WF_OK;
 }
@@ -284,38 +337,24 @@ static wf_status relax(wf__search *search, uint32_t from, uint32_t a, float cost
 static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
   const wf_graph *graph = search->graph;
   if (!graph->has_epsilons) return WF_OK;
+  bool scored = search->scoring.scorer != NULL;
   search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size; i++)
     if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
   for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
-    uint32_t now = (round - 1) & 1, next = round & 1;
-    uint64_t size = search->agenda[now].size;
-    if (round > graph->view.num_states) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
-    search->agenda[next].size = 0;
-    WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
-    WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
-    for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[search->agenda[now].data[i]].cost;
-    search->agenda_costs.size = 0; /* only the room counts */
-    for (uint64_t i = 0; i < size; i++) {
-      uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
-      if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
-      uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
-      search->path.num_arcs += end - first;
-      for (uint32_t a = first; a < end; a++) {
-        const wf_arc *arc = &graph->view.arcs[a];
-        float cost = search->agenda_costs.data[i] + arc->weight;
-        if (arc->olabel != 0) cost -= search->options.word_score;
-        if (cost <= cutoff) WF__TRY(relax(search, from, a, cost, round, next, err));
-      }
-    }
+    if (round > most_rounds(search))
+      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+    search->agenda[round & 1].size = 0;
+    WF__TRY(take_agenda(search, (round - 1) & 1, err));
+    WF__TRY(scored ? relax_agenda(search, true, cutoff, round, err) : relax_agenda(search, false, cutoff, round, err));
   }
   return WF_OK;
 }
 
 /* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. *cutoff: of the frame. */
-static wf_status close_within_room(wf__search *search, uint64_t last, float *cutoff, wf_error *err) {
+static wf_status close_within_room(wf__search *search, struct limit last, float *cutoff, wf_error *err) {
   uint64_t num_arcs = search->path.num_arcs;
-  *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+  *cutoff = limit_cost(last);
   wf_status status = close_epsilons(search, *cutoff, err);
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
@@ -324,15 +363,29 @@ static wf_status close_within_room(wf__search *search, uint64_t last, float *cut
     WF__TRY(collect(search, last, err));
     uint64_t admitted = search->keys.size / 2;
     if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
-    last = wf__select_smallest(search->keys.data, search->keys.size, admitted);
+    WF__TRY(shorten(search, admitted, &last, err));
     WF__TRY(admit(search, last, err));
-    *cutoff = wf__cost_of_ordered((uint32_t)(last >> 32));
+    *cutoff = limit_cost(last);
     status = close_epsilons(search, *cutoff, err);
   }
   return status;
 }
 
 /* --- the end of a frame --------------------------------------------------------------------------------------------- */
+
+/* Scores that the newest records read, for streams. */
+static wf_status keep_loglikes(wf__search *search, wf_error *err) {
+  wf__trace *trace = &search->trace;
+  const wf_graph *graph = search->graph;
+  WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size, "the token history", err));
+  for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
+    uint32_t arc = trace->records.data[i].arc;
+    int32_t label = arc == WF__NO_ARC ? 0 : graph->view.arcs[arc].ilabel;
+    trace->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+  }
+  trace->loglikes.size = trace->records.size;
+  return WF_OK;
+}
 
 /* Costs relative to the best token; records of all tokens into the trace, and what the lattice needs into its history. */
 static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
@@ -351,7 +404,8 @@ static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
     search->trace.records.data[search->trace.records.size++] = (wf__trace_record){prev, token->arc};
   }
   search->path.num_tokens += size;
-  return wf__trace_collect(&search->trace, &search->trace_base, false, err);
+  if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph, search->stem, err);
 }
 
 /* --- the utterance -------------------------------------------------------------------------------------------------- */
@@ -363,8 +417,9 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   search->graph = graph;
   search->options = *options;
   wf__decoder_limits(&search->options);
-  search->epsilon_slack = wf__epsilon_slack(graph, options);
+  search->epsilon_slack = wf__epsilon_slack(graph, options, false);
   search->remembers = options->lattice_beam > 0;
+  search->skip_above = wf__skip_above(options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
   if (status != WF_OK) {
@@ -379,6 +434,10 @@ void wf__search_free(wf__search *search) {
   if (search == NULL) return;
   wf__vec_free(&search->tokens);
   wf__vec_free(&search->sources);
+  wf__scoring_free(&search->scoring);
+  wf__vec_free(&search->contexts);
+  wf__vec_free(&search->past_contexts);
+  wf__vec_free(&search->agenda_contexts);
   free(search->slots);
   wf__vec_free(&search->used_slots);
   free(search->label_costs);
@@ -399,18 +458,28 @@ void wf__search_free(wf__search *search) {
   free(search);
 }
 
+wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err) {
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
+  return wf__scoring_set(&search->scoring, scorer, err);
+}
+
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
   wf__history_clear(&search->history, search->options.lattice_beam);
-  search->path.arcs.size = 0;
+  wf__path_clear(&search->path);
+  search->after_blank = false;
   search->path.flags = 0;
   search->path.num_decoded = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs = search->path.num_narrowed = 0;
   search->died = false;
   search->full = false;
   search->most_tokens = (uint64_t)search->options.max_tokens;
-  wf__token *start = token_of(search, (uint32_t)search->graph->view.start, err);
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->stem_sum = (wf__score_sum){search->scoring.start, 0};
+  bool scored = search->scoring.scorer != NULL;
+  uint32_t state = (uint32_t)search->graph->view.start;
+  wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err) : token_of(search, false, state, 0, err);
   if (start == NULL) return WF_ERR_MEMORY;
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
@@ -423,9 +492,23 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
+/* Of a run of frames that are blank for sure, all but the first. */
+static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
+  if (search->skip_above == INFINITY) return false;
+  bool after_blank = search->after_blank;
+  search->after_blank = wf__score_at(scores, t, search->options.blank) > search->skip_above;
+  return after_blank && search->after_blank;
+}
+
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  search->scores = scores;
   for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
-    uint64_t last;
+    struct limit last;
+    if (is_skipped(search, scores, t)) {
+      search->path.num_decoded++;
+      continue;
+    }
+    search->frame = t;
     set_label_costs(search, scores, t);
     WF__TRY(select_sources(search, err));
     WF__TRY(emit(search, &last, err));
@@ -440,65 +523,8 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
     float cutoff;
     WF__TRY(close_within_room(search, last, &cutoff, err));
     WF__TRY(settle(search, cutoff, err));
+    if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
     search->path.num_decoded++;
   }
   return WF_OK;
-}
-
-/* Best token by (cost [+ final cost], state); NULL if `with_final` and none is final. */
-static const wf__token *best_token(const wf__search *search, bool with_final) {
-  const wf__token *best = NULL;
-  uint64_t best_key = UINT64_MAX;
-  for (uint64_t i = 0; i < search->tokens.size; i++) {
-    const wf__token *token = &search->tokens.data[i];
-    float cost = with_final ? token->cost + search->graph->view.final_cost[token->state] : token->cost;
-    uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | token->state;
-    if (cost == INFINITY || key >= best_key) continue;
-    best_key = key;
-    best = token;
-  }
-  return best;
-}
-
-/* The scores along the path, in its order. */
-static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_error *err) {
-  const wf_graph *graph = search->graph;
-  search->path.loglikes.size = 0;
-  WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
-  for (uint64_t i = 0; i < search->path.arcs.size; i++) {
-    int32_t label = graph->view.arcs[search->path.arcs.data[i]].ilabel;
-    int64_t frame = (int64_t)search->path.loglikes.size;
-    if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__score_at(scores, frame, graph->columns[label]);
-  }
-  return WF_OK;
-}
-
-wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
-  const wf__token *best = search->died ? NULL : best_token(search, true);
-  search->path.final_cost = best != NULL ? search->graph->view.final_cost[best->state] : 0;
-  if (best == NULL) {
-    best = best_token(search, false);
-    search->path.flags |= WF_RESULT_NOT_FINAL;
-  }
-  search->path.arcs.size = 0;
-  uint32_t at = search->died ? best->prev : (uint32_t)(search->trace_base + (uint64_t)(best - search->tokens.data));
-  for (; at != WF__TRACE_ROOT; at = search->trace.records.data[at].prev) {
-    if (search->path.arcs.size > search->trace.records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
-    uint32_t arc = search->trace.records.data[at].arc;
-    if (arc != WF__NO_ARC) WF__TRY(wf__vec_push(&search->path.arcs, arc, "a path", err));
-  }
-  uint32_t *arcs = search->path.arcs.data;
-  for (uint64_t i = 0, j = search->path.arcs.size; i + 1 < j; i++) {
-    uint32_t swap = arcs[i];
-    arcs[i] = arcs[--j];
-    arcs[j] = swap;
-  }
-  return read_loglikes(search, scores, err);
-}
-
-wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
-  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
-  WF__TRY(wf__search_endings(search, final, err));
-  WF__TRY(wf__history_end(&search->history, err));
-  return wf__history_lattice(&search->history, search->graph, &search->options, scores, final, out, err);
 }

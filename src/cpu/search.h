@@ -2,8 +2,9 @@
  *
  * docs/semantics.md defines the result of each step; this is its fast sequential form.
  *
- *   tokens  [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state
- *   slots   2^b   {state, token}                          open addressing: state -> token
+ *   tokens    [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state, or per pair (state, context) with a scorer
+ *   contexts  [n]   of the tokens, if there is a scorer
+ *   slots     2^b   {state, token}                          open addressing: state (and context) -> token
  *
  * A search object is reused for many utterances and allocates only when one needs more room than any before. */
 #ifndef WF_CPU_SEARCH_H
@@ -12,6 +13,7 @@
 #include "decode/backend.h"
 #include "decode/lattice_history.h"
 #include "decode/trace.h"
+#include "scorer/scoring.h"
 
 typedef struct wf__token {
   float cost;     /* relative to the frame's offset */
@@ -42,6 +44,9 @@ typedef struct wf__search {
   float epsilon_slack;
   wf__token_vec tokens;  /* of the newest frame, costs renormalised */
   wf__token_vec sources; /* of the frame before, those being expanded */
+  wf__scoring scoring;
+  WF__VEC(uint64_t) contexts;      /* with a scorer: of the tokens, by number */
+  WF__VEC(uint64_t) past_contexts; /* of all tokens of the frame before: sources are among these, see wf__search_source_number */
   wf__slot *slots;
   int slot_bits;
   WF__VEC(uint32_t) used_slots;
@@ -49,8 +54,16 @@ typedef struct wf__search {
   WF__VEC(uint64_t) keys;        /* (ordered cost, state or arc): scratch of selections */
   WF__VEC(uint32_t) agenda[2];   /* tokens to relax in this epsilon round and the next */
   WF__VEC(float) agenda_costs;
+  WF__VEC(uint64_t) agenda_contexts;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
+  wf__path *stem;        /* of a stream: what all tokens share and nothing can change any more, cut off the trace; else NULL */
+  wf__score_sum stem_sum; /* what the scorer said of it */
+  const wf_scores *scores; /* those being searched, and the frame in them */
+  int64_t frame;
+  float skip_above;      /* score of the blank beyond which a frame is blank for sure */
+  bool after_blank;      /* the last frame was */
+  bool goes_on;          /* wf__search_finish is only to look: the path may end anywhere */
   /* For the lattice, if one is asked for (links.c). */
   bool remembers;                /* lattice_beam > 0 */
   wf__history history;
@@ -69,13 +82,25 @@ typedef struct wf__search {
 
 wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
+/* From the next begin on; NULL: none, as at first. */
+wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
 /* Start token and its epsilon closure. */
 wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* Consumes frames until the end of `scores` or until no token is left (then path.flags gets WF_RESULT_DIED). */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
-/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on. */
+/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
+ * was read of them; of a stream the path is what comes behind the stem. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
+
+/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph and of the scorer. */
+wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err);
+/* Number that a source, or after dying a token, had among the tokens of its frame. */
+static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) { return source->prev - search->trace_base; }
+/* Context of tokens[i], of the newest frame, once it is settled. There must be a scorer. */
+static inline uint64_t wf__search_context(const wf__search *search, uint64_t i) {
+  return search->died ? search->past_contexts.data[wf__search_source_number(search, &search->tokens.data[i])] : search->contexts.data[i];
+}
 
 #endif

@@ -38,7 +38,7 @@ static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_dec
   p->beam = options->beam;
   p->acoustic_scale = options->acoustic_scale;
   p->word_score = options->word_score;
-  p->epsilon_slack = wf__epsilon_slack(graph, options);
+  p->epsilon_slack = wf__epsilon_slack(graph, options, false);
   p->max_active = (uint32_t)options->max_active;
   p->min_active = (uint32_t)options->min_active;
   p->max_tokens = (uint32_t)options->max_tokens;

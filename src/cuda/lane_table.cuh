@@ -5,7 +5,8 @@
  *                    all ones                                no token (yet, or no longer)
  *   key              state | HAS_EPSILONS if it has epsilon arcs
  *
- * The state's hash names the rank that owns it (top bits) and its home slot there (the next bits); probing is linear. A frame uses 2^bits slots. */
+ * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
+ * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots. */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
@@ -27,7 +28,7 @@ constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREAD
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u;
-constexpr u32 MAX_PROBES = 1024; /* a run of taken slots longer than this, or than a quarter of the table: the table counts as full */
+constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -89,6 +90,12 @@ struct words {
     if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
     else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
     return value;
+  }
+  static __device__ __forceinline__ uint4 load128(u32 address) {
+    uint4 v;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    else asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    return v;
   }
   static __device__ __forceinline__ u64 load64(u32 address) {
     u64 value;
@@ -216,7 +223,7 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
   hash ^= hash >> 15;
   hash *= 0x85EBCA77u;
   *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
-  *slot = (hash << RANK_BITS) >> (32 - bits);
+  *slot = (hash << RANK_BITS) >> (32 - bits) & ~3u;
 }
 
 /* Offers a candidate to the table of the block whose shared memory is at `base`; `at` is the home slot there. True if it lowered the slot's value; then
@@ -225,18 +232,32 @@ __device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *sl
 template <bool CLUSTER, int RANKS>
 __device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
   typedef words<CLUSTER> there;
-  const u32 mask = (1u << l.bits) - 1;
-  for (u32 left = min(MAX_PROBES, mask / 4);; left--) {
+  const u32 mask = (1u << l.bits) - 1, peers = __activemask();
+  for (u32 left = min(MAX_PROBES, mask / 16);;) {
     const u32 address = base + OFFSET(keys) + at * 4;
-    u32 seen = there::load(address);
-    if (seen == NO_STATE) seen = there::swap(address, NO_STATE, key);
-    if (seen == NO_STATE || seen == key) break;
-    if (left == 0) {
-      for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
-      return false;
+    const uint4 four = there::load128(address);
+    u32 which = 4, seen = 0; /* the first that is free or the state's */
+    if (four.w == key || four.w == NO_STATE) which = 3, seen = four.w;
+    if (four.z == key || four.z == NO_STATE) which = 2, seen = four.z;
+    if (four.y == key || four.y == NO_STATE) which = 1, seen = four.y;
+    if (four.x == key || four.x == NO_STATE) which = 0, seen = four.x;
+    if (which < 4) {
+      if (seen == NO_STATE) seen = there::swap(address + which * 4, NO_STATE, key);
+      if (seen == NO_STATE || seen == key) {
+        at += which;
+        break;
+      }
+      continue; /* another state took the slot: look again */
     }
-    at = (at + 1) & mask;
+    if (left-- == 0) {
+      for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
+      at = mask + 1;
+      break;
+    }
+    at = (at + 4) & mask;
   }
+  __syncwarp(peers); /* those who are done first would go on alone */
+  if (at > mask) return false;
   *slot = at;
   const u32 address = base + OFFSET(values) + at * 8;
   u64 seen = there::load64(address);

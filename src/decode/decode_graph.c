@@ -149,8 +149,8 @@ static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
   return status;
 }
 
-float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options) {
-  bool negative = graph->has_negative_epsilons || (options->word_score > 0 && graph->has_epsilon_words);
+float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored) {
+  bool negative = graph->has_negative_epsilons || ((options->word_score > 0 || scored) && graph->has_epsilon_words);
   return graph->has_epsilon_cycles && negative ? 0x1p-10f : 0;
 }
 

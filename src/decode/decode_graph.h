@@ -27,8 +27,8 @@ struct wf_graph {
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
 };
 
-/* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in cycles and some are negative. There
- * rounding could make a cycle of cost zero look like a gain for ever. */
-float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options);
+/* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in cycles and some are negative, as words may be that a
+ * scorer has its say on. There rounding could make a cycle of cost zero look like a gain for ever. */
+float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored);
 
 #endif

@@ -1,25 +1,33 @@
 /* raw_lattice.c - from what is left of a history to a lattice: states and arcs in an order that the lattice alone decides.
  *
- * States go by frame, then by level (arcs on the longest epsilon path that leads to them within the frame), then by state of the graph; the arcs of a state
- * by their number in the graph. */
+ * States go by frame, then by level (arcs on the longest epsilon path that leads to them within the frame), then by state of the graph, then by context; the arcs
+ * of a state by their number in the graph. */
 #include <math.h>
 
+#include "decode/backend.h"
 #include "decode/lattice_history.h"
 #include "lattice/lattice.h"
 #include "math/score.h"
 
 struct order_key {
   uint64_t key; /* level, state */
+  uint64_t context;
   uint32_t token;
 };
 
 struct drawn_arc {
   uint32_t source, target; /* states of the lattice */
   uint32_t arc;
+  uint32_t token; /* the source's, counted over the history */
+  uint64_t link;  /* of the history */
 };
 
 struct assembly {
   const wf__history *history;
+  const wf_graph *graph;
+  const wf_decoder_options *options;
+  const wf_scores *scores;
+  wf__scoring *scoring;
   uint32_t *numbers; /* [tokens] states of the lattice */
   WF__VEC(uint32_t) levels;
   WF__VEC(struct order_key) keys;
@@ -38,7 +46,8 @@ static uint64_t end_link(const wf__history *history, uint64_t f) {
 
 static int compare_keys(const void *a, const void *b) {
   const struct order_key *x = a, *y = b;
-  return (x->key > y->key) - (x->key < y->key);
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  return (x->context > y->context) - (x->context < y->context);
 }
 
 static int compare_arcs(const void *a, const void *b) {
@@ -46,6 +55,8 @@ static int compare_arcs(const void *a, const void *b) {
   if (x->source != y->source) return x->source < y->source ? -1 : 1;
   return (x->arc > y->arc) - (x->arc < y->arc);
 }
+
+static uint64_t context_of(const wf__history *history, uint64_t token) { return history->contexts.size > 0 ? history->contexts.data[token] : 0; }
 
 /* Numbers of the states of frame f. */
 static wf_status number_frame(struct assembly *a, uint64_t f, wf_error *err) {
@@ -60,7 +71,8 @@ static wf_status number_frame(struct assembly *a, uint64_t f, wf_error *err) {
     const wf__link *link = &history->links.data[i];
     if (levels[link->to] <= levels[link->from]) levels[link->to] = levels[link->from] + 1;
   }
-  for (uint64_t i = 0; i < count; i++) a->keys.data[i] = (struct order_key){(uint64_t)levels[i] << 32 | history->tokens.data[first + i].state, (uint32_t)i};
+  for (uint64_t i = 0; i < count; i++)
+    a->keys.data[i] = (struct order_key){(uint64_t)levels[i] << 32 | history->tokens.data[first + i].state, context_of(history, first + i), (uint32_t)i};
   qsort(a->keys.data, count, sizeof *a->keys.data, compare_keys);
   for (uint64_t i = 0; i < count; i++) a->numbers[first + a->keys.data[i].token] = (uint32_t)(first + i);
   return WF_OK;
@@ -71,21 +83,33 @@ static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, 
   WF__TRY(wf__vec_grow(&a->arcs, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) {
     const wf__link *link = &a->history->links.data[i];
-    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc};
+    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc, (uint32_t)from + link->from, i};
   }
   return WF_OK;
 }
 
-static wf_lattice_arc lattice_arc(const struct drawn_arc *drawn, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, uint64_t f) {
-  const wf_arc *arc = &graph->view.arcs[drawn->arc];
-  float graph_cost = arc->weight, acoustic_cost = 0;
-  if (arc->olabel != 0) graph_cost -= options->word_score;
-  if (arc->ilabel != 0) acoustic_cost = 0 - options->acoustic_scale * wf__score_at(scores, (int64_t)f, graph->columns[arc->ilabel]);
-  return (wf_lattice_arc){arc->ilabel, arc->olabel, graph_cost, acoustic_cost, (int32_t)drawn->target};
+/* `frame`: number of the scores that consuming arcs read. */
+static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int64_t frame, wf_error *err) {
+  const wf_arc *arc = &a->graph->view.arcs[drawn->arc];
+  wf_lattice_arc out = {.ilabel = arc->ilabel, .olabel = arc->olabel, .graph_cost = arc->weight, .nextstate = (int32_t)drawn->target};
+  uint64_t next;
+  if (arc->olabel != 0) out.graph_cost -= a->options->word_score;
+  if (arc->olabel != 0 && a->scoring->scorer != NULL)
+    WF__TRY(wf__scoring_step(a->scoring, context_of(a->history, drawn->token), arc->olabel, &out.scorer_cost, &next, err));
+  if (arc->ilabel != 0) {
+    float loglike = a->scores != NULL ? wf__loglike(a->options, a->scores, frame, a->graph->columns[arc->ilabel]) : a->history->loglikes.data[drawn->link];
+    out.acoustic_cost = 0 - a->options->acoustic_scale * loglike;
+  }
+  return wf__lattice_push(&a->arrays, out, err);
 }
 
-/* States of frame f with their arcs. `ends`: final costs by token, for the last frame, else NULL. */
-static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, const float *ends, wf_error *err) {
+/* What ending costs in a token of the last frame. */
+struct ending {
+  float graph_cost, scorer_cost; /* graph_cost +infinity: it may not end */
+};
+
+/* States of frame f with their arcs. `ends`: by token, for the last frame, else NULL. `number`: of the scores that are consumed next. */
+static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending *ends, int64_t number, wf_error *err) {
   const wf__history *history = a->history;
   const wf__past_frame *frame = &history->frames.data[f];
   uint64_t first = frame->first_token, end = end_token(history, f), at = 0;
@@ -96,36 +120,43 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const wf_graph *grap
   WF__TRY(wf__vec_grow(&a->tokens, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) a->tokens.data[a->numbers[i] - first] = (uint32_t)(i - first);
   for (uint64_t s = first; s < end; s++) {
-    WF__TRY(wf__lattice_add_state(&a->arrays, ends != NULL ? ends[a->tokens.data[s - first]] : INFINITY, 0, (int32_t)f, err));
-    for (; at < a->arcs.size && a->arcs.data[at].source == s; at++)
-      WF__TRY(wf__lattice_push(&a->arrays, lattice_arc(&a->arcs.data[at], graph, options, scores, f), err));
+    struct ending ending = ends != NULL ? ends[a->tokens.data[s - first]] : (struct ending){INFINITY, 0};
+    WF__TRY(wf__lattice_add_state(&a->arrays, ending.graph_cost, 0, (int32_t)number, err));
+    wf__lattice_set_final_scorer_cost(&a->arrays, ending.scorer_cost);
+    for (; at < a->arcs.size && a->arcs.data[at].source == s; at++) WF__TRY(push_arc(a, &a->arcs.data[at], number, err));
   }
   return WF_OK;
 }
 
-/* Final costs of the last frame's tokens, +infinity for those that may not end. */
-static wf_status final_costs(const wf__history *history, const wf_graph *graph, bool final, float **out, wf_error *err) {
+/* Final costs of the last frame's tokens. */
+static wf_status final_costs(const struct assembly *a, bool final, struct ending **out, wf_error *err) {
+  const wf__history *history = a->history;
   uint64_t first = history->frames.data[history->frames.size - 1].first_token, count = history->tokens.size - first;
   *out = wf__alloc(count, sizeof **out);
   if (*out == NULL) return wf__fail_memory(err, count * sizeof **out, "the lattice");
   for (uint64_t i = 0; i < count; i++) {
     bool ends = history->endings.data[i] <= history->beam;
-    (*out)[i] = !ends ? INFINITY : final ? graph->view.final_cost[history->tokens.data[first + i].state] : 0;
+    (*out)[i] = (struct ending){!ends ? INFINITY : final ? a->graph->view.final_cost[history->tokens.data[first + i].state] : 0, 0};
+    if (ends && final && a->scoring->scorer != NULL) WF__TRY(wf__scoring_final(a->scoring, context_of(history, first + i), &(*out)[i].scorer_cost, err));
   }
   return WF_OK;
 }
 
-wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, bool final, wf_lattice **out,
-                              wf_error *err) {
+wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, wf__scoring *scoring, int64_t num_frames,
+                              bool final, wf_lattice **out, wf_error *err) {
   *out = NULL;
   if (history->tokens.size > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu states; lower lattice_beam", (unsigned long long)history->tokens.size);
-  struct assembly a = {.history = history, .numbers = wf__alloc(history->tokens.size, sizeof(uint32_t))};
-  float *ends = NULL;
-  wf_status status = a.numbers != NULL ? final_costs(history, graph, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
-  uint64_t num_frames = history->frames.size;
+  struct assembly a = {
+      .history = history, .graph = graph, .options = options, .scores = scores, .scoring = scoring, .numbers = wf__alloc(history->tokens.size, sizeof(uint32_t))};
+  struct ending *ends = NULL;
+  wf_status status = a.numbers != NULL ? final_costs(&a, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
+  uint64_t count = history->frames.size;
   if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = number_frame(&a, f, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = draw_frame(&a, f, graph, options, scores, f + 1 == num_frames ? ends : NULL, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) status = number_frame(&a, f, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) {
+    bool last = f + 1 == count;
+    status = draw_frame(&a, f, last ? ends : NULL, last ? num_frames : history->frames.data[f + 1].number, err);
+  }
   if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
   else wf__lattice_arrays_free(&a.arrays);
   free(a.numbers);

@@ -11,7 +11,7 @@ enum { MAX_KEY_BYTES = 4096 };
 
 static bool is_space(int byte) { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; }
 
-wf_status wf__kaldi_read_key(wf__source *source, char **key, wf_error *err) {
+wf_status wf__kaldi_read_key(wf__source *source, bool lines, char **key, wf_error *err) {
   *key = NULL;
   int byte;
   for (;;) {
@@ -29,10 +29,11 @@ wf_status wf__kaldi_read_key(wf__source *source, char **key, wf_error *err) {
   }
   if (size == MAX_KEY_BYTES || (byte >= 0 && !is_space(byte)) || !wf__is_utf8((wf__span){text, size}))
     return wf__source_fail(source, err, WF_ERR_FORMAT, "not a Kaldi archive: expected an utterance key and a blank");
-  if (byte != ' ' && byte != '\t')
-    return wf__source_fail(source, err, WF_ERR_FORMAT, "%s behind the key '%.*s', expected a blank and a matrix", byte < 0 ? "end of file" : "end of line",
+  bool blank = byte == ' ' || byte == '\t';
+  if (!blank && !(lines && byte == '\n'))
+    return wf__source_fail(source, err, WF_ERR_FORMAT, "%s behind the key '%.*s', expected a blank and a value", byte < 0 ? "end of file" : "end of line",
                            WF__SPAN_ARG(((wf__span){text, size})));
-  source->at++;
+  if (blank) source->at++;
   *key = wf__strndup(text, size);
   return *key != NULL ? WF_OK : wf__fail_memory(err, size + 1, "a key");
 }

@@ -10,8 +10,9 @@
 
 #include "io/source.h"
 
-/* Next key into `*key` (malloc'ed), NULL at the end. A failure leaves no place to go on from. */
-wf_status wf__kaldi_read_key(wf__source *source, char **key, wf_error *err);
+/* Next key into `*key` (malloc'ed), NULL at the end, and the blank behind it. With `lines` the key's line may end behind the key; its end is then not
+ * taken. A failure leaves no place to go on from. */
+wf_status wf__kaldi_read_key(wf__source *source, bool lines, char **key, wf_error *err);
 /* The matrix at the source's place, times scale. On failure `*lost` tells whether the place behind the record is unknown; the matrix has no data then. */
 wf_status wf__kaldi_read_value(wf__source *source, float scale, wf_matrix *out, bool *lost, wf_error *err);
 /* The text form; kaldi_text.c. */

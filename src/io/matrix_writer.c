@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "base/output.h"
+#include "io/archive_writer.h"
+#include "io/float_text.h"
 #include "io/kaldi_cm.h"
 #include "io/npy.h"
 
@@ -17,8 +19,7 @@ enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
 struct wf_matrix_writer {
   int32_t format;
   char *path;
-  wf__output *archive; /* NULL for .npy */
-  wf__output *script;  /* NULL if not asked for */
+  wf__archive_writer files; /* nothing for .npy */
 };
 
 static wf_status make_folder(const char *path, wf_error *err) {
@@ -32,8 +33,7 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   *out = NULL;
   wf_matrix_writer_options taken;
   WF__TRY(wf__options_take(wf__matrix_writer_table(), options, &taken, err));
-  if (taken.scp != NULL && (taken.format == FORMAT_NPY || strcmp(path, "-") == 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
+  if (taken.scp != NULL && taken.format == FORMAT_NPY) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
   wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
   writer->format = taken.format;
@@ -42,8 +42,7 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   if (status == WF_OK && writer->format == FORMAT_NPY) {
     status = make_folder(path, err);
   } else if (status == WF_OK) {
-    status = wf__output_open(path, &writer->archive, err);
-    if (status == WF_OK && taken.scp != NULL) status = wf__output_open(taken.scp, &writer->script, err);
+    status = wf__archive_open(&writer->files, path, taken.scp, err);
   }
   if (status != WF_OK) {
     wf_matrix_writer_abort(writer);
@@ -53,23 +52,16 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   return WF_OK;
 }
 
-/* Values as short as they can be and still come back bit for bit. */
-static void print_value(wf__output *output, float value) {
-  char text[32];
-  for (int digits = 6; digits <= 9; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, (double)value);
-    if (strtof(text, NULL) == value) break;
-  }
-  wf__write_text(output, isnan(value) ? "nan" : text);
-}
-
 static void put_text(wf__output *output, const wf_matrix *matrix) {
   wf__write_text(output, " [");
   for (int64_t t = 0; t < matrix->num_frames; t++) {
     wf__write_text(output, "\n ");
     for (int32_t c = 0; c < matrix->num_columns; c++) {
+      char text[WF__FLOAT_TEXT_BYTES];
       wf__write_text(output, " ");
-      print_value(output, matrix->data[t * matrix->num_columns + c]);
+      float value = matrix->data[t * matrix->num_columns + c];
+      wf__float_text(value, text);
+      wf__write_text(output, !isinf(value) ? text : value > 0 ? "inf" : "-inf"); /* as Kaldi writes it */
     }
   }
   wf__write_text(output, " ]\n");
@@ -108,16 +100,16 @@ static wf_status put_npy(const wf_matrix_writer *writer, const wf_matrix *matrix
 wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
   if (matrix->key == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a matrix without a key cannot be written");
   if (writer->format == FORMAT_NPY) return put_npy(writer, matrix, err);
-  if (matrix->key[0] == '\0' || strpbrk(matrix->key, " \t\r\n") != NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' holds blanks or nothing, which an archive cannot", matrix->key);
   WF__TRY(check_dimensions(matrix, err));
   uint8_t *compressed = NULL;
   size_t compressed_bytes = 0;
   if (writer->format == FORMAT_COMPRESSED) WF__TRY(wf__kaldi_compress(matrix, &compressed, &compressed_bytes, err));
-  wf__output *output = writer->archive;
-  wf__write_text(output, matrix->key);
-  wf__write_text(output, " ");
-  if (writer->script != NULL) wf__printf(writer->script, "%s %s:%llu\n", matrix->key, writer->path, (unsigned long long)wf__output_offset(output));
+  wf_status status = wf__archive_put_key(&writer->files, matrix->key, err);
+  wf__output *output = writer->files.archive;
+  if (status != WF_OK) {
+    free(compressed);
+    return status;
+  }
   if (writer->format == FORMAT_TEXT) put_text(output, matrix);
   else if (writer->format == FORMAT_ARK) put_binary(output, matrix);
   else wf__write(output, compressed, compressed_bytes);
@@ -128,20 +120,14 @@ wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix
 wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err) {
   wf_status status = WF_OK;
   if (writer == NULL) return WF_OK;
-  if (writer->archive != NULL) status = wf__output_close(writer->archive, err);
-  writer->archive = NULL;
-  if (status == WF_OK && writer->script != NULL) {
-    status = wf__output_close(writer->script, err);
-    writer->script = NULL;
-  }
+  if (writer->format != FORMAT_NPY) status = wf__archive_close(&writer->files, err);
   wf_matrix_writer_abort(writer);
   return status;
 }
 
 void wf_matrix_writer_abort(wf_matrix_writer *writer) {
   if (writer == NULL) return;
-  wf__output_abort(writer->archive);
-  wf__output_abort(writer->script);
+  wf__archive_abort(&writer->files);
   free(writer->path);
   free(writer);
 }

@@ -169,7 +169,8 @@ static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) 
   return WF_OK;
 }
 
-/* An archive has a binary mark or '[' behind its first key. A file with nothing there is taken for an archive too, empty or cut short. */
+/* An archive has a binary mark, '[', an fst's magic number or the end of the line behind its first key. A file with nothing there is taken for an archive
+ * too, empty or cut short. */
 static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error *err) {
   enum { LOOK_BYTES = 8192 };
   WF__TRY(wf__source_need(source, LOOK_BYTES, err));
@@ -179,7 +180,8 @@ static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error 
   while (text.size > 0 && (*text.data == '\n' || *text.data == '\r')) text.data++, text.size--;
   bool has_key = wf__next_field(&text, &field);
   while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
-  *kind = !has_key || text.size == 0 || *text.data == '\0' || *text.data == '[' ? KIND_ARCHIVE : KIND_SCRIPT;
+  bool key_alone = has_key && memchr(field.data, '\n', field.size) != NULL; /* on its line */
+  *kind = !has_key || key_alone || text.size == 0 || strchr("[\n\xd6", *text.data) != NULL ? KIND_ARCHIVE : KIND_SCRIPT; /* strchr finds '\0', too */
   return WF_OK;
 }
 

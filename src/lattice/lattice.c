@@ -13,6 +13,7 @@ wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, u
   WF__TRY(wf__vec_grow(&arrays->arc_off, num_states + 2, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, num_states, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, num_states, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->final_scorer_cost, num_states, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->frames, num_states, "lattice states", err));
   return wf__vec_grow(&arrays->arcs, num_arcs, "lattice arcs", err);
 }
@@ -21,12 +22,29 @@ wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_co
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, 1, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, 1, "lattice states", err));
+  WF__TRY(wf__vec_grow(&arrays->final_scorer_cost, 1, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->frames, 1, "lattice states", err));
   arrays->arc_off.data[arrays->arc_off.size++] = arrays->arcs.size;
   arrays->final_graph_cost.data[arrays->final_graph_cost.size++] = final_graph_cost;
   arrays->final_acoustic_cost.data[arrays->final_acoustic_cost.size++] = final_acoustic_cost;
+  arrays->final_scorer_cost.data[arrays->final_scorer_cost.size++] = 0;
   arrays->frames.data[arrays->frames.size++] = frame;
   return WF_OK;
+}
+
+void wf__lattice_find_frames(wf__lattice_arrays *arrays) {
+  int32_t *frames = arrays->frames.data;
+  uint64_t num_states = arrays->arc_off.size;
+  for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : WF__FRAMES_UNKNOWN;
+  for (uint64_t s = 0; s < num_states; s++) {
+    if (frames[s] == WF__FRAMES_UNKNOWN) frames[s] = WF__FRAMES_DIFFER; /* nothing leads here */
+    uint64_t end = s + 1 < num_states ? arrays->arc_off.data[s + 1] : arrays->arcs.size;
+    for (uint64_t a = arrays->arc_off.data[s]; a < end; a++) {
+      const wf_lattice_arc *arc = &arrays->arcs.data[a];
+      int32_t there = frames[s] < 0 ? WF__FRAMES_DIFFER : frames[s] + (arc->ilabel != 0), *next = &frames[arc->nextstate];
+      *next = *next == WF__FRAMES_UNKNOWN || *next == there ? there : WF__FRAMES_DIFFER;
+    }
+  }
 }
 
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays) {
@@ -34,6 +52,7 @@ void wf__lattice_arrays_free(wf__lattice_arrays *arrays) {
   wf__vec_free(&arrays->arcs);
   wf__vec_free(&arrays->final_graph_cost);
   wf__vec_free(&arrays->final_acoustic_cost);
+  wf__vec_free(&arrays->final_scorer_cost);
   wf__vec_free(&arrays->frames);
 }
 
@@ -62,7 +81,8 @@ wf_lattice_view wf_lattice_get(const wf_lattice *lattice) {
                            .arcs = a->arcs.data,
                            .final_graph_cost = a->final_graph_cost.data,
                            .final_acoustic_cost = a->final_acoustic_cost.data,
-                           .frames = a->frames.data};
+                           .frames = a->frames.data,
+                           .final_scorer_cost = a->final_scorer_cost.data};
 }
 
 wf_lattice *wf_lattice_ref(const wf_lattice *lattice) {

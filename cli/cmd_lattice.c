@@ -1,0 +1,11 @@
+/* cmd_lattice.c - `warpfst lattice`: the list of its parts. */
+#include "lattice_common.h"
+#include "parts.h"
+
+int cmd_lattice(int argc, char **argv) {
+  static const cli_part parts[] = {
+      {"lattice convert", "another format, kind or scale", cmd_lattice_convert},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LATTICES... [FLAGS]",
+                      "Lattices in Kaldi archives or script files, raw or compact, binary or text, gzipped or not; `warpfst decode --lattice` makes them.", argc, argv);
+}

@@ -1,0 +1,41 @@
+/* cmd_lattice_convert.c - `warpfst lattice convert`: archives in another format, kind or scale. */
+#include "lattice_common.h"
+
+static wf_status convert_all(lattice_input *input, wf_lattice_writer *writer, wf_error *err) {
+  wf_lattice_entry entry;
+  wf_status status = WF_OK;
+  while (status == WF_OK && lattice_next(input, &entry)) {
+    status = wf_lattice_writer_put(writer, &entry, err);
+    if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
+    wf_lattice_entry_clear(&entry);
+  }
+  return status;
+}
+
+int cmd_lattice_convert(int argc, char **argv) {
+  const char *output = NULL;
+  lattice_input input = {0};
+  wf_lattice_writer_options options;
+  cli_parser parser = {.usage = "LATTICES... -o OUT",
+                       .about = "Writes lattices in another format (--format), kind (--kind), or with scaled costs. Lattices that cannot be read or written are told\n"
+                                "and left out (exit code 1; 3 if the rest of an archive was lost). Examples:\n"
+                                "  warpfst lattice convert lat.ark.gz -o - --format=text --words=words.txt\n"
+                                "  warpfst lattice convert lat.scp -o part.ark --scp=part.scp --acoustic-scale=0.1",
+                       .min_args = 1,
+                       .max_args = -1};
+  cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
+  lattice_flags(&parser, &input);
+  cli_table(&parser, "lattice_writer", &options);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (output == NULL) return cli_usage("no output given: -o OUT");
+  wf_error err = {0};
+  wf_lattice_writer *writer = NULL;
+  wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
+  if (status == WF_OK) status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);
+  if (status == WF_OK) status = convert_all(&input, writer, &err);
+  if (status == WF_OK) status = wf_lattice_writer_close(writer, &err);
+  else wf_lattice_writer_abort(writer);
+  lattice_close(&input);
+  return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);
+}

@@ -1,0 +1,167 @@
+/* cmd_rnnlm.c - `warpfst rnnlm`: finds the part of it that is asked for; `rnnlm info`, and reading of models and texts for the others. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rnnlm_common.h"
+
+static const struct {
+  const char *name, *full_name, *summary;
+  int (*run)(int argc, char **argv);
+} parts[] = {
+    {"info", "rnnlm info", "layers, output and sizes of a model", cmd_rnnlm_info},
+    {"score", "rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
+    {"perplexity", "rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
+    {"train", "rnnlm train", "a model from a text", cmd_rnnlm_train},
+};
+enum { NUM_PARTS = sizeof parts / sizeof *parts };
+
+static void print_parts(FILE *out) {
+  fprintf(out, "usage: warpfst rnnlm PART MODEL [ARGUMENTS] [FLAGS]\n\nRecurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors,\nwith NAME.words "
+               "beside it (PyTorch).\n\n");
+  for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  rnnlm %-14s%s\n", parts[i].name, parts[i].summary);
+  fprintf(out, "\n'warpfst rnnlm PART --help' tells the flags.\n");
+}
+
+int cmd_rnnlm(int argc, char **argv) {
+  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    print_parts(argc < 2 ? stderr : stdout);
+    return argc < 2 ? CLI_USAGE : CLI_OK;
+  }
+  for (int i = 0; i < NUM_PARTS; i++) {
+    if (strcmp(parts[i].name, argv[1]) != 0) continue;
+    static char name[32]; /* the parser wants argv[0], and messages start with it */
+    snprintf(name, sizeof name, "%s", parts[i].full_name);
+    argv[1] = name;
+    return parts[i].run(argc - 1, argv + 1);
+  }
+  fprintf(stderr, "warpfst rnnlm: no part '%s' ('warpfst rnnlm --help' lists them)\n", argv[1]);
+  return CLI_USAGE;
+}
+
+int rnnlm_load(const char *path, const char *unk_symbol, wf_rnnlm **out) {
+  wf_error err;
+  return wf_rnnlm_open(path, unk_symbol, out, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+}
+
+/* --- texts -------------------------------------------------------------------------------------------------------- */
+
+static bool make_room(rnnlm_text *text) {
+  if (text->num_words == text->word_room) {
+    text->word_room = text->word_room * 2 + 4096;
+    int32_t *words = realloc(text->words, text->word_room * sizeof *words);
+    if (words == NULL) return false;
+    text->words = words;
+  }
+  if (text->num_lines + 1 >= text->line_room) {
+    text->line_room = text->line_room * 2 + 1024;
+    uint64_t *first = realloc(text->first, text->line_room * sizeof *first);
+    if (first == NULL) return false;
+    text->first = first;
+    char *is_oov = realloc(text->is_oov, text->line_room);
+    if (is_oov == NULL) return false;
+    text->is_oov = is_oov;
+  }
+  return true;
+}
+
+/* Cuts `line` into words. A line with an unknown word leaves none; one without words is no sentence. */
+static bool add_line(const wf_rnnlm *rnnlm, char *line, rnnlm_text *text) {
+  static const char blanks[] = " \t\r\n";
+  size_t before = text->num_words;
+  bool oov = false, any = false;
+  char *rest = NULL;
+  if (!make_room(text)) return false;
+  for (char *word = strtok_r(line, blanks, &rest); word != NULL; word = strtok_r(NULL, blanks, &rest)) {
+    if (!make_room(text)) return false;
+    any = true;
+    text->words[text->num_words] = wf_rnnlm_find(rnnlm, word);
+    oov |= text->words[text->num_words++] < 0;
+  }
+  if (!any) return true;
+  if (oov) text->num_words = before;
+  text->is_oov[text->num_lines++] = oov;
+  if (!oov) text->first[++text->num_sentences] = text->num_words;
+  return true;
+}
+
+bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text, int *code) {
+  *code = CLI_OK;
+  text->num_words = text->num_sentences = text->num_lines = 0;
+  char *line = NULL;
+  size_t room = 0;
+  bool fine = make_room(text);
+  if (fine) text->first[0] = 0;
+  errno = 0;
+  for (ssize_t size; fine && text->num_lines < max_lines && (size = getline(&line, &room, file)) >= 0;) {
+    if (memchr(line, '\0', (size_t)size) != NULL || memcmp(line, "\x1f\x8b", 2) == 0) {
+      cli_note("%s: not plain text", path);
+      *code = CLI_INPUT;
+      break;
+    }
+    fine = add_line(rnnlm, line, text);
+  }
+  free(line);
+  if (*code == CLI_OK && fine && ferror(file)) {
+    cli_note("%s: cannot read: %s", path, strerror(errno));
+    *code = CLI_INPUT;
+  }
+  if (!fine) {
+    cli_note("out of memory");
+    *code = CLI_LIMIT;
+  }
+  return *code == CLI_OK && text->num_lines > 0;
+}
+
+void rnnlm_text_free(rnnlm_text *text) {
+  free(text->words);
+  free(text->first);
+  free(text->is_oov);
+}
+
+/* --- info --------------------------------------------------------------------------------------------------------- */
+
+static const char *const output_names[] = {"hierarchical softmax", "NCE", "softmax"};
+
+static void print_json(const char *path, const wf_rnnlm_info *info) {
+  printf("{\"rnnlm\": ");
+  cli_json_string(stdout, path);
+  printf(", \"layer_type\": ");
+  cli_json_string(stdout, info->layer_type);
+  printf(", \"layers\": %d, \"hidden_size\": %d, \"embedding_size\": %d, \"words\": %" PRIu64 ", \"output\": \"%s\"", info->num_layers, info->hidden_size, info->embedding_size,
+         info->num_words, output_names[info->output]);
+  if (info->output == WF_RNNLM_HIERARCHICAL) printf(", \"arity\": %d, \"max_path\": %d", info->arity, info->max_path);
+  if (info->output == WF_RNNLM_NCE) printf(", \"nce_lnz\": %.9g", (double)info->nce_lnz);
+  printf(", \"maxent_order\": %d, \"maxent_cells\": %" PRIu64 ", \"reverse\": %s, \"weights\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"unk\": %d}\n", info->maxent_order,
+         info->maxent_cells, info->reverse ? "true" : "false", info->num_weights, info->num_bytes, info->unk);
+}
+
+static void print_text(const wf_rnnlm_info *info) {
+  printf("%-16s%d x %s\n%-16s%d\n%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n", "layers", info->num_layers, info->layer_type, "hidden size", info->hidden_size, "embedding size",
+         info->embedding_size, "words", info->num_words, "output", output_names[info->output]);
+  if (info->output == WF_RNNLM_HIERARCHICAL) printf("%-16s%d\n%-16s%d\n", "arity", info->arity, "longest path", info->max_path);
+  if (info->output == WF_RNNLM_NCE) printf("%-16s%g\n", "ln Z", (double)info->nce_lnz);
+  printf("%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n%-16s%" PRIu64 "\n%-16s%.1f MiB\n", "MaxEnt order", info->maxent_order, "MaxEnt cells", info->maxent_cells, "direction",
+         info->reverse ? "from the last word" : "from the first word", "weights", info->num_weights, "memory", (double)info->num_bytes / 1048576);
+}
+
+int cmd_rnnlm_info(int argc, char **argv) {
+  bool json = false;
+  const char *unk = NULL;
+  cli_parser parser = {.usage = "MODEL", .about = "What a recurrent language model consists of.", .min_args = 1, .max_args = 1};
+  cli_flag_bool(&parser, "json", 0, &json, "one line of JSON");
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  wf_rnnlm *rnnlm;
+  code = rnnlm_load(parser.args[0], unk, &rnnlm);
+  if (code != CLI_OK) return code;
+  wf_error err;
+  wf_rnnlm_info info;
+  wf_rnnlm_info_init(&info);
+  code = wf_rnnlm_get_info(rnnlm, &info, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  if (code == CLI_OK && json) print_json(parser.args[0], &info);
+  if (code == CLI_OK && !json) print_text(&info);
+  wf_rnnlm_free(rnnlm);
+  return code;
+}

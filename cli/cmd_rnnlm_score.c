@@ -1,0 +1,153 @@
+/* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: a text, block of lines by block, through a recurrent model. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rnnlm_common.h"
+
+enum { BLOCK_LINES = 16384 };
+
+typedef struct scoring {
+  wf_rnnlm *rnnlm;
+  wf_rnnlm_info info;
+  bool sentences, words, json;
+  int64_t threads;
+  double log10p, seconds;
+  uint64_t tokens, num_sentences, num_oov;
+} scoring;
+
+static void print_number(double value) {
+  if (isfinite(value)) printf("%.9g", value);
+  else printf("null"); /* JSON has no infinities */
+}
+
+static void print_word(const scoring *s, int32_t word, double log10p, bool first) {
+  const char *text = wf_symbols_text(wf_rnnlm_words(s->rnnlm), word);
+  if (!s->json) {
+    printf("w %s %.9g\n", text, log10p);
+    return;
+  }
+  printf("%s{\"word\": ", first ? "" : ", ");
+  cli_json_string(stdout, text);
+  printf(", \"log10p\": ");
+  print_number(log10p);
+  printf("}");
+}
+
+/* Words in the order in which the model reads them, </s> last. */
+static void print_sentence(const scoring *s, const int32_t *words, size_t size, const float *costs) {
+  double total = 0;
+  if (s->json && s->words) printf("{\"words\": [");
+  for (size_t i = 0; i <= size; i++) {
+    double log10p = 0 - (double)costs[i] / rnnlm_ln10;
+    total += log10p;
+    if (s->words) print_word(s, i == size ? s->info.eos : words[s->info.reverse ? size - 1 - i : i], log10p, i == 0);
+  }
+  if (!s->json) {
+    printf("%f\n", total);
+    return;
+  }
+  printf(s->words ? "], \"log10p\": " : "{\"log10p\": ");
+  print_number(total);
+  printf(", \"tokens\": %zu}\n", size + 1);
+}
+
+static int score_block(scoring *s, const rnnlm_text *text) {
+  size_t tokens = text->num_words + text->num_sentences;
+  float *costs = malloc((tokens + 1) * sizeof *costs);
+  wf_error err;
+  if (costs == NULL) {
+    cli_note("out of memory");
+    return CLI_LIMIT;
+  }
+  double begin = cli_now_s();
+  int code = wf_rnnlm_score(s->rnnlm, text->words, text->first, text->num_sentences, (int)s->threads, costs, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  s->seconds += cli_now_s() - begin;
+  for (size_t i = 0; code == CLI_OK && i < tokens; i++) s->log10p -= (double)costs[i] / rnnlm_ln10;
+  s->tokens += tokens;
+  s->num_sentences += text->num_sentences;
+  s->num_oov += text->num_lines - text->num_sentences;
+  size_t sentence = 0;
+  for (size_t line = 0; code == CLI_OK && s->sentences && line < text->num_lines; line++) {
+    if (text->is_oov[line]) {
+      printf(s->json ? "{\"log10p\": null, \"oov\": true}\n" : "OOV\n");
+      continue;
+    }
+    uint64_t first = text->first[sentence];
+    print_sentence(s, text->words + first, text->first[sentence + 1] - first, costs + first + sentence);
+    sentence++;
+  }
+  free(costs);
+  return code;
+}
+
+static int score_text(scoring *s, const char *path) {
+  bool is_stdin = strcmp(path, "-") == 0;
+  FILE *file = is_stdin ? stdin : fopen(path, "r");
+  if (file == NULL) {
+    cli_note("%s: cannot open: %s", path, strerror(errno));
+    return CLI_INPUT;
+  }
+  rnnlm_text text = {0};
+  int code, scored = CLI_OK;
+  while (scored == CLI_OK && rnnlm_read_text(file, path, s->rnnlm, BLOCK_LINES, &text, &code)) scored = score_block(s, &text);
+  rnnlm_text_free(&text);
+  if (!is_stdin) fclose(file);
+  return scored != CLI_OK ? scored : code;
+}
+
+static void print_totals(const scoring *s) {
+  double perplexity = s->tokens > 0 ? pow(10, -s->log10p / (double)s->tokens) : NAN;
+  if (!s->json) {
+    printf("Perplexity:\t%.9g\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\nSentences with unknown words, left out:\t%" PRIu64 "\n", perplexity, s->tokens, s->num_sentences, s->num_oov);
+    return;
+  }
+  printf("{\"perplexity\": ");
+  print_number(perplexity);
+  printf(", \"log10p\": ");
+  print_number(s->log10p);
+  printf(", \"tokens\": %" PRIu64 ", \"sentences\": %" PRIu64 ", \"oov_sentences\": %" PRIu64 ", \"tokens_per_s\": ", s->tokens, s->num_sentences, s->num_oov);
+  print_number(s->seconds > 0 ? (double)s->tokens / s->seconds : NAN);
+  printf("}\n");
+}
+
+static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
+  const char *unk = NULL;
+  cli_flag_bool(parser, "json", 0, &s->json, "JSON lines instead of text");
+  cli_flag_str(parser, "unk", 0, &unk, "WORD", "word of the model that unknown words count as (default: <unk> in safetensors models, else none)");
+  cli_flag_i64(parser, "threads", 't', &s->threads, "N", "threads; 0: one per processor (default: 1). The figures do not depend on it");
+  int code = cli_parse(parser, argc, argv);
+  if (code >= 0) return code;
+  if (s->threads < 0 || s->threads > 1024) return cli_usage("--threads must be 0 to 1024");
+  code = rnnlm_load(parser->args[0], unk, &s->rnnlm);
+  if (code != CLI_OK) return code;
+  wf_error err;
+  wf_rnnlm_info_init(&s->info);
+  code = wf_rnnlm_get_info(s->rnnlm, &s->info, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  if (code == CLI_OK) code = score_text(s, parser->num_args > 1 ? parser->args[1] : "-");
+  if (code == CLI_OK && !s->sentences) print_totals(s);
+  wf_rnnlm_free(s->rnnlm);
+  return code;
+}
+
+int cmd_rnnlm_score(int argc, char **argv) {
+  cli_parser parser = {.usage = "MODEL [TEXT]",
+                       .about =
+                           "log10 probability of each sentence of a text (a sentence a line, lines without words left out), </s> included; with --per-word,\n"
+                           "lines 'w WORD LOG10P' before it. A sentence with an unknown word gives 'OOV', as in the faster-rnnlm toolkit. Models that read from\n"
+                           "the end list the words in that order.",
+                       .min_args = 1,
+                       .max_args = 2};
+  scoring s = {.sentences = true, .threads = 1};
+  cli_flag_bool(&parser, "per-word", 0, &s.words, "also each word");
+  return run(argc, argv, &parser, &s);
+}
+
+int cmd_rnnlm_perplexity(int argc, char **argv) {
+  cli_parser parser = {
+      .usage = "MODEL [TEXT]", .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.", .min_args = 1, .max_args = 2};
+  scoring s = {.threads = 1};
+  return run(argc, argv, &parser, &s);
+}

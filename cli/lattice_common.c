@@ -1,0 +1,51 @@
+/* lattice_common.c - reading the lattices of a command line. */
+#include "lattice_common.h"
+
+void lattice_flags(cli_parser *parser, lattice_input *input) {
+  cli_flag_str(parser, "words", 'w', &input->words_path, "FILE", "symbol table of the words, for what is written (default: numbers)");
+  cli_flag_str(parser, "input-words", 0, &input->input_words_path, "FILE", "symbol table of the words in text archives that are read (default: they hold numbers)");
+  cli_table(parser, "lattice_reader", &input->options);
+}
+
+wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err) {
+  wf_symbols *table = NULL;
+  wf_status status = input->words_path != NULL ? wf_symbols_read(input->words_path, &input->words, err) : WF_OK;
+  if (status == WF_OK && input->input_words_path != NULL) status = wf_symbols_read(input->input_words_path, &table, err);
+  if (status == WF_OK) status = wf_lattice_reader_open((const char *const *)sources, (size_t)num_sources, table, &input->options, &input->reader, err);
+  wf_symbols_free(table);
+  input->progress = cli_progress();
+  return status;
+}
+
+bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
+  for (;;) {
+    wf_error err = {0};
+    bool done = false;
+    if (input->progress.fn != NULL) input->progress.fn(input->progress.user, "lattices", wf_lattice_reader_fraction(input->reader));
+    if (wf_lattice_reader_next(input->reader, entry, &done, &err) == WF_OK) {
+      input->num_lattices += !done;
+      return !done;
+    }
+    bool lost = wf_lattice_reader_lost_rest(input->reader);
+    input->num_failed++;
+    input->lost_rest = input->lost_rest || lost;
+    cli_note("%s%s", err.message, lost ? "; the rest of that archive is lost" : "");
+    wf_lattice_entry_clear(entry);
+  }
+}
+
+bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err) {
+  if (err->code == WF_ERR_IO || err->code == WF_ERR_MEMORY) return false;
+  cli_note("utterance '%s': %s", entry->key, err->message);
+  input->num_failed++;
+  *err = (wf_error){0};
+  return true;
+}
+
+int lattice_exit_code(const lattice_input *input) { return input->lost_rest ? CLI_INPUT : input->num_failed > 0 ? CLI_NO : CLI_OK; }
+
+void lattice_close(lattice_input *input) {
+  cli_progress_end();
+  wf_lattice_reader_free(input->reader);
+  wf_symbols_free(input->words);
+}

@@ -1,0 +1,29 @@
+/* rnnlm_common.h - the parts of `warpfst rnnlm`, and what they share. */
+#ifndef WARPFST_CLI_RNNLM_COMMON_H
+#define WARPFST_CLI_RNNLM_COMMON_H
+
+#include "cli.h"
+
+int cmd_rnnlm_info(int argc, char **argv);
+int cmd_rnnlm_score(int argc, char **argv);
+int cmd_rnnlm_perplexity(int argc, char **argv);
+int cmd_rnnlm_train(int argc, char **argv);
+
+static const double rnnlm_ln10 = 2.302585092994045684;
+
+/* Opens a model, or tells why not. */
+int rnnlm_load(const char *path, const char *unk_symbol, wf_rnnlm **out);
+
+/* Sentences of a text in ids of a model; what wf_rnnlm_score takes. Zero-initialised is empty. */
+typedef struct rnnlm_text {
+  int32_t *words;
+  uint64_t *first; /* [num_sentences + 1] of those without unknown words */
+  char *is_oov;    /* [num_lines] one for each line with words */
+  size_t num_words, num_sentences, num_lines;
+  size_t word_room, line_room;
+} rnnlm_text;
+/* Empties `text` and reads up to max_lines lines into it; false at the end of the file, or with *code set (told). */
+bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text, int *code);
+void rnnlm_text_free(rnnlm_text *text);
+
+#endif

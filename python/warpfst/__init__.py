@@ -1,0 +1,149 @@
+"""warpfst: weighted finite-state transducers and speech decoding, on CPUs and NVIDIA GPUs.
+
+    import warpfst as wf
+    graph = wf.build_ctc_graph(tokens="tokens.txt", lexicon="lexicon.txt", lm="lm.arpa.gz")
+    for result in wf.Decoder(graph, acoustic_scale=0.7).decode(log_probs, lengths):
+        print(result.text)
+
+Costs are negative natural logarithms; label 0 is epsilon. Options are keywords of the C library's names; `describe("decoder")` lists them. Graphs, Fsts, LMs and lexicons are
+immutable and may be shared by threads; a Decoder serves one thread at a time (calls take turns). No dependencies: log_probs may be anything with DLPack or a buffer.
+"""
+
+from ._library import version as _version
+from .decoder import Decoder, Result, Word, cuda_available
+from .error_rate import Counts, Wer, read_transcripts, wer
+from .errors import (
+    ArgumentError,
+    CancelledError,
+    DeviceError,
+    Error,
+    FileError,
+    FormatError,
+    LimitError,
+    NegativeCycleError,
+    NotDeterminizableError,
+    OutOfMemoryError,
+    StateError,
+    UnsupportedError,
+)
+from .fst import Arc, Fst
+from .graphs import Graph, build_ctc_graph, build_hmm_graph
+from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr
+from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
+from .lm import LM
+from .operations import (
+    add_self_loops,
+    arcsort,
+    closure,
+    compose,
+    compose_batch,
+    compose_with_origins,
+    concat,
+    connect,
+    determinize,
+    epsilons_last,
+    equal,
+    equivalent,
+    forward_score,
+    forward_score_gradients,
+    invert,
+    minimize,
+    project,
+    prune,
+    push,
+    randequivalent,
+    randgen,
+    relabel,
+    remove_disambig,
+    reverse,
+    rmepsilon,
+    shortest_distance,
+    shortest_path,
+    topsort,
+    union,
+)
+from .options import DecoderConfig, Option, Options, describe, tables
+from .rnnlm import RnnLM
+from .scorers import Scorer
+from .scores import Matrix, ScoreReader
+from .symbols import Symbols
+
+__version__ = _version()
+__all__ = [
+    "LM",
+    "Arc",
+    "ArgumentError",
+    "CancelledError",
+    "CompactLattice",
+    "ConfidentWord",
+    "Counts",
+    "Decoder",
+    "DecoderConfig",
+    "DeviceError",
+    "Error",
+    "FileError",
+    "FormatError",
+    "Fst",
+    "Graph",
+    "Hmm",
+    "Lattice",
+    "LatticeReader",
+    "LatticeWriter",
+    "Lexicon",
+    "LimitError",
+    "Matrix",
+    "Mbr",
+    "NegativeCycleError",
+    "NotDeterminizableError",
+    "Option",
+    "Options",
+    "OutOfMemoryError",
+    "Result",
+    "RnnLM",
+    "ScoreReader",
+    "Scorer",
+    "StateError",
+    "Symbols",
+    "UnsupportedError",
+    "Wer",
+    "Word",
+    "__version__",
+    "add_self_loops",
+    "arcsort",
+    "build_ctc_graph",
+    "build_hmm_graph",
+    "closure",
+    "compose",
+    "compose_batch",
+    "compose_with_origins",
+    "concat",
+    "connect",
+    "ctc_topology",
+    "cuda_available",
+    "describe",
+    "determinize",
+    "epsilons_last",
+    "equal",
+    "equivalent",
+    "forward_score",
+    "forward_score_gradients",
+    "invert",
+    "minimize",
+    "project",
+    "prune",
+    "push",
+    "randequivalent",
+    "randgen",
+    "read_transcripts",
+    "relabel",
+    "remove_disambig",
+    "reverse",
+    "rmepsilon",
+    "shortest_distance",
+    "shortest_path",
+    "tables",
+    "token_blank",
+    "topsort",
+    "union",
+    "wer",
+]

@@ -1,0 +1,21 @@
+"""`warpfst COMMAND ...` and `python -m warpfst COMMAND ...`: `transcribe` is written in Python, every other command is the C program's."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ._library import FOLDER
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["transcribe"]:
+        from .transcribe.command import main as transcribe
+
+        return transcribe(sys.argv[2:])
+    program = FOLDER / "bin" / "warpfst"
+    os.execv(program, ["warpfst", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

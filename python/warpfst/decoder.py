@@ -1,0 +1,210 @@
+"""The decoder and its results."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib
+from .errors import Error
+from .fst import Fst
+from .graphs import Graph, Path
+from .lattice import Lattice
+from .options import DecoderConfig
+from .scorers import Boost, as_scorer, for_batch
+from .scores import LEGACY_STREAM, Batch
+from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import DecoderOptions
+
+_FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
+
+
+class Word(NamedTuple):
+    """A word of the best path. Frames are half-open: [start, end)."""
+
+    text: str
+    start: int
+    end: int
+    label: int
+
+
+class Result:
+    """What came out of one utterance.
+
+    An utterance can fail by itself, for example by NaN among its scores: `error` is then the exception that reading any of the rest raises.
+
+    text           words joined by blanks
+    words          [Word(text, start, end, label)], times in frames
+    cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
+    flags          any of "not_final", "narrowed", "died", "overflow"
+    alignment      input label of each frame, array("i")
+    num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
+    lattice        every path within lattice_beam of the best, or None
+    """
+
+    __slots__ = ("_values", "error", "num_frames")
+
+    text: str
+    words: list[Word]
+    cost: float
+    graph_cost: float
+    acoustic_cost: float
+    scorer_cost: float
+    flags: frozenset[str]
+    alignment: array.array[int]
+    num_decoded: int
+    num_tokens: int
+    num_expanded: int
+    num_arcs: int
+    num_narrowed: int
+    lattice: Lattice | None
+
+    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None) -> None:
+        self.num_frames = num_frames
+        self.error = error
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in Result.__annotations__:
+            raise AttributeError(f"Result has no attribute {name!r}")
+        if self.error is not None:
+            raise self.error
+        return self._values[name]
+
+    def __repr__(self) -> str:
+        return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
+
+
+class Decoder(Handle):
+    """Beam search over a graph.
+
+        decoder = Decoder(graph, beam=15, max_active=10000, acoustic_scale=0.7, device="cuda")
+        for result in decoder.decode(log_probs, lengths): print(result.text)
+
+    Options are the library's (`describe("decoder")`), as keywords or as a DecoderConfig. Calls from several threads take turns; threads that are to work at one
+    time need a decoder each, and may share the graph. Pickling carries graph and options.
+    """
+
+    _free = lib.wf_decoder_free
+
+    def __init__(
+        self, graph: Graph | Fst | Path, config: DecoderConfig | None = None, *, words: Symbols | None = None, **options: Unpack[DecoderOptions]
+    ) -> None:
+        """`words`: table of the output labels (default: the graph's own, else numbers)."""
+        self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
+        base = config if config is not None else DecoderConfig()
+        self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
+        self.words = words if words is not None else self.graph.words
+        self._texts: dict[int, str] = {}
+        self._lock = threading.Lock()
+        self._stream = LEGACY_STREAM
+        self._scored = False
+        super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+
+    def __reduce__(self) -> Any:
+        if self._scored:
+            raise TypeError("a decoder with a scorer cannot be pickled: set the scorer where it is used")
+        return Decoder, (self.graph, self.config)
+
+    def close(self) -> None:
+        """Frees the decoder now, after a call of another thread that is under way."""
+        with getattr(self, "_lock", threading.Lock()):
+            super().close()
+
+    def set_stream(self, stream: Any) -> None:
+        """GPU scores are ready in the order of this stream, for decoding after what it holds at the call.
+
+        A CUDA stream's address, or an object of torch (cuda_stream), cupy (ptr), or with __cuda_stream__. Without this call the legacy default stream is used, and producers
+        are asked, by DLPack's rule, to let it wait for their work: correct for any stream of theirs. The stream must outlive its use.
+        """
+        if hasattr(stream, "__cuda_stream__"):
+            stream = stream.__cuda_stream__()[1]
+        handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
+        with self._lock:
+            call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
+            self._stream = handle if handle != 0 else LEGACY_STREAM
+
+    def set_scorer(self, boost: Boost | None) -> None:
+        """The scorer, or the boosts of words, of utterances that `decode` is given none for. None: none."""
+        scorer = None if boost is None else as_scorer(boost, self.words)
+        with self._lock:
+            call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
+            self._scored = scorer is not None
+
+    def decode(
+        self, log_probs: Any, lengths: Any = None, *, boost: Boost | Sequence[Boost | None] | None = None, progress: Progress | None = None
+    ) -> list[Result]:
+        """Decodes a batch: one Result an utterance, whatever the others are like.
+
+        log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
+                   or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
+        lengths    frames of each utterance, if shorter than the matrix
+        boost      words to favour, {"word": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
+        progress   called with (stage, fraction) now and then; returning False raises CancelledError
+        """
+        with self._lock:
+            batch = Batch(log_probs, lengths, self._stream)
+            if batch.device is not None and self.config["device"] in (None, "cpu"):
+                raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
+            scorers = [] if boost is None else for_batch(boost, len(batch), self.words)
+            addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
+            results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
+            with ProgressGuard(progress) as guard:
+                call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
+            try:
+                return [self._take(pointer.contents) for pointer in results]
+            finally:
+                for pointer in results:
+                    lib.wf_result_free(pointer)
+
+    def _text(self, label: int) -> str:
+        text = self._texts.get(label)
+        if text is None:
+            text = (self.words.text(label) if self.words is not None else None) or str(label)
+            self._texts[label] = text
+        return text
+
+    def _take(self, raw: Any) -> Result:
+        if raw.status != _abi.WF_OK:
+            return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
+        words = [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in raw.words[: raw.num_words]]
+        alignment = array.array("i")
+        if raw.num_decoded:
+            alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
+        values = {
+            name: getattr(raw, name)
+            for name in ("cost", "graph_cost", "acoustic_cost", "scorer_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
+        }
+        values.update(
+            text=" ".join(word.text for word in words),
+            words=words,
+            flags=frozenset(name for name, bit in _FLAGS.items() if raw.flags & bit),
+            alignment=alignment,
+            lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
+        )
+        return Result(raw.num_frames, values, None)
+
+    def plan(self) -> dict[str, int]:
+        """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
+        return as_dict(lib.wf_decoder_plan(self.address))
+
+    def __repr__(self) -> str:
+        return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
+
+
+def cuda_available() -> str | None:
+    """None if decoding on GPU 0 works here, else why not: built without CUDA, no driver, no GPU."""
+    loop = Graph(Fst.from_arcs([(0, 0, 1, 0, 0.0)], {0: 0.0}))
+    try:
+        Decoder(loop, device="cuda").close()
+    except Error as error:
+        return str(error)
+    return None

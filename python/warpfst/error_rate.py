@@ -1,0 +1,119 @@
+"""Word error rate, counted as NIST's sclite counts it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, call, create, decode_text, encode_path, encode_text, lib
+from .options import c_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import WerOptions
+
+
+class Pair(NamedTuple):
+    """One step of an alignment: "=" correct, "S" substitution, "D" deletion, "I" insertion."""
+
+    step: str
+    reference: str | None
+    hypothesis: str | None
+
+
+class Counts(NamedTuple):
+    num_words: int
+    num_correct: int
+    num_substitutions: int
+    num_deletions: int
+    num_insertions: int
+    num_utterances: int
+    num_wrong_utterances: int
+
+    @property
+    def num_errors(self) -> int:
+        return self.num_substitutions + self.num_deletions + self.num_insertions
+
+    @property
+    def percent(self) -> float:
+        return lib.wf_wer_percent(ctypes.byref(_abi.wf_wer_counts(*self)))
+
+    def __str__(self) -> str:
+        return f"WER {self.percent:.2f}% ({self.num_errors} of {self.num_words} words)"
+
+
+def _counts(raw: Any) -> Counts:
+    return Counts(*(getattr(raw, name) for name in Counts._fields))
+
+
+def _transcript(key: str, words: str | Sequence[str]) -> Any:
+    texts = words.split() if isinstance(words, str) else words
+    return _abi.wf_transcript(encode_text(key), (ctypes.c_char_p * len(texts))(*(encode_text(text) for text in texts)), len(texts))
+
+
+class Wer(Handle):
+    """Totals over utterances, and the alignment of the last one. One thread at a time."""
+
+    _free = lib.wf_wer_free
+
+    def __init__(self, ignore: Sequence[str] = (), **options: Unpack[WerOptions]) -> None:
+        """`ignore`: words dropped from both sides ("<unk>")."""
+        super().__init__(create("wf_wer_create", c_options("wer", options)))
+        for word in ignore:
+            call("wf_wer_ignore", self.address, encode_text(word))
+
+    def add(self, reference: str | Sequence[str], hypothesis: str | Sequence[str], key: str = "") -> Counts:
+        """Aligns one utterance, adds it to the totals, and returns its own counts. Words apart by blanks, or lists."""
+        counts = _abi.wf_wer_counts()
+        left, right = _transcript(key, reference), _transcript(key, hypothesis)
+        call("wf_wer_add", self.address, ctypes.byref(left), ctypes.byref(right), ctypes.byref(counts))
+        return _counts(counts)
+
+    @property
+    def alignment(self) -> list[Pair]:
+        """Of the utterance added last."""
+        count = ctypes.c_size_t()
+        pairs = lib.wf_wer_alignment(self.address, ctypes.byref(count))
+        return [Pair(pair.step.decode(), decode_text(pair.reference), decode_text(pair.hypothesis)) for pair in pairs[: count.value]]
+
+    @property
+    def totals(self) -> Counts:
+        return _counts(lib.wf_wer_totals(self.address))
+
+
+def wer(
+    references: Mapping[str, str | Sequence[str]] | Sequence[str], hypotheses: Mapping[str, str | Sequence[str]] | Sequence[str], **options: Unpack[WerOptions]
+) -> Counts:
+    """Word error rate of a set: two lists side by side, or two mappings by key, where a missing hypothesis counts as empty."""
+    total = Wer(**options)
+    if isinstance(references, Mapping) != isinstance(hypotheses, Mapping):
+        raise TypeError("references and hypotheses are both mappings, or both lists")
+    if isinstance(references, Mapping) and isinstance(hypotheses, Mapping):
+        if strangers := set(hypotheses) - set(references):
+            raise ValueError(f"{len(strangers)} hypotheses without a reference, such as {min(strangers)!r}")
+        for key, words in references.items():
+            total.add(words, hypotheses.get(key, ""), key)
+    else:
+        if len(references) != len(hypotheses):
+            raise ValueError(f"{len(references)} references and {len(hypotheses)} hypotheses")
+        for reference, hypothesis in zip(references, hypotheses):
+            total.add(reference, hypothesis)
+    return total.totals
+
+
+class _Transcripts(Handle):
+    _free = lib.wf_transcripts_free
+
+
+def read_transcripts(path: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """Words by utterance, from Kaldi text, sclite trn, CTM, or JSON lines, recognised by content."""
+    with _Transcripts(create("wf_transcripts_read", encode_path(path), _abi.WF_TRANSCRIPT_AUTO)) as table:
+        result = {}
+        for i in range(lib.wf_transcripts_count(table.address)):
+            one = lib.wf_transcripts_at(table.address, i)
+            result[decode_text(one.key) or ""] = [decode_text(word) or "" for word in one.words[: one.num_words]]
+        return result

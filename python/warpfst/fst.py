@@ -1,0 +1,227 @@
+"""Weighted finite-state transducers: the immutable container and its files. The operations are in operations.py."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from . import _abi
+from ._library import Handle, as_dict, call, create, encode_path, lib
+from .options import c_options
+from .symbols import Symbols, SymbolsLike, as_symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import TextOptions
+
+Semiring = Literal["tropical", "log"]
+Format = Literal["native", "vector", "const", "vector_log64", "const_log64"]
+_SEMIRINGS: tuple[Semiring, ...] = ("tropical", "log")
+_FORMATS: tuple[Format, ...] = ("native", "vector", "const", "vector_log64", "const_log64")
+
+
+class Arc(NamedTuple):
+    ilabel: int
+    olabel: int
+    weight: float
+    nextstate: int
+
+
+def choose(value: str, names: tuple[str, ...], what: str) -> int:
+    if value not in names:
+        raise ValueError(f"{what} {value!r} is none of {', '.join(names)}")
+    return names.index(value)
+
+
+def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> memoryview:
+    """A read-only view of what a ctypes pointer points to, which keeps `owner` alive; numpy.asarray takes it without a copy.
+
+    `typecode` makes it one of plain numbers, which Python can index too.
+    """
+    if not count or not pointer:
+        return memoryview(array.array(typecode)) if typecode else memoryview((pointer._type_ * 0)())
+    values = (pointer._type_ * count).from_address(ctypes.addressof(pointer.contents))
+    values.owner = owner
+    view = memoryview(values).toreadonly()
+    return view.cast("B").cast(typecode) if typecode else view
+
+
+class Fst(Handle):
+    """A transducer. Immutable: any number of threads may use it at once; operations make new ones."""
+
+    _free = lib.wf_fst_free
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Fst:
+        """Reads warpfst's own format, or OpenFst's vector and const (standard, log, log64)."""
+        return cls(create("wf_fst_read", encode_path(path)))
+
+    def write(self, path: str | os.PathLike[str], format: Format = "native") -> None:
+        """Writes a file: "native" is mapped and usable at once, "vector" and "const" are OpenFst's."""
+        call("wf_fst_write", self.address, encode_path(path), choose(format, _FORMATS, "format"))
+
+    @classmethod
+    def compile(
+        cls, path: str | os.PathLike[str], isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]
+    ) -> Fst:
+        """Reads AT&T text, as OpenFst's fstcompile does."""
+        tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
+        return cls(create("wf_fst_compile", encode_path(path), *(table and table.address for table in tables), c_options("text", options)))
+
+    @classmethod
+    def from_text(cls, text: str, isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]) -> Fst:
+        """`compile` for text in memory: a line an arc, `source target ilabel olabel [weight]`, or a final state, `state [weight]`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fst.txt")
+            path.write_text(text, encoding="utf-8")
+            return cls.compile(path, isymbols, osymbols, **options)
+
+    def to_text(self, **options: Unpack[TextOptions]) -> str:
+        """AT&T text, as OpenFst's fstprint has it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fst.txt")
+            call("wf_fst_print", self.address, encode_path(path), None, None, c_options("text", options))
+            return path.read_text(encoding="utf-8")
+
+    @classmethod
+    def from_arcs(
+        cls,
+        arcs: Iterable[tuple[int, int, int, int, float]],
+        finals: Mapping[int, float],
+        start: int = 0,
+        *,
+        semiring: Semiring = "tropical",
+        isymbols: Symbols | None = None,
+        osymbols: Symbols | None = None,
+    ) -> Fst:
+        """From arcs (source, target, ilabel, olabel, weight) and final costs by state. States are 0 up to the largest one named."""
+        arcs = list(arcs)
+        builder = _Builder(create("wf_builder_create", choose(semiring, _SEMIRINGS, "semiring")))
+        states = [start, *finals, *(state for arc in arcs for state in arc[:2])]
+        if min(states) < 0 or max(states) >= 2**31:
+            raise ValueError("states are numbers from 0 to 2^31 - 1")
+        if max(states) > 2 * (len(arcs) + len(finals)) + 1000:
+            raise ValueError(f"state {max(states)} is far beyond the number of states that the arcs can join: number them from 0")
+        with builder:
+            call("wf_builder_reserve", builder.address, max(states) + 1, len(arcs))
+            call("wf_builder_add_states", builder.address, max(states) + 1, None)
+            call("wf_builder_set_start", builder.address, start)
+            for state, cost in finals.items():
+                call("wf_builder_set_final", builder.address, state, cost)
+            for source, target, ilabel, olabel, weight in arcs:
+                call("wf_builder_add_arc", builder.address, source, _abi.wf_arc(target, weight, _label(ilabel), _label(olabel)))
+            return cls(create("wf_builder_finish", builder.address, isymbols and isymbols.address, osymbols and osymbols.address))
+
+    @property
+    def _view(self) -> Any:
+        return lib.wf_fst_get_view(self.address)
+
+    @property
+    def start(self) -> int | None:
+        """The start state, or None for the empty fst."""
+        start = self._view.start
+        return None if start < 0 else start
+
+    @property
+    def num_states(self) -> int:
+        return self._view.num_states
+
+    @property
+    def num_arcs(self) -> int:
+        return self._view.num_arcs
+
+    @property
+    def semiring(self) -> Semiring:
+        return _SEMIRINGS[self._view.semiring]
+
+    @property
+    def isymbols(self) -> Symbols | None:
+        return Symbols._share(lib.wf_fst_isymbols(self.address))
+
+    @property
+    def osymbols(self) -> Symbols | None:
+        return Symbols._share(lib.wf_fst_osymbols(self.address))
+
+    def _share(self) -> Fst:
+        """A reference of its own, so that views outlive close()."""
+        return Fst(lib.wf_fst_ref(self.address))
+
+    @property
+    def arcs(self) -> memoryview:
+        """All arcs, state by state: numpy.asarray gives a structured array with nextstate, weight, ilabel, olabel. No copy."""
+        return array_view(self._view.arcs, self.num_arcs, self._share())
+
+    @property
+    def arc_offsets(self) -> memoryview:
+        """uint64 [num_states + 1]: the arcs of state s are arcs[arc_offsets[s]:arc_offsets[s + 1]]. No copy."""
+        return array_view(self._view.arc_off, self.num_states + 1, self._share(), "Q")
+
+    @property
+    def final_costs(self) -> memoryview:
+        """float32 [num_states], infinity where not final. No copy."""
+        return array_view(self._view.final_cost, self.num_states, self._share(), "f")
+
+    def arcs_of(self, state: int) -> list[Arc]:
+        """The arcs of one state, for loops in Python."""
+        view = self._view
+        if not 0 <= state < view.num_states:
+            raise IndexError(f"state {state} of {view.num_states}")
+        return [Arc(arc.ilabel, arc.olabel, arc.weight, arc.nextstate) for arc in view.arcs[view.arc_off[state] : view.arc_off[state + 1]]]
+
+    @property
+    def properties(self) -> frozenset[str]:
+        """Those that hold: "acceptor", "acyclic", "ideterministic" and so on, found out on the first call."""
+        bits = lib.wf_fst_properties(self.address)
+        return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits & bit)
+
+    def info(self) -> dict[str, int]:
+        """Counts of everything there is to count (`warpfst info`)."""
+        info = _abi.wf_fst_info()
+        lib.wf_fst_info_init(ctypes.byref(info))
+        call("wf_fst_get_info", self.address, ctypes.byref(info))
+        return as_dict(info, skip=1)
+
+    def with_symbols(self, isymbols: Symbols | None = None, osymbols: Symbols | None = None) -> Fst:
+        """The same arrays with other symbol tables (None: without). Cheap."""
+        return Fst(create("wf_fst_with_symbols", self.address, isymbols and isymbols.address, osymbols and osymbols.address))
+
+    def with_semiring(self, semiring: Semiring) -> Fst:
+        """The same arrays in another semiring; the numbers stay as they are. Cheap."""
+        return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, _SEMIRINGS, "semiring")))
+
+    def to_bytes(self) -> bytes:
+        """The native file, in memory: what pickling carries."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fst.wfst")
+            self.write(path)
+            return path.read_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Fst:
+        """From the contents of any file that `read` knows."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fst.wfst")
+            path.write_bytes(data)
+            return cls.read(path)
+
+    def __reduce__(self) -> Any:
+        return Fst.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        return f"<Fst: {self.num_states} states, {self.num_arcs} arcs, {self.semiring}>" if self._address else "<Fst, closed>"
+
+
+class _Builder(Handle):
+    _free = lib.wf_builder_free
+
+
+def _label(label: int) -> int:
+    if not 0 <= label < 2**31:  # ctypes would take the low bits
+        raise ValueError(f"label {label} is outside 0 to 2^31 - 1")
+    return label

@@ -1,0 +1,265 @@
+"""Decoding graphs: from tokens, lexicon and language model; or any Fst over (acoustic label : word)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _abi
+from ._library import Handle, Progress, ProgressGuard, call, create, lib
+from .fst import Fst
+from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
+from .lm import LM
+from .operations import connect, epsilons_last
+from .options import c_options, split
+from .symbols import Symbols, SymbolsLike, as_symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import ArpaOptions, CtcGraphOptions, HmmGraphOptions, LexiconOptions
+
+    class CtcOptions(CtcGraphOptions, LexiconOptions, ArpaOptions):
+        """What build_ctc_graph takes besides its own arguments."""
+
+    class HmmOptions(HmmGraphOptions, LexiconOptions, ArpaOptions):
+        """What build_hmm_graph takes besides its own arguments."""
+
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Graph(Handle):
+    """A decoding graph, checked and laid out for the decoder. Immutable: any number of decoders and threads may share it.
+
+    `columns`: column of the scores for each input label (entry 0 is not looked at), None: column = label - 1.
+    """
+
+    _free = lib.wf_graph_free
+
+    def __init__(self, fst: Fst, columns: Sequence[int] | None = None) -> None:
+        table = None if columns is None else (ctypes.c_int32 * len(columns))(*columns)
+        super().__init__(create("wf_graph_create", fst.address, table, 0 if table is None else len(table)))
+        self._columns = None if columns is None else tuple(columns)
+
+    @classmethod
+    def load(cls, path: Path, columns: Sequence[int] | None = None) -> Graph:
+        """Reads a graph from any file that Fst.read knows. PATH.columns, if it is there, holds `label column` lines."""
+        beside = pathlib.Path(f"{os.fspath(path)}.columns")
+        if columns is None and beside.exists():
+            columns = _read_columns(beside)
+        return cls(Fst.read(path), columns)
+
+    def save(self, path: Path) -> None:
+        """Writes the graph, and PATH.columns if it has a table of columns."""
+        self.fst.write(path)
+        beside = pathlib.Path(f"{os.fspath(path)}.columns")
+        if self._columns is not None:
+            beside.write_text("".join(f"{label} {column}\n" for label, column in enumerate(self._columns) if label and column >= 0), encoding="utf-8")
+        else:
+            beside.unlink(missing_ok=True)
+
+    @property
+    def fst(self) -> Fst:
+        return Fst(lib.wf_fst_ref(lib.wf_graph_fst(self.address)))
+
+    @property
+    def words(self) -> Symbols | None:
+        """The table of its output labels, if it has one."""
+        return self.fst.osymbols
+
+    @property
+    def columns(self) -> tuple[int, ...] | None:
+        return self._columns
+
+    @property
+    def min_columns(self) -> int:
+        """Score matrices need at least this many columns."""
+        return lib.wf_graph_min_columns(self.address)
+
+    def __reduce__(self) -> Any:
+        return Graph, (self.fst, self._columns)
+
+    def __repr__(self) -> str:
+        return f"<Graph: {self.fst.num_states} states, {self.fst.num_arcs} arcs, {self.min_columns} columns>" if self._address else "<Graph, closed>"
+
+
+def _read_columns(path: pathlib.Path) -> list[int]:
+    pairs = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or not all(field.isdecimal() for field in fields) or int(fields[0]) == 0:
+            raise ValueError(f"{path}:{number}: {line!r}, expected `label column`")
+        pairs[int(fields[0])] = int(fields[1])
+    if pairs and max(pairs) > 100 * len(pairs) + 1000:
+        raise ValueError(f"{path}: label {max(pairs)} is far beyond the {len(pairs)} labels listed")
+    return [pairs.get(label, -1) for label in range(max(pairs, default=0) + 1)]
+
+
+def _as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options: Mapping[str, Any]) -> Lexicon:
+    if isinstance(source, Lexicon):
+        if options:
+            raise TypeError(f"{', '.join(options)}: the lexicon was read already")
+        return source
+    if isinstance(source, Mapping):
+        return Lexicon.from_dict(source, tokens, **options)
+    return Lexicon.read(source, tokens, **options)
+
+
+def _any_words(words: Symbols) -> Fst:
+    """A grammar that takes every sequence of words at no cost."""
+    reserved = ("<eps>", "<s>", "</s>")
+    labels = [label for text, label in words if label and text not in reserved and not text.startswith("#")]
+    return Fst.from_arcs([(0, 0, label, label, 0.0) for label in labels], {0: 0.0}, isymbols=words, osymbols=words)
+
+
+class _Parts:
+    """Lexicon, language model or grammar, and words of a graph; they must outlive the call that borrows them."""
+
+    def __init__(self, tokens: Symbols, lexicon: Any, lm: Any, grammar: Any, words: SymbolsLike | None, lexicon_options: Any, arpa_options: Any) -> None:
+        if lm is not None and grammar is not None:
+            raise TypeError("a graph has either a language model or a grammar")
+        self.words = None if words is None else as_symbols(words)
+        self.lexicon = None if lexicon is None else _as_lexicon(lexicon, tokens, lexicon_options)
+        self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
+        if self.words is None and self.lexicon is not None and self.grammar is None:
+            self.words = self.lexicon.words()
+        if lm is None and self.grammar is None and self.words is not None:
+            self.grammar = _any_words(self.words)
+        self.lm = lm if isinstance(lm, LM) or lm is None else LM.read(lm, self.words, **arpa_options)
+        if self.lexicon is None:
+            table = self.words or (self.lm.words if self.lm else self.grammar.osymbols if self.grammar else None)
+            if table is None:
+                raise TypeError("words: the grammar has no symbol table")
+            self.lexicon = Lexicon.spell(table, tokens, **lexicon_options)
+
+    def fill(self, parts: Any) -> None:
+        parts.lexicon = self.lexicon and self.lexicon.address
+        parts.lm = self.lm and self.lm.address
+        parts.grammar = self.grammar and self.grammar.address
+        parts.words = self.words and self.words.address
+
+
+def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress | None) -> Fst:
+    result = getattr(_abi, f"wf_{kind}_graph_result")()
+    with ProgressGuard(progress) as guard:
+        if guard.pointer is not None:
+            parts.progress = guard.value
+        call(f"wf_{kind}_graph_build", ctypes.byref(parts), c_options(f"{kind}_graph", options), ctypes.byref(result))
+    fst = Fst(lib.wf_fst_ref(result.graph))
+    getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
+    return fst
+
+
+def build_ctc_graph(
+    tokens: SymbolsLike,
+    lexicon: Path | Lexicon | Pronunciations | None = None,
+    lm: Path | LM | None = None,
+    *,
+    grammar: Path | Fst | None = None,
+    words: SymbolsLike | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[CtcOptions],
+) -> Graph:
+    """A decoding graph for a CTC model.
+
+    tokens   what the columns of the scores are: a token table or its path, or the list of texts by column
+    lexicon  path, Lexicon, or word -> pronunciation; without: words of the LM (or `words`) are spelled with the tokens
+    lm       ARPA file or LM; or `grammar`, an Fst over words. With neither, any sequence of words, all alike
+    options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
+
+    tokens alone give a graph whose words are the tokens: the best path, repeats collapsed (topology= asks for one of the named ones instead).
+    """
+    table = as_symbols(tokens)
+    graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
+    if lexicon is None and lm is None and grammar is None and words is None:
+        return _tokens_graph(table, graph_options, lexicon_options)
+    made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options)
+    parts = _abi.wf_ctc_graph_parts()
+    lib.wf_ctc_graph_parts_init(ctypes.byref(parts))
+    made.fill(parts)
+    return Graph(_build("ctc", parts, graph_options, progress))
+
+
+_CHANGE_COST = 2**-10  # nats; see _tokens_graph
+
+
+def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
+    """Tokens as words. Without a topology: repeats collapse, 4 arcs a token.
+
+    The `correct` topology has arcs from every token to every other. Here a token leads to all through one hub, at a cost too small to matter, but more than the nothing of
+    staying: so of a token held and the same token twice, which have the same scores, the first always wins.
+    """
+    unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
+    if unknown:
+        raise TypeError(f"{', '.join(sorted(unknown))}: of no use without words")
+    labels, num_tokens = token_labels(tokens)
+    blank = token_blank(tokens, lexicon_options.get("blank"))
+    if "topology" in graph_options:
+        fst = ctc_topology(num_tokens, blank, type=graph_options["topology"])
+        return Graph(epsilons_last(fst.with_symbols(labels, labels)))
+    hub, blank_label = 0, blank + 1
+    arcs = [(hub, hub, blank_label, 0, 0.0)]
+    for label in range(1, num_tokens + 1):
+        if label != blank_label:
+            arcs += [(hub, label, label, label, 0.0), (label, label, label, 0, 0.0), (label, hub, blank_label, 0, 0.0), (label, hub, 0, 0, _CHANGE_COST)]
+    return Graph(connect(Fst.from_arcs(arcs, dict.fromkeys(range(num_tokens + 1), 0.0), isymbols=labels, osymbols=labels)))
+
+
+def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:
+    """An acoustic model's HMMs from a folder of CMU Sphinx (mdef) or Kaldi (final.mdl, tree), or from Kaldi's final.mdl itself."""
+    if isinstance(am, Hmm):
+        return am
+    folder = pathlib.Path(am)
+    if (folder / "mdef").exists():
+        return Hmm.read_sphinx(folder)
+    model = folder / "final.mdl" if folder.is_dir() else folder
+    beside = model.parent / "tree"
+    return Hmm.read_kaldi(model, tree if tree is not None else beside if beside.exists() else None, lang)
+
+
+def build_hmm_graph(
+    am: Path | Hmm,
+    lexicon: Path | Lexicon | Fst | Pronunciations,
+    lm: Path | LM | None = None,
+    *,
+    grammar: Path | Fst | None = None,
+    words: SymbolsLike | None = None,
+    tree: Path | None = None,
+    lang: Path | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[HmmOptions],
+) -> Graph:
+    """A decoding graph H o C o L o G for a hybrid model; decode with acoustic_scale = 1 / lm_weight (6.5 for Sphinx, 1 for Kaldi unless given).
+
+    am       folder of CMU Sphinx or Kaldi, final.mdl, or Hmm; `tree` and `lang` are Kaldi's
+    lexicon  path, Lexicon, word -> phones, or Kaldi's L_disambig.fst as an Fst
+    lm       ARPA or Sphinx file, or LM; or `grammar`, an Fst over words
+    options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
+    """
+    hmm = read_hmm(am, tree, lang)
+    graph_options, lexicon_options, arpa_options = split(options, "hmm_graph", "lexicon", "arpa")
+    parts = _abi.wf_hmm_graph_parts()
+    lib.wf_hmm_graph_parts_init(ctypes.byref(parts))
+    if isinstance(lexicon, Fst):
+        if words is None:
+            words = lexicon.osymbols
+        if words is None:
+            raise TypeError("words: the lexicon's transducer has no symbol table of words")
+        table = as_symbols(words)
+        model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
+        rules = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
+        parts.lexicon_fst, parts.lm, parts.grammar, parts.words = lexicon.address, model and model.address, rules and rules.address, table.address
+    else:
+        # A Lexicon that was read already has its options behind it.
+        defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}
+        made = _Parts(hmm.phones, lexicon, lm, grammar, words, {**defaults, **lexicon_options}, arpa_options)
+        made.fill(parts)
+    parts.hmm = hmm.address
+    fst = _build("hmm", parts, graph_options, progress)
+    return Graph(fst, None if hmm.info()["identity"] else hmm.columns())

@@ -1,0 +1,143 @@
+"""Lexicons, acoustic models' HMMs, CTC topologies: what decoding graphs are made of."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
+from .fst import Fst
+from .options import c_options
+from .symbols import Symbols, SymbolsLike, as_symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import LexiconFstOptions, LexiconOptions, TopologyOptions
+
+Pronunciations = Mapping[str, "str | Sequence[str] | Sequence[Sequence[str]]"]
+
+
+class Pronunciation(NamedTuple):
+    word: str
+    prob: float
+    labels: tuple[int, ...]
+
+
+class Lexicon(Handle):
+    """Words and how they are made of tokens. Immutable."""
+
+    _free = lib.wf_lexicon_free
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
+        """Reads Kaldi's lexicon.txt or lexiconp.txt, or with variants=True a dictionary of CMU's kind."""
+        table = as_symbols(tokens)
+        return cls(create("wf_lexicon_read", encode_path(path), table.address, c_options("lexicon", options)))
+
+    @classmethod
+    def spell(cls, words: SymbolsLike, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
+        """Spells words with the tokens of a character or subword model."""
+        table, labels = as_symbols(tokens), as_symbols(words)
+        return cls(create("wf_lexicon_spell", labels.address, table.address, c_options("lexicon", options)))
+
+    @classmethod
+    def from_dict(cls, pronunciations: Pronunciations, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
+        """From word -> "AH B", ["AH", "B"], or a list of several such."""
+        lines = []
+        for word, value in pronunciations.items():
+            one = isinstance(value, str) or all(isinstance(token, str) and " " not in token for token in value)
+            several: Any = [value] if one else value
+            lines += [f"{word} {tokens_of if isinstance(tokens_of, str) else ' '.join(tokens_of)}\n" for tokens_of in several]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "lexicon.txt")
+            path.write_text("".join(lines), encoding="utf-8")
+            options.setdefault("lexicon_format", "plain")
+            return cls.read(path, tokens, **options)
+
+    def __len__(self) -> int:
+        return lib.wf_lexicon_count(self.address)
+
+    def __iter__(self) -> Iterator[Pronunciation]:
+        for i in range(len(self)):
+            at = lib.wf_lexicon_at(self.address, i)
+            yield Pronunciation(decode_text(at.word) or "", at.prob, tuple(at.labels[: at.num_labels]))
+
+    @property
+    def num_skipped(self) -> int:
+        """Lines or words left out for unknown tokens."""
+        return lib.wf_lexicon_num_skipped(self.address)
+
+    def words(self) -> Symbols:
+        """Kaldi's words.txt."""
+        return Symbols._adopt(create("wf_lexicon_words", self.address))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        call("wf_lexicon_write", self.address, encode_path(path))
+
+    def to_fst(self, words: Symbols | None = None, **options: Unpack[LexiconFstOptions]) -> Fst:
+        """L."""
+        return Fst(create("wf_lexicon_to_fst", self.address, words and words.address, c_options("lexicon_fst", options), after=(None,)))
+
+    def __repr__(self) -> str:
+        return f"<Lexicon: {len(self)} pronunciations>" if self._address else "<Lexicon, closed>"
+
+
+class Hmm(Handle):
+    """The HMMs of a hybrid acoustic model. Graph building adds to it, so one thread at a time."""
+
+    _free = lib.wf_hmm_free
+
+    @classmethod
+    def read_sphinx(cls, folder: str | os.PathLike[str]) -> Hmm:
+        """CMU Sphinx: a folder with mdef and transition_matrices. Column = senone."""
+        return cls(create("wf_hmm_read_sphinx", encode_path(folder)))
+
+    @classmethod
+    def read_kaldi(cls, model: str | os.PathLike[str], tree: str | os.PathLike[str] | None = None, lang: str | os.PathLike[str] | None = None) -> Hmm:
+        """Kaldi: final.mdl, tree, and the lang folder. Column = pdf, label = transition-id. Without a tree, for `columns` alone."""
+        return cls(create("wf_hmm_read_kaldi", encode_path(model), *(None if path is None else encode_path(path) for path in (tree, lang))))
+
+    @property
+    def phones(self) -> Symbols:
+        """What lexicons are written in."""
+        phones = Symbols._share(lib.wf_hmm_phones(self.address))
+        assert phones is not None
+        return phones
+
+    def info(self) -> dict[str, Any]:
+        info = _abi.wf_hmm_info()
+        lib.wf_hmm_info_init(ctypes.byref(info))
+        call("wf_hmm_get_info", self.address, ctypes.byref(info))
+        return as_dict(info, skip=1)
+
+    def columns(self) -> list[int]:
+        """Column of the scores for each input label of graphs; entry 0 is -1."""
+        out, count = ctypes.c_void_p(), ctypes.c_size_t()
+        call("wf_hmm_columns", self.address, ctypes.byref(out), ctypes.byref(count))
+        return take_numbers(out.value, "i", count.value).tolist()
+
+
+def token_blank(tokens: SymbolsLike, name: str | None = None) -> int:
+    """Column of the blank in a token table: of `name`, or of the first of <blk>, <blank>, <b>, <pad>, [PAD], <ctc>."""
+    column, table = ctypes.c_int32(), as_symbols(tokens)
+    call("wf_token_blank", table.address, None if name is None else encode_text(name), ctypes.byref(column))
+    return column.value
+
+
+def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
+    """(table of labels: <eps> 0, then the tokens; number of tokens)."""
+    out, count, table = ctypes.c_void_p(), ctypes.c_int32(), as_symbols(tokens)
+    call("wf_token_labels", table.address, 0, ctypes.byref(out), ctypes.byref(count))
+    assert out.value is not None
+    return Symbols._adopt(out.value), count.value
+
+
+def ctc_topology(num_tokens: int, blank: int = 0, **options: Unpack[TopologyOptions]) -> Fst:
+    """T: labels per frame to token labels. `blank` is a column."""
+    return Fst(create("wf_ctc_topology", num_tokens, blank, c_options("topology", options)))

@@ -1,0 +1,84 @@
+"""n-gram language models."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from . import _abi
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
+from .fst import Fst
+from .options import c_options
+from .symbols import Symbols, SymbolsLike, as_symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import ArpaOptions, LmFstOptions, LmPruneOptions
+
+
+class LM(Handle):
+    """A back-off n-gram model. Immutable: any number of threads may use it at once."""
+
+    _free = lib.wf_lm_free
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
+        """Reads an ARPA file, plain or gzipped, or CMU Sphinx's binary model. `words`: labels to use (default: made from the model)."""
+        table = None if words is None else as_symbols(words)
+        with ProgressGuard(progress) as guard:
+            return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
+
+    def info(self) -> dict[str, int | list[int]]:
+        """order, num_ngrams by order, num_words, num_states, num_arcs, num_bytes, labels bos, eos, unk."""
+        info = _abi.wf_lm_info()
+        lib.wf_lm_info_init(ctypes.byref(info))
+        call("wf_lm_get_info", self.address, ctypes.byref(info))
+        values = as_dict(info, skip=1)
+        return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
+
+    @property
+    def words(self) -> Symbols:
+        words = Symbols._share(lib.wf_lm_words(self.address))
+        assert words is not None
+        return words
+
+    def costs(self, sentence: str | Sequence[str]) -> list[float]:
+        """-ln P of each word after <s>, and of </s> at last: one more than there are words. Words apart by blanks, or a list."""
+        texts = sentence.split() if isinstance(sentence, str) else sentence
+        words, address = self.words, self.address
+        state, next_state = lib.wf_lm_start(address), ctypes.c_uint32()
+        costs = []
+        for text in texts:
+            label = words.find(text)
+            costs.append(lib.wf_lm_step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
+            state = next_state.value
+        return [*costs, lib.wf_lm_final(address, state, None)]
+
+    def score(self, sentence: str | Sequence[str]) -> float:
+        """log10 P(<s> sentence </s>), as KenLM's and pyctcdecode's users expect it."""
+        return -sum(self.costs(sentence)) / math.log(10)
+
+    def perplexity(self, sentences: Iterable[str | Sequence[str]]) -> float:
+        """exp of the mean cost of a word or sentence end; infinite where a word is impossible."""
+        costs = [cost for sentence in sentences for cost in self.costs(sentence)]
+        return math.exp(sum(costs) / len(costs)) if costs and max(costs) < math.inf else math.inf
+
+    def write_arpa(self, path: str | os.PathLike[str]) -> None:
+        call("wf_lm_write_arpa", self.address, encode_path(path))
+
+    def prune(self, vocabulary: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[LmPruneOptions]) -> LM:
+        """A smaller model: by relative entropy, counts, or words."""
+        table = None if vocabulary is None else as_symbols(vocabulary)
+        with ProgressGuard(progress) as guard:
+            return LM(create("wf_lm_prune", self.address, table and table.address, c_options("lm_prune", options), after=(None, guard.pointer)))
+
+    def to_fst(self, **options: Unpack[LmFstOptions]) -> Fst:
+        """The model as an acceptor over its words."""
+        return Fst(create("wf_lm_to_fst", self.address, c_options("lm_fst", options)))
+
+    def __repr__(self) -> str:
+        return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"

@@ -1,0 +1,209 @@
+"""Option tables, straight from the C library: names, defaults, ranges and help are never repeated in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from . import _abi
+from ._library import call, encode_path, encode_text, lib
+
+_TYPES: dict[int, tuple[Any, str]] = {
+    _abi.WF_OPTION_F32: (ctypes.c_float, "float"),
+    _abi.WF_OPTION_I32: (ctypes.c_int32, "int"),
+    _abi.WF_OPTION_I64: (ctypes.c_int64, "int"),
+    _abi.WF_OPTION_BOOL: (ctypes.c_bool, "bool"),
+    _abi.WF_OPTION_ENUM: (ctypes.c_int32, "str"),
+    _abi.WF_OPTION_STR: (ctypes.c_char_p, "str"),
+}
+
+
+class Option(NamedTuple):
+    """One row of a table. `default` of a text option is None; `choices` is empty unless it takes one of a few names."""
+
+    name: str
+    type: str
+    default: Any
+    minimum: float
+    maximum: float
+    unit: str
+    choices: tuple[str, ...]
+    help: str
+
+
+def _option(row: Any) -> Option:
+    unit = row.unit.decode()
+    choices = tuple(unit.split("|")) if row.type == _abi.WF_OPTION_ENUM else ()
+    default: Any = {"float": float, "int": int, "bool": bool}.get(_TYPES[row.type][1], lambda _: None)(getattr(row, "def"))
+    return Option(
+        row.name.decode(),
+        _TYPES[row.type][1],
+        choices[int(getattr(row, "def"))] if choices else default,
+        row.min,
+        row.max,
+        "" if choices else unit,
+        choices,
+        row.help.decode(),
+    )
+
+
+def tables() -> list[str]:
+    """Names of all option tables."""
+    names, i = [], 0
+    while table := lib.wf_option_table_at(i):
+        names.append(table.contents.name.decode())
+        i += 1
+    return names
+
+
+def describe(table: str) -> list[Option]:
+    """The options of a table, in order."""
+    found = lib.wf_option_table_find(encode_text(table))
+    if not found:
+        raise ValueError(f"no option table named {table!r}: one of {', '.join(tables())}")
+    return [_option(found.contents.rows[i]) for i in range(found.contents.num_rows)]
+
+
+_names: dict[str, frozenset[str]] = {}
+
+
+def names(table: str) -> frozenset[str]:
+    if table not in _names:
+        _names[table] = frozenset(option.name for option in describe(table))
+    return _names[table]
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    try:
+        return str(operator.index(value))  # also numpy's whole numbers
+    except TypeError:
+        pass
+    try:
+        return repr(float(value))  # also numpy's numbers
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: {type(value).__name__} is no number, text or bool") from None
+
+
+class CStruct:
+    """`wf_TABLE_options` filled from keywords; checked by C."""
+
+    def __init__(self, table: str, values: Mapping[str, Any]) -> None:
+        self._table = lib.wf_option_table_find(encode_text(table))
+        buffer: Any = ctypes.create_string_buffer(self._table.contents.struct_size)
+        buffer.texts = []  # C borrows them, so they live with the memory that is passed
+        self.pointer = buffer
+        lib.wf_config_init(self._table, buffer)
+        self._is_text = {row.name.decode(): row.type == _abi.WF_OPTION_STR for row in self._rows()}
+        for name, value in values.items():
+            self._set(name, value)
+        call("wf_config_check", self._table, self.pointer)
+
+    def _rows(self) -> Iterator[Any]:
+        return (self._table.contents.rows[i] for i in range(self._table.contents.num_rows))
+
+    def _set(self, name: str, value: Any) -> None:
+        if self._is_text.get(name):
+            if value is None:
+                return
+            if not isinstance(value, (str, os.PathLike)):
+                raise TypeError(f"{name}: expected text, not {type(value).__name__}")
+            text = encode_path(value)
+        else:
+            text = encode_text(_text(name, value))
+        self.pointer.texts.append(text)
+        call("wf_config_set", self._table, self.pointer, encode_text(name), text)
+
+    def values(self) -> dict[str, Any]:
+        """Every option as C has it now."""
+        result: dict[str, Any] = {}
+        for row in self._rows():
+            value = _TYPES[row.type][0].from_buffer(self.pointer, row.offset).value
+            if row.type == _abi.WF_OPTION_ENUM:
+                value = row.unit.decode().split("|")[value]
+            elif row.type == _abi.WF_OPTION_STR and value is not None:
+                value = os.fsdecode(value)
+            result[row.name.decode()] = value
+        return result
+
+
+def c_options(table: str, values: Mapping[str, Any]) -> Any:
+    """What a C call takes as its options; nothing given: its defaults."""
+    return CStruct(table, values).pointer if values else None
+
+
+class Options(Mapping[str, Any]):
+    """An immutable, checked, picklable set of options: `Options("decoder", beam=12)["max_active"]` is 10000.
+
+    Numbers read back as C keeps them (float32).
+    """
+
+    __slots__ = ("_given", "_values", "table")
+
+    def __init__(self, table: str, **given: Any) -> None:
+        describe(table)
+        self.table = table
+        self._given = given
+        self._values = CStruct(table, given).values()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and (self.table, self._values) == (other.table, other._values)
+
+    def __hash__(self) -> int:
+        return hash((self.table, tuple(self._values.items())))
+
+    def __reduce__(self) -> Any:
+        return _restore, (type(self), self.table, self._given)
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join([repr(self.table), *(f'{name}={value!r}' for name, value in self._given.items())])})"
+
+    def replace(self, **changes: Any) -> Options:
+        """The same with some options changed."""
+        return _restore(type(self), self.table, {**self._given, **changes})
+
+    def as_c(self) -> CStruct:
+        return CStruct(self.table, self._given)
+
+
+def _restore(cls: Any, table: str, given: dict[str, Any]) -> Any:
+    options = cls.__new__(cls)
+    Options.__init__(options, table, **given)
+    return options
+
+
+class DecoderConfig(Options):
+    """Options of the decoder: `DecoderConfig(beam=12, device="cuda")`. Immutable, checked when made, picklable. `describe("decoder")` lists them."""
+
+    __slots__ = ()
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__("decoder", **given)
+
+    def __repr__(self) -> str:
+        return f"DecoderConfig({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"
+
+
+def split(given: Mapping[str, Any], *tables_in_order: str) -> list[dict[str, Any]]:
+    """Keywords sorted by the table that knows them; one nobody knows goes to the first, whose error names it."""
+    parts: list[dict[str, Any]] = [{} for _ in tables_in_order]
+    for name, value in given.items():
+        known = [part for part, table in zip(parts, tables_in_order) if name in names(table)]
+        for part in known or parts[:1]:
+            part[name] = value
+    return parts

@@ -1,0 +1,302 @@
+"""Acoustic scores in: whatever speaks the buffer protocol or DLPack, on the CPU or a CUDA GPU, without a copy; and files of score matrices.
+
+Buffers come first, since numpy's read-only arrays have no unversioned DLPack; everything without one (torch, cupy, bfloat16) goes through DLPack.
+A borrowed tensor stays owned by its producer: its DLPack capsule is not consumed, only kept until the call is over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, call, create, encode_path, lib
+from .options import c_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import ScoreReaderOptions
+
+LEGACY_STREAM = 1  # DLPack's and CUDA's number for the legacy default stream
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
+_DLPACK_DTYPES = {(2, 32): _abi.WF_FLOAT32, (2, 16): _abi.WF_FLOAT16, (4, 16): _abi.WF_BFLOAT16}  # (DLDataTypeCode, bits)
+_BUFFER_DTYPES = {"f": _abi.WF_FLOAT32, "e": _abi.WF_FLOAT16}
+
+
+class _PyBuffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _DLVersioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_python = ctypes.pythonapi
+_python.PyObject_GetBuffer.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+_python.PyBuffer_Release.argtypes = [ctypes.c_void_p]
+_python.PyBuffer_Release.restype = None
+_python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_python.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_STRIDED_WITH_FORMAT = 0x1C  # PyBUF_STRIDES | PyBUF_FORMAT
+
+
+class _Buffer:
+    """A Py_buffer, released when forgotten."""
+
+    def __init__(self, source: Any) -> None:
+        self.raw = _PyBuffer()
+        self.held = False
+        _python.PyObject_GetBuffer(source, ctypes.byref(self.raw), _STRIDED_WITH_FORMAT)
+        self.held = True
+
+    def __del__(self) -> None:
+        if self.held:
+            _python.PyBuffer_Release(ctypes.byref(self.raw))
+
+
+class Tensor(NamedTuple):
+    """Borrowed memory. Strides in elements; `owner` keeps it alive; `device` is None for the host, else the GPU's number."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: int
+    device: int | None
+    owner: Any
+
+
+def _get_buffer(source: Any) -> _Buffer | None:
+    try:
+        return _Buffer(source)
+    except (BufferError, TypeError, ValueError):  # none, or of a type that buffers cannot tell
+        return None
+
+
+def _format(buffer: _Buffer) -> str:
+    return (buffer.raw.format or b"B").decode()
+
+
+def _buffer_dtype(buffer: _Buffer) -> int | None:
+    return _BUFFER_DTYPES.get(_format(buffer).lstrip("@=<" if sys.byteorder == "little" else "@=>"))
+
+
+def _from_buffer(buffer: _Buffer) -> Tensor:
+    raw, dtype = buffer.raw, _buffer_dtype(buffer)
+    assert dtype is not None
+    shape = tuple(raw.shape[: raw.ndim])
+    if any(stride % raw.itemsize for stride in raw.strides[: raw.ndim]):
+        raise ValueError("scores are not aligned to their elements")
+    return Tensor(raw.buf or 0, shape, tuple(stride // raw.itemsize for stride in raw.strides[: raw.ndim]), dtype, None, buffer)
+
+
+def _capsule(source: Any, on_gpu: bool, stream: int) -> Any:
+    arguments = {"stream": stream} if on_gpu else {}
+    try:
+        return source.__dlpack__(max_version=(1, 1), **arguments)
+    except TypeError:  # a producer from before DLPack 1.0
+        return source.__dlpack__(**arguments)
+
+
+def _from_dlpack(source: Any, stream: int) -> Tensor:
+    kind, device = (int(number) for number in source.__dlpack_device__())
+    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise TypeError(f"scores on a device of DLPack's type {kind}: neither the CPU nor a CUDA GPU")
+    on_gpu = kind in (_CUDA, _CUDA_MANAGED)
+    try:
+        capsule = _capsule(source, on_gpu, stream)
+    except BufferError as why:
+        raise TypeError(f"{type(source).__name__} cannot be shared: {why} (expected float32, float16 or bfloat16)") from why
+    if _python.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
+        managed = _DLVersioned.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
+        if managed.major != 1:
+            raise TypeError(f"DLPack version {managed.major}.{managed.minor} is not known here")
+        tensor = managed.tensor
+    elif _python.PyCapsule_IsValid(capsule, b"dltensor"):
+        tensor = _DLTensor.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor"))
+    else:
+        raise TypeError("__dlpack__ returned no DLPack capsule")
+    dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if dtype is None:
+        names = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+        raise TypeError(f"scores of {names.get(tensor.code, 'unknown type ')}{tensor.bits}: expected float32, float16 or bfloat16 (x.float())")
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _packed(shape)
+    return Tensor((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, device if on_gpu else None, (source, capsule))
+
+
+def _packed(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return tuple(strides)
+
+
+def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
+    """The memory of an array or tensor. On a GPU, its producer is asked to order its work before `stream`."""
+    buffer = _get_buffer(source)
+    if buffer is not None and _buffer_dtype(buffer) is not None:
+        return _from_buffer(buffer)
+    if hasattr(source, "__dlpack__"):
+        return _from_dlpack(source, stream)
+    if buffer is None:
+        raise TypeError(f"{type(source).__name__} speaks neither the buffer protocol nor DLPack")
+    raise TypeError(f"scores of buffer format {_format(buffer)!r}: expected float32 or float16 (x.astype('float32'))")
+
+
+def _check(tensor: Tensor, what: str) -> None:
+    for size, stride, axis in zip(tensor.shape, tensor.strides, range(-len(tensor.shape), 0)):
+        if size > 1 and (stride != 1 if axis == -1 else stride < 0):
+            raise ValueError(f"{what}: strides {tensor.strides} of shape {tensor.shape}: columns must lie side by side, frames in order (make it contiguous)")
+    if tensor.shape[-1] >= 2**31:
+        raise ValueError(f"{what}: {tensor.shape[-1]} columns")
+
+
+def _whole_numbers(lengths: Any, count: int) -> list[int]:
+    values = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
+    values = values if isinstance(values, list) else [values]
+    if len(values) != count:
+        raise ValueError(f"{len(values)} lengths for {count} utterances")
+    if any(int(value) != value for value in values):
+        raise ValueError("lengths are whole numbers of frames")
+    return [int(value) for value in values]
+
+
+class Batch:
+    """Score matrices of a batch as C takes them, with what they borrow. Lives as long as the call that uses it."""
+
+    def __init__(self, log_probs: Any, lengths: Any = None, stream: int = LEGACY_STREAM) -> None:
+        if isinstance(log_probs, (list, tuple)):
+            self._tensors = [borrow(item, stream) for item in log_probs]
+            self._matrices(lengths)
+            return
+        tensor = borrow(log_probs, stream)
+        self._tensors = [tensor]
+        if len(tensor.shape) == 3:
+            self._padded(tensor, lengths)
+        else:
+            self._matrices(lengths)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def device(self) -> int | None:
+        """Number of the GPU that holds the scores; None: they are in host memory."""
+        devices = {tensor.device for tensor in self._tensors}
+        if len(devices - {None}) > 1:
+            raise ValueError(f"scores on several GPUs: {sorted(number for number in devices if number is not None)}")
+        return next(iter(devices - {None}), None)
+
+    def _matrices(self, lengths: Any) -> None:
+        count = len(self._tensors)
+        frames = None if lengths is None else _whole_numbers(lengths, count)
+        self.scores = (_abi.wf_scores * count)()
+        for i, tensor in enumerate(self._tensors):
+            if tensor.shape == (0,):  # memoryviews of two dimensions cannot be empty
+                continue
+            if len(tensor.shape) != 2:
+                raise ValueError(f"utterance {i}: scores of shape {tensor.shape}, expected [frames, columns]")
+            _check(tensor, f"utterance {i}")
+            num_frames, num_columns = tensor.shape
+            if frames is not None:
+                if not 0 <= frames[i] <= num_frames:
+                    raise ValueError(f"utterance {i}: length {frames[i]} of {num_frames} frames")
+                num_frames = frames[i]
+            stride = tensor.strides[0] if tensor.shape[0] > 1 else num_columns
+            self.scores[i] = _abi.wf_scores(tensor.address or None, num_frames, num_columns, stride, tensor.dtype, tensor.device is not None)
+
+    def _padded(self, tensor: Tensor, lengths: Any) -> None:
+        _check(tensor, "scores")
+        count, max_frames, num_columns = tensor.shape
+        frames = [max_frames] * count if lengths is None else _whole_numbers(lengths, count)
+        if any(not 0 <= value <= max_frames for value in frames):
+            raise ValueError(f"lengths outside 0 to {max_frames}: {[value for value in frames if not 0 <= value <= max_frames][:10]}")
+        frame_stride = tensor.strides[1] if max_frames > 1 else num_columns
+        utterance_stride = tensor.strides[0] if count > 1 else max_frames * frame_stride
+        self.scores = (_abi.wf_scores * count)()
+        padded = _abi.wf_padded_scores(
+            tensor.address or None,
+            count,
+            max_frames,
+            num_columns,
+            utterance_stride,
+            frame_stride,
+            (ctypes.c_int64 * count)(*frames),
+            tensor.dtype,
+            tensor.device is not None,
+        )
+        call("wf_scores_from_padded", ctypes.byref(padded), self.scores)
+
+
+class Matrix(NamedTuple):
+    """Scores of one utterance from a file. `data` is a float32 memoryview [frames, columns]: decode takes it, numpy.asarray too."""
+
+    key: str
+    data: Any
+
+
+class ScoreReader(Handle):
+    """Score matrices from Kaldi archives or scp files, .npy, .sen, or folders of these, one after the other: `for key, data in ScoreReader("scores.ark")`.
+
+    A bad utterance raises FormatError; `next()` may go on behind it. One thread at a time.
+    """
+
+    _free = lib.wf_score_reader_free
+
+    def __init__(self, *sources: str | os.PathLike[str], **options: Unpack[ScoreReaderOptions]) -> None:
+        paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
+        super().__init__(create("wf_score_reader_open", paths, len(sources), c_options("score_reader", options)))
+
+    def __iter__(self) -> Iterator[Matrix]:
+        return self
+
+    def __next__(self) -> Matrix:
+        matrix, done = _abi.wf_matrix(), ctypes.c_bool()
+        try:
+            call("wf_score_reader_next", self.address, ctypes.byref(matrix), ctypes.byref(done))
+            if done.value:
+                raise StopIteration
+            count = matrix.num_frames * matrix.num_columns
+            data = memoryview(bytearray(ctypes.string_at(matrix.data, 4 * count) if count else b""))
+            return Matrix(matrix.key.decode("utf-8", "replace"), data.cast("f", (matrix.num_frames, matrix.num_columns)) if count else data.cast("f"))
+        finally:
+            lib.wf_matrix_clear(ctypes.byref(matrix))

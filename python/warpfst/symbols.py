@@ -1,0 +1,92 @@
+"""Symbol tables: words or tokens <-> integer labels."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Union
+
+from ._library import Handle, call, create, decode_text, encode_path, encode_text, lib
+
+
+class Symbols(Handle):
+    """Texts and their labels. Many threads may read a table; adding is for one at a time."""
+
+    _free = lib.wf_symbols_free
+
+    def __init__(self, pairs: Mapping[str, int] | Iterable[str] = (), name: str = "") -> None:
+        """From a mapping text -> label, or texts that get the labels 0, 1, 2 and so on."""
+        super().__init__(create("wf_symbols_create", encode_text(name)))
+        items = pairs.items() if isinstance(pairs, Mapping) else ((text, -1) for text in pairs)
+        for text, key in items:
+            self.add(text, key)
+
+    @classmethod
+    def _adopt(cls, address: int) -> Symbols:
+        symbols = cls.__new__(cls)
+        Handle.__init__(symbols, address)
+        return symbols
+
+    @classmethod
+    def _share(cls, address: int | None) -> Symbols | None:
+        """A reference of its own to a table that belongs to another C object; None for NULL."""
+        return None if address is None else cls._adopt(lib.wf_symbols_ref(address))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Symbols:
+        """Reads `symbol id` lines."""
+        return cls._adopt(create("wf_symbols_read", encode_path(path)))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        call("wf_symbols_write", self.address, encode_path(path))
+
+    def add(self, text: str, key: int = -1) -> int:
+        """Adds a text under a label (-1: the next free one) and returns the label."""
+        out = ctypes.c_int64()
+        call("wf_symbols_add", self.address, encode_text(text), key, ctypes.byref(out))
+        return out.value
+
+    def find(self, text: str) -> int | None:
+        """Label of a text, or None."""
+        key = lib.wf_symbols_find(self.address, encode_text(text))
+        return None if key < 0 else key
+
+    def text(self, key: int) -> str | None:
+        """Text of a label, or None."""
+        return decode_text(lib.wf_symbols_text(self.address, key))
+
+    @property
+    def name(self) -> str:
+        return decode_text(lib.wf_symbols_name(self.address)) or ""
+
+    def __len__(self) -> int:
+        return lib.wf_symbols_count(self.address)
+
+    def __contains__(self, text: str) -> bool:
+        return self.find(text) is not None
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """(text, label) in order of adding."""
+        key = ctypes.c_int64()
+        for i in range(len(self)):
+            text = lib.wf_symbols_at(self.address, i, ctypes.byref(key))
+            yield decode_text(text) or "", key.value
+
+    def __reduce__(self) -> Any:
+        return Symbols, (dict(self), self.name)
+
+    def __repr__(self) -> str:
+        return f"<Symbols {self.name!r}: {len(self)} symbols>" if self._address else "<Symbols, closed>"
+
+
+def as_symbols(source: SymbolsLike) -> Symbols:
+    """A table from what users have: a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels."""
+    if isinstance(source, Symbols):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return Symbols.read(source)
+    return Symbols(source)
+
+
+SymbolsLike = Union[Symbols, str, "os.PathLike[str]", Mapping[str, int], Iterable[str]]

@@ -1,0 +1,83 @@
+/* lattice_writer.c - lattices to a Kaldi archive, binary or text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/option_tables.h"
+#include "io/archive_writer.h"
+#include "io/kaldi_lattice.h"
+
+struct wf_lattice_writer {
+  bool text, flush_each;
+  float divisor;
+  wf_symbols *words;
+  wf__archive_writer files;
+};
+
+wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err) {
+  if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
+  *out = NULL;
+  wf_lattice_writer_options taken;
+  WF__TRY(wf__options_take(wf__lattice_writer_table(), options, &taken, err));
+  wf_lattice_writer *writer = wf__calloc(1, sizeof *writer);
+  if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
+  wf_status status = wf__archive_open(&writer->files, path, taken.scp, err);
+  if (status != WF_OK) {
+    free(writer);
+    return status;
+  }
+  writer->text = taken.format != 0;
+  writer->divisor = taken.acoustic_divisor;
+  writer->flush_each = strcmp(path, "-") == 0;
+  writer->words = words != NULL ? wf_symbols_ref(words) : NULL;
+  *out = writer;
+  return WF_OK;
+}
+
+static wf_status check_word(const wf_symbols *words, int32_t word, wf_error *err) {
+  if (word == 0 || wf_symbols_text(words, word) != NULL) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT, "word %d is not in the table %s", word, wf_symbols_name(words));
+}
+
+static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words, wf_error *err) {
+  if (entry->raw != NULL) {
+    wf_lattice_view view = wf_lattice_get(entry->raw);
+    for (uint64_t a = 0; a < view.num_arcs; a++) WF__TRY(check_word(words, view.arcs[a].olabel, err));
+  } else {
+    wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
+    for (uint64_t a = 0; a < view.num_arcs; a++) WF__TRY(check_word(words, view.arcs[a].word, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
+  if ((entry->raw == NULL) == (entry->compact == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
+  if (writer->text && writer->words != NULL) WF__TRY(check_words(entry, writer->words, err));
+  WF__TRY(wf__archive_put_key(&writer->files, entry->key, err));
+  wf__output *output = writer->files.archive;
+  if (entry->raw != NULL) {
+    wf_lattice_view view = wf_lattice_get(entry->raw);
+    if (writer->text) wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
+    else wf__kaldi_write_raw(output, &view, writer->divisor);
+  } else {
+    wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
+    if (writer->text) wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
+    else wf__kaldi_write_compact(output, &view, writer->divisor);
+  }
+  if (writer->flush_each) wf__output_flush(output);
+  return WF_OK;
+}
+
+wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *err) {
+  if (writer == NULL) return WF_OK;
+  wf_status status = wf__archive_close(&writer->files, err);
+  wf_lattice_writer_abort(writer);
+  return status;
+}
+
+void wf_lattice_writer_abort(wf_lattice_writer *writer) {
+  if (writer == NULL) return;
+  wf__archive_abort(&writer->files);
+  wf_symbols_free(writer->words);
+  free(writer);
+}

@@ -1,0 +1,186 @@
+/* loose_lattice.c - from what a file tells to a lattice in topological order. */
+#include "io/loose_lattice.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "fstops/topsort.h"
+#include "lattice/compact_lattice.h"
+#include "lattice/lattice.h"
+
+enum { DROPPED = UINT32_MAX };
+
+void wf__loose_free(wf__loose_lattice *loose) {
+  wf__vec_free(&loose->arc_off);
+  wf__vec_free(&loose->arcs);
+  wf__vec_free(&loose->finals);
+  wf__vec_free(&loose->labels);
+}
+
+static uint64_t arcs_end(const wf__loose_lattice *loose, uint64_t s) {
+  return s + 1 < loose->arc_off.size ? loose->arc_off.data[s + 1] : loose->arcs.size;
+}
+
+/* An arc of cost Zero is one that is not there. */
+static bool is_zero(const wf_compact_weight *weight) { return weight->graph_cost == INFINITY; }
+
+static wf_status check_targets(const wf__loose_lattice *loose, wf_error *err) {
+  uint64_t num_states = loose->arc_off.size;
+  if (num_states > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " states, at most 2^31-1", num_states);
+  if (loose->start >= (int64_t)num_states || loose->start < -1)
+    return wf__fail(err, WF_ERR_FORMAT, "start state %" PRId64 " of a lattice of %" PRIu64 " states", loose->start, num_states);
+  for (uint64_t s = 0; s < num_states; s++)
+    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
+      if (loose->arcs.data[a].target >= num_states)
+        return wf__fail(err, WF_ERR_FORMAT, "an arc of state %" PRIu64 " leads to state %" PRIu32 " of %" PRIu64, s, loose->arcs.data[a].target, num_states);
+  return WF_OK;
+}
+
+/* Start 0, arcs upwards, every state reached? `seen`: [num_states], zeros. */
+static bool is_in_order(const wf__loose_lattice *loose, bool *seen) {
+  if (loose->start != 0) return false;
+  seen[0] = true;
+  for (uint64_t s = 0; s < loose->arc_off.size; s++) {
+    if (!seen[s]) return false;
+    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++) {
+      if (is_zero(&loose->arcs.data[a].weight)) continue;
+      if (loose->arcs.data[a].target <= s) return false;
+      seen[loose->arcs.data[a].target] = true;
+    }
+  }
+  return true;
+}
+
+/* The bare graph of the lattice, for wf__topological_order. */
+static wf_status bare_graph(const wf__loose_lattice *loose, uint64_t **arc_off, wf_arc **arcs, wf_error *err) {
+  uint64_t num_states = loose->arc_off.size, count = 0;
+  *arc_off = wf__alloc(num_states + 1, sizeof **arc_off);
+  *arcs = wf__alloc(loose->arcs.size, sizeof **arcs);
+  if (*arc_off == NULL || *arcs == NULL) return wf__fail_memory(err, loose->arcs.size * sizeof **arcs, "sorting a lattice");
+  for (uint64_t s = 0; s < num_states; s++) {
+    (*arc_off)[s] = count;
+    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
+      if (!is_zero(&loose->arcs.data[a].weight)) (*arcs)[count++] = (wf_arc){.nextstate = loose->arcs.data[a].target};
+  }
+  (*arc_off)[num_states] = count;
+  return WF_OK;
+}
+
+/* The states that the start reaches, in topological order: all that come behind it in one. `order` [num_states], `*count` of them. */
+static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count, wf_error *err) {
+  uint64_t num_states = loose->arc_off.size, *arc_off = NULL, skip = 0;
+  wf_arc *arcs = NULL;
+  *order = NULL;
+  wf_status status = bare_graph(loose, &arc_off, &arcs, err);
+  if (status == WF_OK) {
+    wf_fst_view view = {.start = loose->start, .num_states = num_states, .num_arcs = arc_off[num_states], .arc_off = arc_off, .arcs = arcs};
+    status = wf__topological_order(&view, order, err);
+    if (status == WF_ERR_ARGUMENT) status = wf__fail_prefix(err, WF_ERR_FORMAT, "not a lattice");
+  }
+  free(arc_off);
+  free(arcs);
+  WF__TRY(status);
+  while ((*order)[skip] != loose->start) skip++;
+  *count = num_states - skip;
+  for (uint64_t i = 0; i < *count; i++) (*order)[i] = (*order)[i + skip];
+  return WF_OK;
+}
+
+static wf_status find_order(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count, wf_error *err) {
+  uint64_t num_states = loose->arc_off.size;
+  bool *seen = wf__calloc(num_states, sizeof *seen);
+  *order = NULL;
+  if (seen == NULL) return wf__fail_memory(err, num_states, "sorting a lattice");
+  bool sorted = is_in_order(loose, seen);
+  free(seen);
+  if (!sorted) return sort_states(loose, order, count, err);
+  *count = num_states;
+  *order = wf__alloc(num_states, sizeof **order);
+  if (*order == NULL) return wf__fail_memory(err, num_states * sizeof **order, "sorting a lattice");
+  for (uint64_t s = 0; s < num_states; s++) (*order)[s] = (uint32_t)s;
+  return WF_OK;
+}
+
+static wf_compact_weight scaled(const wf_compact_weight *weight, const wf__lattice_wish *wish) {
+  wf_compact_weight w = *weight;
+  if (is_zero(&w)) return (wf_compact_weight){.graph_cost = INFINITY, .acoustic_cost = 0};
+  w.graph_cost *= wish->lm_scale;
+  w.acoustic_cost *= wish->acoustic_scale;
+  return w;
+}
+
+static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uint64_t count, const uint32_t *number, const wf__lattice_wish *wish,
+                            wf_compact_lattice **out, wf_error *err) {
+  wf__compact_arrays arrays = {0};
+  wf_status status = WF_OK;
+  for (uint64_t i = 0; i < count && status == WF_OK; i++) {
+    status = wf__compact_add_state(&arrays, scaled(&loose->finals.data[order[i]], wish), err);
+    for (uint64_t a = loose->arc_off.data[order[i]]; a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
+      const wf__loose_arc *arc = &loose->arcs.data[a];
+      if (!is_zero(&arc->weight)) status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, (int32_t)number[arc->target], scaled(&arc->weight, wish)}, err);
+    }
+  }
+  if (status != WF_OK) {
+    wf__compact_arrays_free(&arrays);
+    return status;
+  }
+  arrays.labels.data = loose->labels.data;
+  arrays.labels.size = loose->labels.size;
+  arrays.labels.cap = loose->labels.cap;
+  loose->labels.data = NULL;
+  loose->labels.size = loose->labels.cap = 0;
+  return wf__compact_from_arrays(&arrays, out, err);
+}
+
+static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, uint64_t count, const uint32_t *number, const wf__lattice_wish *wish,
+                        wf_lattice **out, wf_error *err) {
+  wf__lattice_arrays arrays = {0};
+  wf_status status = wf__lattice_reserve(&arrays, count, loose->arcs.size, err);
+  for (uint64_t i = 0; i < count && status == WF_OK; i++) {
+    wf_compact_weight final = scaled(&loose->finals.data[order[i]], wish);
+    status = wf__lattice_add_state(&arrays, final.graph_cost, final.acoustic_cost, WF__FRAMES_UNKNOWN, err);
+    for (uint64_t a = loose->arc_off.data[order[i]]; a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
+      const wf__loose_arc *arc = &loose->arcs.data[a];
+      wf_compact_weight weight = scaled(&arc->weight, wish);
+      if (is_zero(&weight)) continue;
+      status = wf__lattice_push(&arrays, (wf_lattice_arc){arc->ilabel, arc->olabel, weight.graph_cost, weight.acoustic_cost, (int32_t)number[arc->target], 0}, err);
+    }
+  }
+  if (status == WF_OK) wf__lattice_find_frames(&arrays);
+  if (status == WF_OK) return wf__lattice_from_arrays(&arrays, out, err);
+  wf__lattice_arrays_free(&arrays);
+  return status;
+}
+
+/* The other kind, if it is wanted. */
+static wf_status convert(wf_lattice_entry *entry, int32_t kind, wf_error *err) {
+  if (kind == 1 && entry->compact != NULL) {
+    WF__TRY(wf_lattice_from_compact(entry->compact, &entry->raw, err));
+    wf_compact_lattice_free(entry->compact);
+    entry->compact = NULL;
+  } else if (kind == 2 && entry->raw != NULL) {
+    WF__TRY(wf_compact_lattice_from_raw(entry->raw, &entry->compact, err));
+    wf_lattice_free(entry->raw);
+    entry->raw = NULL;
+  }
+  return WF_OK;
+}
+
+wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish, wf_lattice_entry *out, wf_error *err) {
+  uint32_t *order = NULL, *number = NULL;
+  uint64_t count = 0;
+  wf_status status;
+  WF__TRY_GOTO(status, check_targets(loose, err), done);
+  if (loose->start >= 0) WF__TRY_GOTO(status, find_order(loose, &order, &count, err), done);
+  number = wf__alloc(loose->arc_off.size, sizeof *number);
+  if (number == NULL) WF__TRY_GOTO(status, wf__fail_memory(err, loose->arc_off.size * sizeof *number, "a lattice"), done);
+  for (uint64_t s = 0; s < loose->arc_off.size; s++) number[s] = DROPPED;
+  for (uint64_t i = 0; i < count; i++) number[order[i]] = (uint32_t)i;
+  status = loose->compact ? to_compact(loose, order, count, number, wish, &out->compact, err) : to_raw(loose, order, count, number, wish, &out->raw, err);
+  if (status == WF_OK) status = convert(out, wish->kind, err);
+done:
+  free(order);
+  free(number);
+  wf__loose_free(loose);
+  return status;
+}

@@ -1,0 +1,191 @@
+/* rnnlm_score.c - the public queries: whole sentences, and single words with the state in the caller's hands.
+ *
+ * Sentences are scored SLOTS at a time, one word of each in a step; a slot whose sentence ends takes the next one of its chunk. Chunks are the work items of
+ * the threads. */
+#include <stdlib.h>
+
+#include "base/threads.h"
+#include "lm/rnnlm.h"
+
+enum { SLOTS = 32, CHUNK = 512 };
+
+/* Costs of queries; with softmax, those of the same state next to one another share its norm. Up to work->max_batch queries. */
+static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, float *costs, wf__rnn_work *work) {
+  if (lm->output_kind == WF_RNNLM_SOFTMAX) {
+    const float *states[SLOTS];
+    float norms[SLOTS];
+    for (size_t i = 0; i < count; i++) states[i] = queries[i].state;
+    wf__rnn_log_norms(lm, count, states, norms, work);
+    for (size_t i = 0; i < count; i++) queries[i].log_norm = norms[i];
+  }
+  wf__rnn_costs(lm, count, queries, costs);
+}
+
+static wf_status check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count, wf_error *err) {
+  for (uint64_t i = 0; i < count; i++)
+    if (words[i] < 0 || (uint64_t)words[i] >= lm->num_words)
+      return wf__fail(err, WF_ERR_ARGUMENT, "word %d (at %llu) is outside the vocabulary of %zu words", words[i], (unsigned long long)i, lm->num_words);
+  return WF_OK;
+}
+
+/* --- sentences ---------------------------------------------------------------------------------------------------- */
+
+typedef struct sentence_slot {
+  uint64_t sentence, length, at; /* the word to predict next; at == length: </s> */
+  int32_t previous[WF_RNNLM_MAX_ORDER]; /* latest first */
+  int32_t num_previous;
+} sentence_slot;
+
+struct scoring {
+  const wf_rnnlm *lm;
+  const int32_t *words;
+  const uint64_t *first;
+  uint64_t num_sentences;
+  float *costs;
+  struct thread {
+    sentence_slot slots[SLOTS];
+    float *states; /* [SLOTS][state] */
+    wf__rnn_work work;
+  } *threads;
+};
+
+static int32_t word_at(const struct scoring *s, const sentence_slot *slot) {
+  if (slot->at == slot->length) return s->lm->eos;
+  uint64_t at = s->lm->reverse ? slot->length - 1 - slot->at : slot->at;
+  return s->words[s->first[slot->sentence] + at];
+}
+
+static void remember(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous, int32_t word) {
+  int32_t room = wf__rnn_history(lm);
+  if (room == 0) return;
+  if (*num_previous < room) ++*num_previous;
+  memmove(previous + 1, previous, (size_t)(*num_previous - 1) * sizeof *previous);
+  previous[0] = word;
+}
+
+static void begin_sentence(const struct scoring *s, struct thread *thread, size_t i, uint64_t sentence) {
+  sentence_slot *slot = &thread->slots[i];
+  slot->sentence = sentence;
+  slot->length = s->first[sentence + 1] - s->first[sentence];
+  slot->at = 0;
+  slot->num_previous = 0;
+  remember(s->lm, slot->previous, &slot->num_previous, s->lm->bos);
+  memcpy(thread->states + i * wf__rnn_state_floats(s->lm), s->lm->start, wf__rnn_state_floats(s->lm) * sizeof(float));
+}
+
+/* One word of each of the slots [0, active). */
+static void score_words(const struct scoring *s, struct thread *thread, size_t active) {
+  const wf_rnnlm *lm = s->lm;
+  wf__rnn_query queries[SLOTS];
+  const float *from[SLOTS];
+  float *to[SLOTS], costs[SLOTS];
+  int32_t words[SLOTS];
+  for (size_t i = 0; i < active; i++) {
+    sentence_slot *slot = &thread->slots[i];
+    to[i] = thread->states + i * wf__rnn_state_floats(lm);
+    from[i] = to[i];
+    words[i] = word_at(s, slot);
+    queries[i] = (wf__rnn_query){from[i], slot->previous, slot->num_previous, words[i], 0};
+  }
+  costs_of(lm, active, queries, costs, &thread->work);
+  for (size_t i = 0; i < active; i++) {
+    sentence_slot *slot = &thread->slots[i];
+    s->costs[s->first[slot->sentence] + slot->sentence + slot->at] = costs[i];
+    remember(lm, slot->previous, &slot->num_previous, words[i]);
+    slot->at++;
+  }
+  wf__rnn_advance(lm, active, from, words, to, &thread->work);
+}
+
+static void score_chunk(void *user, uint64_t item, int worker) {
+  const struct scoring *s = user;
+  struct thread *thread = &s->threads[worker];
+  uint64_t next = item * CHUNK, end = next + CHUNK < s->num_sentences ? next + CHUNK : s->num_sentences;
+  size_t active = 0, floats = wf__rnn_state_floats(s->lm);
+  while (active < SLOTS && next < end) begin_sentence(s, thread, active++, next++);
+  while (active > 0) {
+    score_words(s, thread, active);
+    for (size_t i = active; i-- > 0;) {
+      if (thread->slots[i].at <= thread->slots[i].length) continue;
+      if (next < end) {
+        begin_sentence(s, thread, i, next++);
+      } else if (i != --active) {
+        thread->slots[i] = thread->slots[active];
+        memcpy(thread->states + i * floats, thread->states + active * floats, floats * sizeof(float));
+      }
+    }
+  }
+}
+
+wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs, wf_error *err) {
+  if (num_sentences == 0) return WF_OK;
+  WF__TRY(check_words(rnnlm, words + first[0], first[num_sentences] - first[0], err));
+  struct scoring s = {rnnlm, words, first, num_sentences, costs, NULL};
+  uint64_t num_chunks = (num_sentences + CHUNK - 1) / CHUNK;
+  int threads = num_threads > 0 ? num_threads : wf__num_cpus();
+  if ((uint64_t)threads > num_chunks) threads = (int)num_chunks;
+  wf__pool *pool = NULL;
+  WF__TRY(wf__pool_create(threads, &pool, err));
+  s.threads = wf__calloc((uint64_t)threads, sizeof *s.threads);
+  wf_status status = s.threads != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)threads * sizeof *s.threads, "scoring");
+  for (int t = 0; t < threads && status == WF_OK; t++) {
+    s.threads[t].states = wf__alloc(SLOTS * wf__rnn_state_floats(rnnlm), sizeof(float));
+    status = s.threads[t].states != NULL ? wf__rnn_work_init(rnnlm, SLOTS, &s.threads[t].work, err) : wf__fail_memory(err, SLOTS * wf__rnn_state_floats(rnnlm) * 4, "hidden states");
+  }
+  if (status == WF_OK) wf__pool_run(pool, num_chunks, score_chunk, &s);
+  for (int t = 0; t < threads && s.threads != NULL; t++) {
+    free(s.threads[t].states);
+    wf__rnn_work_free(&s.threads[t].work);
+  }
+  free(s.threads);
+  wf__pool_free(pool);
+  return status;
+}
+
+/* --- single words ------------------------------------------------------------------------------------------------- */
+
+/* A public state: hidden floats | number of previous words | previous words, latest first. */
+static size_t state_bytes(const wf_rnnlm *lm) { return wf__rnn_state_floats(lm) * sizeof(float) + (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t); }
+
+void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
+  memset(state, 0, state_bytes(rnnlm));
+  memcpy(state, rnnlm->start, wf__rnn_state_floats(rnnlm) * sizeof(float));
+  int32_t *words = (int32_t *)state + wf__rnn_state_floats(rnnlm);
+  remember(rnnlm, words + 1, words, rnnlm->bos);
+}
+
+/* Up to SLOTS of them. */
+static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, const int32_t *words, float *costs, uint8_t *next, wf__rnn_work *work) {
+  wf__rnn_query queries[SLOTS];
+  const float *from[SLOTS];
+  float *to[SLOTS];
+  size_t floats = wf__rnn_state_floats(lm), bytes = state_bytes(lm);
+  for (size_t i = 0; i < count; i++) {
+    from[i] = (const float *)(const void *)(states + i * bytes);
+    const int32_t *previous = (const int32_t *)(const void *)(from[i] + floats);
+    queries[i] = (wf__rnn_query){from[i], previous + 1, previous[0], words[i], 0};
+  }
+  if (costs != NULL) costs_of(lm, count, queries, costs, work);
+  if (next == NULL) return;
+  for (size_t i = 0; i < count; i++) {
+    memcpy(next + i * bytes, from[i], bytes);
+    to[i] = (float *)(void *)(next + i * bytes);
+    int32_t *previous = (int32_t *)(void *)(to[i] + floats);
+    remember(lm, previous + 1, previous, words[i]);
+  }
+  wf__rnn_advance(lm, count, from, words, to, work);
+}
+
+wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err) {
+  if (rnnlm->reverse) return wf__fail(err, WF_ERR_UNSUPPORTED, "the recurrent language model reads sentences from their end: it can only score whole sentences");
+  WF__TRY(check_words(rnnlm, words, count, err));
+  wf__rnn_work work;
+  WF__TRY(wf__rnn_work_init(rnnlm, count < SLOTS ? count : SLOTS, &work, err));
+  size_t bytes = state_bytes(rnnlm);
+  for (size_t i = 0; i < count; i += SLOTS) {
+    size_t some = count - i < SLOTS ? count - i : SLOTS;
+    step_some(rnnlm, some, (const uint8_t *)states + i * bytes, words + i, costs != NULL ? costs + i : NULL, next != NULL ? (uint8_t *)next + i * bytes : NULL, &work);
+  }
+  wf__rnn_work_free(&work);
+  return WF_OK;
+}

@@ -1,0 +1,47 @@
+/* scorer.h - what a scorer is: a deterministic automaton over words, made on demand, that the search composes with its graph as it goes.
+ *
+ *   context --word--> cost, next context        final(context) -> cost
+ *
+ * A wf_scorer is immutable and shared between threads. What it learns about one utterance (an LM's hidden states, interned pairs of contexts) goes into a
+ * memory of its own, one for each search, which the search opens, begins anew for every utterance, and closes.
+ *
+ * A context is a 64-bit number that the words before it determine, and nothing else: not the order in which contexts were first asked for, nor what other
+ * utterances said. Tokens are told apart and ties are broken by it, so equal contexts on two backends are equal numbers. Two contexts with the same
+ * number are the same context. An automaton with states gives its state's number; one without takes a 64-bit hash of the history.
+ *
+ * Costs are finite, at most 1e20 in magnitude, or +infinity (the word is impossible); they may be negative. step and final are functions of their arguments
+ * alone, so callers may keep results and ask in any order. */
+#ifndef WF_SCORER_SCORER_H
+#define WF_SCORER_SCORER_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+typedef struct wf__scorer_ops {
+  const char *name;
+  void (*free)(wf_scorer *self); /* with the structure itself */
+  /* The memory for one utterance at a time; both NULL where none is needed (`memory` is then NULL everywhere). close(NULL) is fine. */
+  wf_status (*open)(const wf_scorer *self, void **memory, wf_error *err);
+  void (*close)(const wf_scorer *self, void *memory);
+  /* A new utterance: contexts of the last one mean nothing any more. */
+  wf_status (*begin)(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err);
+  /* `context` is the start or was `next` before, in this utterance; word > 0. */
+  wf_status (*step)(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err);
+  wf_status (*final)(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err);
+} wf__scorer_ops;
+
+/* First member of every scorer's structure. */
+struct wf_scorer {
+  const wf__scorer_ops *ops;
+  atomic_uint_fast32_t refs;
+  int context_bits; /* contexts are below 2^context_bits: 0 (one context) to 64 */
+};
+
+static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, int context_bits) {
+  self->ops = ops;
+  self->context_bits = context_bits;
+  atomic_init(&self->refs, 1);
+}
+
+#endif

@@ -1,0 +1,73 @@
+"""Paths of the examples, and what several tests share. The tests run against the installed package."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import warpfst as wf
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CTC = ROOT / "examples" / "ctc"
+assert ROOT / "python" not in pathlib.Path(wf.__file__).resolve().parents, "the package under test is not installed"
+
+
+@pytest.fixture(scope="session")
+def ctc_graph():
+    return wf.build_ctc_graph(tokens=CTC / "tokens_phone.txt", lexicon=CTC / "lexicon_phone.txt", lm=CTC / "lm3.arpa.gz")
+
+
+@pytest.fixture(scope="session")
+def ctc_scores():
+    """Real scores of 40 utterances, by key."""
+    return {path.stem: np.load(path) for path in sorted((CTC / "logp_phone").glob("*.npy"))[:40]}
+
+
+@pytest.fixture(scope="session")
+def references():
+    return wf.read_transcripts(CTC / "text")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20261121)
+
+
+def random_fst(rng, num_states=6, num_arcs=14, num_labels=3, acyclic=True, epsilons=True, semiring="tropical"):
+    """Arcs, final costs, and the Fst made of them. Weights are multiples of 1/64, so that sums are exact in float32."""
+    arcs = []
+    for _ in range(num_arcs):
+        source = int(rng.integers(num_states - 1 if acyclic else num_states))
+        target = int(rng.integers(source + 1, num_states)) if acyclic else int(rng.integers(num_states))
+        ilabel, olabel = (int(x) for x in rng.integers(0 if epsilons else 1, num_labels + 1, 2))
+        arcs.append((source, target, ilabel, olabel, float(rng.integers(0, 256)) / 64))
+    finals = {num_states - 1: float(rng.integers(0, 64)) / 64, int(rng.integers(num_states)): 0.5}
+    return arcs, finals, wf.Fst.from_arcs(arcs, finals, semiring=semiring)
+
+
+def paths(arcs, finals, state=0):
+    """(input string, output string, cost) of every path of an acyclic fst given by arcs and finals."""
+    if state in finals:
+        yield (), (), finals[state]
+    for source, target, ilabel, olabel, weight in arcs:
+        if source == state:
+            for ins, outs, cost in paths(arcs, finals, target):
+                yield ((ilabel,) if ilabel else ()) + ins, ((olabel,) if olabel else ()) + outs, weight + cost
+
+
+def arcs_of(fst):
+    """Arcs and finals of an Fst, as random_fst has them, with the start state made 0."""
+    if fst.start is None:
+        return [], {}
+    order = {fst.start: 0}
+    for state in range(fst.num_states):
+        order.setdefault(state, len(order))
+    arcs = [(order[s], order[a.nextstate], a.ilabel, a.olabel, a.weight) for s in range(fst.num_states) for a in fst.arcs_of(s)]
+    return arcs, {order[s]: cost for s, cost in enumerate(fst.final_costs) if cost != float("inf")}
+
+
+def best_by_strings(all_paths):
+    best = {}
+    for ins, outs, cost in all_paths:
+        best[ins, outs] = min(cost, best.get((ins, outs), float("inf")))
+    return best

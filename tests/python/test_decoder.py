@@ -1,0 +1,373 @@
+"""Decoding against an exhaustive search in numpy; every form of input; hostile input."""
+
+import concurrent.futures
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from fake_tensors import FakeTensor
+
+import warpfst as wf
+
+WIDE = {"beam": 1e9, "max_active": 100000, "max_tokens": 100000, "min_active": 0}
+
+
+def random_graph(rng, num_states=5, num_arcs=14, num_columns=4):
+    """A decoding graph with words and epsilon arcs (upwards only, so that there are no cycles of them)."""
+    arcs = []
+    for _ in range(num_arcs):
+        source, target = (int(x) for x in rng.integers(0, num_states, 2))
+        ilabel = int(rng.integers(0 if target > source else 1, num_columns + 1))
+        arcs.append((source, target, ilabel, int(rng.integers(0, 4)), float(rng.integers(0, 128)) / 64))
+    arcs.append((0, 0, 1, 0, 1.0))
+    return arcs, {0: 0.25, num_states - 1: 0.0}
+
+
+def every_path(arcs, finals, scores, frame=0, state=0):
+    """(cost, words) of every path: plain recursion."""
+    if frame == len(scores) and state in finals:
+        yield finals[state], ()
+    for source, target, ilabel, olabel, weight in arcs:
+        if source != state or (ilabel and frame == len(scores)):
+            continue
+        cost = weight - (float(scores[frame][ilabel - 1]) if ilabel else 0.0)
+        for rest, words in every_path(arcs, finals, scores, frame + bool(ilabel), target):
+            yield cost + rest, ((olabel, *words) if olabel else words)
+
+
+def test_best_path_of_all_paths(rng):
+    found = 0
+    for _ in range(150):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (int(rng.integers(0, 5)), 4)).astype(np.float32) / 64
+        everything = sorted(every_path(arcs, finals, scores))
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, finals), **WIDE).decode(scores)[0]
+        if not everything:
+            assert "not_final" in result.flags
+            continue
+        found += 1
+        best = everything[0][0]
+        assert math.isclose(result.cost, best, abs_tol=1e-4) and math.isclose(result.graph_cost + result.acoustic_cost, result.cost, abs_tol=1e-6)
+        assert tuple(word.label for word in result.words) in {words for cost, words in everything if cost < best + 1e-4}
+        assert len(result.alignment) == result.num_decoded == len(scores)
+        assert math.isclose(-sum(scores[t][label - 1] for t, label in enumerate(result.alignment)), result.acoustic_cost, abs_tol=1e-4)
+    assert found > 100
+
+
+def test_boosted_words_by_all_paths(rng):
+    for _ in range(60):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
+        boosts = {1: 2.5, 3: -1.0}
+        everything = sorted((cost - sum(boosts.get(word, 0) for word in words), words) for cost, words in every_path(arcs, finals, scores))
+        decoder = wf.Decoder(wf.Fst.from_arcs(arcs, finals), **WIDE)
+        plain = decoder.decode(scores)[0]
+        decoder.set_scorer(boosts)
+        result, again, unboosted, twice = decoder.decode([scores] * 4, boost=[None, boosts, wf.Scorer.boost_words({1: 0.0}), wf.Scorer.boost_words({1: 1.0, 3: -1.0}) + wf.Scorer.boost_words({1: 1.5})])
+        assert unboosted.cost == plain.cost
+        if everything and "not_final" not in result.flags:
+            best = everything[0][0]
+            assert all(math.isclose(one.cost, best, abs_tol=1e-4) for one in (result, again, twice))
+            assert math.isclose(result.scorer_cost, -sum(boosts.get(word.label, 0) for word in result.words), abs_tol=1e-5)
+        with pytest.raises(TypeError, match="scorer"):
+            pickle.dumps(decoder)
+        decoder.set_scorer(None)
+        assert decoder.decode(scores)[0].cost == plain.cost
+
+
+def test_boosts_by_name(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    assert "MARK" in decoder.decode(matrix)[0].text and "MARK" not in decoder.decode(matrix, boost={"MARK": -30.0})[0].text
+    for bad, kind in (({"no such word": 1.0}, ValueError), ({0: 1.0}, ValueError), ({"MARK": math.nan}, ValueError), ([{}, {}], ValueError), ({2**40: 1.0}, ValueError)):
+        with pytest.raises(kind):
+            decoder.decode(matrix, boost=bad)
+
+
+def test_lattices_compact_and_in_files(ctc_graph, ctc_scores, tmp_path):
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=5).decode(list(ctc_scores.values())[:8])
+    with wf.LatticeWriter(tmp_path / "lat.ark") as out:
+        for i, result in enumerate(results):
+            out.put(f"u{i}", result.lattice)
+    read = list(wf.LatticeReader(tmp_path / "lat.ark"))
+    assert [key for key, _ in read] == [f"u{i}" for i in range(8)]
+    for (_, again), result in zip(read, results):
+        assert np.allclose(np.asarray(again.arcs)["graph_cost"], np.asarray(result.lattice.arcs)["graph_cost"]) and again.num_states == result.lattice.num_states
+        compact = result.lattice.to_compact()
+        stats, (arcs, finals, total) = compact.stats(), compact.posteriors()
+        assert math.isclose(stats["best_cost"], result.cost, abs_tol=1e-3) and math.isclose(total, stats["total_cost"], abs_tol=1e-6) and total <= stats["best_cost"]
+        assert math.isclose(sum(finals), 1, abs_tol=1e-6) and len(arcs) == compact.num_arcs
+        assert compact.oracle([word.label for word in result.words])[1] == 0
+        mbr = compact.mbr(decode=False)
+        assert [word.label for word in mbr.words] == [word.label for word in result.words] and all(0 < word.confidence <= 1 for word in mbr.words)
+        assert compact.to_raw().num_arcs >= result.lattice.num_arcs
+    with pytest.raises(ZeroDivisionError), wf.LatticeWriter(tmp_path / "dropped.ark") as out:
+        out.put("u", results[0].lattice)
+        _ = 1 / 0
+    assert not (tmp_path / "dropped.ark").exists()
+    with pytest.raises(wf.Error, match="blank"):
+        with wf.LatticeWriter(tmp_path / "bad.ark") as out:
+            out.put("two words", results[0].lattice)
+    (tmp_path / "cut.ark").write_bytes((tmp_path / "lat.ark").read_bytes()[:500])
+    with pytest.raises(wf.FormatError):
+        list(wf.LatticeReader(tmp_path / "cut.ark"))
+
+
+def test_words_flags_and_lattice(ctc_graph, ctc_scores):
+    scores = list(ctc_scores.values())
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4).decode(scores)
+    for matrix, result in zip(scores, results):
+        assert result.text == " ".join(word.text for word in result.words)
+        assert all(ctc_graph.words.text(word.label) == word.text for word in result.words)
+        ends = [0, *(frame for word in result.words for frame in (word.start, word.end))]
+        assert ends == sorted(ends) and ends[-1] <= len(matrix) == result.num_frames == result.num_decoded
+        arcs, lattice = np.asarray(result.lattice.arcs), result.lattice
+        assert lattice.num_states == len(lattice.frames) == len(lattice.arc_offsets) - 1 and arcs.shape == (lattice.num_arcs,)
+        # The best path of the lattice is the result.
+        cost = np.asarray(lattice.final_graph_costs, dtype=np.float64) + np.asarray(lattice.final_acoustic_costs)
+        for state in reversed(range(lattice.num_states)):
+            for i in range(lattice.arc_offsets[state], lattice.arc_offsets[state + 1]):
+                cost[state] = min(cost[state], arcs[i]["graph_cost"] + arcs[i]["acoustic_cost"] + cost[arcs[i]["nextstate"]])
+        assert math.isclose(cost[0], result.cost, abs_tol=1e-2)
+    assert wf.Decoder(ctc_graph).decode(scores[0])[0].lattice is None
+    assert "narrowed" in wf.Decoder(ctc_graph, max_active=5, min_active=0).decode(scores[0])[0].flags
+
+
+def same(a, b):
+    return [(r.text, r.cost, r.words, list(r.alignment)) for r in a] == [(r.text, r.cost, r.words, list(r.alignment)) for r in b]
+
+
+def padded(matrices, extra=3):
+    batch = np.full((len(matrices), max(map(len, matrices)) + extra, matrices[0].shape[1]), np.nan, matrices[0].dtype)  # NaN: padding must not be read
+    for row, matrix in zip(batch, matrices):
+        row[: len(matrix)] = matrix
+    return batch, [len(matrix) for matrix in matrices]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_every_form_of_a_batch(ctc_graph, ctc_scores, dtype):
+    matrices = [matrix.astype(dtype) for matrix in ctc_scores.values()]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    expected = decoder.decode(matrices)
+    batch, lengths = padded(matrices)
+    wide = np.full((*batch.shape[:2], batch.shape[2] + 5), np.nan, dtype)
+    wide[..., : batch.shape[2]] = batch
+    forms = {
+        "padded": (batch, lengths),
+        "lengths of numpy": (batch, np.array(lengths, dtype=np.int32)),
+        "a view with strides": (wide[..., : batch.shape[2]], lengths),
+        "tuple": (tuple(matrices), None),
+        "longer matrices with lengths": (list(batch), lengths),
+        "memoryviews": ([memoryview(matrix) for matrix in matrices], None),
+        "read-only": ([np.frombuffer(matrix.tobytes(), dtype).reshape(matrix.shape) for matrix in matrices], None),
+        "DLPack": (FakeTensor(batch), lengths),
+        "DLPack 1.0": (FakeTensor(batch, version=(1, 1)), lengths),
+        "DLPack without strides": (FakeTensor(batch, strides=None), lengths),
+        "DLPack with an offset": (FakeTensor(batch, offset=64), lengths),
+        "DLPack on page-locked memory": (FakeTensor(batch, device=(3, 0)), lengths),
+        "list of DLPack": ([FakeTensor(matrix) for matrix in matrices], None),
+    }
+    for name, (scores, frames) in forms.items():
+        assert same(decoder.decode(scores, frames), expected), name
+    for matrix, result in zip(matrices, expected):
+        assert same(decoder.decode(matrix), [result])
+
+
+def test_bfloat16(ctc_graph, ctc_scores):
+    matrices = list(ctc_scores.values())[:5]
+    bits = [(matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for matrix in matrices]
+    rounded = [(b.astype(np.uint32) << 16).view(np.float32) for b in bits]
+    decoder = wf.Decoder(ctc_graph)
+    assert same(decoder.decode([FakeTensor(b, code=4) for b in bits]), decoder.decode(rounded))
+
+
+@pytest.mark.parametrize(
+    ("scores", "lengths", "kind", "message"),
+    [
+        (np.zeros((3, 40), np.float64), None, TypeError, "float32"),
+        (np.zeros((3, 40), np.int32), None, TypeError, "float32"),
+        (np.zeros((3, 40), ">f4"), None, TypeError, "float32"),
+        (np.zeros((3, 40), np.complex64), None, TypeError, "float32"),
+        (np.zeros(40, np.float32), None, ValueError, "expected .frames, columns"),
+        (np.zeros((1, 1, 3, 40), np.float32), None, ValueError, "expected .frames, columns"),
+        (np.float32(3), None, ValueError, "expected .frames, columns"),
+        ([np.zeros((2, 3, 40), np.float32)], None, ValueError, "utterance 0"),
+        (np.zeros((3, 80), np.float32)[:, ::2], None, ValueError, "contiguous"),
+        (np.zeros((3, 40), np.float32)[:, ::-1], None, ValueError, "contiguous"),
+        (np.zeros((3, 40), np.float32)[::-1], None, ValueError, "contiguous"),
+        (np.zeros((40, 3), np.float32).T, None, ValueError, "contiguous"),
+        (np.zeros((2, 3, 40), np.float32)[::-1], None, ValueError, "contiguous"),
+        (np.broadcast_to(np.zeros((1, 40), np.float32), (3, 40)), None, None, "stride"),
+        (np.zeros((3, 39), np.float32), None, None, "39"),
+        (np.zeros((2, 3, 40), np.float32), [3], ValueError, "1 lengths for 2"),
+        (np.zeros((2, 3, 40), np.float32), [3, 4], ValueError, "outside 0 to 3"),
+        (np.zeros((2, 3, 40), np.float32), [3, -1], ValueError, "outside 0 to 3"),
+        (np.zeros((2, 3, 40), np.float32), [3, 1.5], ValueError, "whole numbers"),
+        (np.zeros((2, 3, 40), np.float32), ["a", "b"], ValueError, "invalid literal"),
+        ([np.zeros((3, 40), np.float32)], [4], ValueError, "length 4 of 3"),
+        ("scores.ark", None, TypeError, "neither the buffer protocol nor DLPack"),
+        (b"bytes", None, TypeError, "float32"),
+        (None, None, TypeError, "NoneType"),
+        ([[0.5, 0.5]], None, TypeError, "list"),
+        (FakeTensor(np.zeros((3, 40), np.float64)), None, TypeError, "float64"),
+        (FakeTensor(np.zeros((3, 40), np.int32), code=0), None, TypeError, "int32"),
+        (FakeTensor(np.zeros((3, 40), np.float32), lanes=4), None, TypeError, "float32"),
+        (FakeTensor(np.zeros((3, 40), np.float32), strides=(-40, 1)), None, ValueError, "contiguous"),
+        (FakeTensor(np.zeros((3, 40), np.float32), strides=(1, 3)), None, ValueError, "contiguous"),
+        (FakeTensor(np.zeros((3, 40), np.float32), device=(10, 0)), None, TypeError, "type 10"),
+        (FakeTensor(np.zeros((3, 40), np.float32), version=(2, 0)), None, TypeError, "version 2.0"),
+        (FakeTensor(np.zeros((3, 40), np.float32), device=(2, 0)), None, ValueError, "device='cuda'"),
+        ([FakeTensor(np.zeros((3, 40), np.float32), device=(2, i)) for i in range(2)], None, ValueError, "several GPUs"),
+    ],
+)
+def test_hostile_input(ctc_graph, scores, lengths, kind, message):
+    decoder = wf.Decoder(ctc_graph)
+    if kind is None:  # an utterance of its own may fail without the batch
+        with pytest.raises(wf.Error, match=message):
+            _ = decoder.decode(scores, lengths)[0].text
+    else:
+        with pytest.raises(kind, match=message):
+            decoder.decode(scores, lengths)
+    assert decoder.decode(np.zeros((0, 40), np.float32))[0].num_frames == 0  # and goes on
+
+
+def test_not_a_capsule(ctc_graph):
+    class Liar:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            return "no capsule"
+
+    with pytest.raises(TypeError, match="capsule"):
+        wf.Decoder(ctc_graph).decode(Liar())
+
+
+def test_an_utterance_that_fails_leaves_the_others_alone(ctc_graph, ctc_scores):
+    good = [matrix.astype(np.float32) for matrix in list(ctc_scores.values())[:3]]
+    bad = good[1].copy()
+    bad[5, 7] = math.nan
+    results = wf.Decoder(ctc_graph).decode([good[0], bad, good[2]])
+    assert same([results[0], results[2]], wf.Decoder(ctc_graph).decode([good[0], good[2]]))
+    assert isinstance(results[1].error, wf.ArgumentError) and results[1].num_frames == len(bad) and "5" in str(results[1].error)
+    for name in ("text", "words", "cost", "lattice"):
+        with pytest.raises(wf.ArgumentError, match="frame 5, column 7 is NaN"):
+            getattr(results[1], name)
+    with pytest.raises(AttributeError):
+        _ = results[0].no_such_thing
+    for value in (math.inf, 1e30):
+        bad[5, 7] = value
+        assert wf.Decoder(ctc_graph).decode(bad)[0].error is not None
+
+
+def test_empty_batches(ctc_graph):
+    decoder = wf.Decoder(ctc_graph)
+    assert decoder.decode([]) == [] and decoder.decode(np.zeros((0, 5, 40), np.float32)) == []
+    assert [r.num_frames for r in decoder.decode(np.zeros((2, 5, 40), np.float32), [0, 5])] == [0, 5]
+
+
+def test_the_stream_that_a_gpu_producer_is_told():
+    """Without a GPU the call must end in an error, but only after the producer was asked for the right order."""
+    from warpfst.scores import Batch
+
+    tensor = FakeTensor(np.zeros((3, 40), np.float32), device=(2, 1), version=(1, 0))
+    batch = Batch(tensor)
+    assert tensor.calls == [(1, {"max_version": (1, 1)})] and batch.device == 1 and batch.scores[0].on_device
+    tensor = FakeTensor(np.zeros((3, 40), np.float32), device=(2, 0))
+    Batch(tensor, None, 0x1234)
+    assert [stream for stream, _ in tensor.calls] == [0x1234, 0x1234]  # 1.0 first, then the older protocol
+    host = FakeTensor(np.zeros((3, 40), np.float32))
+    Batch(host)
+    assert all(stream is None for stream, _ in host.calls)
+
+
+def test_closed_decoders_and_streams(ctc_graph):
+    decoder = wf.Decoder(ctc_graph)
+    with pytest.raises(wf.UnsupportedError):
+        decoder.set_stream(0x1234)
+    decoder.close()
+    for use in (lambda: decoder.decode([]), lambda: decoder.plan(), lambda: decoder.set_stream(0)):
+        with pytest.raises(wf.StateError):
+            use()
+    with wf.Decoder(ctc_graph) as inside:
+        inside.decode([])
+    with pytest.raises(wf.StateError):
+        inside.decode([])
+
+
+def test_progress_and_cancelling(ctc_graph, ctc_scores):
+    seen = []
+    decoder = wf.Decoder(ctc_graph, num_threads=1)
+    decoder.decode(list(ctc_scores.values()), progress=lambda stage, fraction: seen.append(fraction))
+    assert seen and all(0 <= fraction <= 1 for fraction in seen)
+    with pytest.raises(wf.CancelledError):
+        decoder.decode(list(ctc_scores.values()), progress=lambda *_: False)
+    with pytest.raises(ZeroDivisionError):
+        decoder.decode(list(ctc_scores.values()), progress=lambda *_: 1 / 0)
+    assert decoder.decode(next(iter(ctc_scores.values())))[0].error is None
+
+
+def test_threads_share_a_graph_and_even_a_decoder(ctc_graph, ctc_scores):
+    matrices = list(ctc_scores.values())[:10]
+    shared = wf.Decoder(ctc_graph, num_threads=1)
+    expected = shared.decode(matrices)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(decoder.decode, matrices) for decoder in [shared] * 4 + [wf.Decoder(ctc_graph, num_threads=1) for _ in range(4)]]
+        assert all(same(job.result(), expected) for job in jobs)
+
+
+def test_the_gil_is_free_while_decoding(ctc_graph, ctc_scores):
+    matrices = list(ctc_scores.values()) * 4
+    decoder = wf.Decoder(ctc_graph, num_threads=1)
+    done = threading.Event()
+    worker = threading.Thread(target=lambda: (decoder.decode(matrices), done.set()))
+    worker.start()
+    ticks = 0
+    while not done.is_set():
+        done.wait(0.001)
+        ticks += 1
+    worker.join()
+    assert ticks > 20
+
+
+def test_pickles(ctc_graph, ctc_scores, tmp_path):
+    matrices = list(ctc_scores.values())[:5]
+    decoder = wf.Decoder(ctc_graph, beam=9)
+    again = pickle.loads(pickle.dumps(decoder))
+    assert again.config == decoder.config and same(again.decode(matrices), decoder.decode(matrices))
+    ctc_graph.save(tmp_path / "graph.wfst")
+    assert same(wf.Decoder(tmp_path / "graph.wfst", beam=9).decode(matrices), decoder.decode(matrices))
+
+
+def test_columns_of_labels(tmp_path):
+    fst = wf.Fst.from_arcs([(0, 1, 5, 1, 0.0), (0, 1, 2, 2, 0.0)], {1: 0.0})
+    columns = [-1, 1, 0, 1, 1, 1]
+    graph = wf.Graph(fst, columns)
+    graph.save(tmp_path / "g.wfst")
+    for one in (graph, wf.Graph.load(tmp_path / "g.wfst"), pickle.loads(pickle.dumps(graph))):
+        assert wf.Decoder(one).decode(np.array([[-1, -9]], np.float32))[0].words[0].label == 2
+        assert wf.Decoder(one).decode(np.array([[-9, -1]], np.float32))[0].words[0].label == 1
+        assert one.min_columns == 2
+    with pytest.raises(wf.ArgumentError):
+        wf.Graph(fst, [-1, 0])
+    (tmp_path / "g.wfst.columns").write_text("2 0\nx 1\n")
+    with pytest.raises(ValueError, match="columns:2"):
+        wf.Graph.load(tmp_path / "g.wfst")
+
+
+def test_graphs_that_cannot_be_decoded():
+    with pytest.raises(wf.NegativeCycleError):
+        wf.Graph(wf.Fst.from_arcs([(0, 0, 0, 0, -1.0)], {0: 0.0}))
+    with pytest.raises(wf.ArgumentError):
+        wf.Graph(wf.Fst.from_text("", arc_type="standard"))
+
+
+def test_without_cuda_the_answer_is_clear(ctc_graph):
+    reason = wf.cuda_available()
+    if reason is not None:
+        with pytest.raises(wf.DeviceError, match="cuda"):
+            wf.Decoder(ctc_graph, device="cuda")
+    with pytest.raises(wf.Error, match="tpu"):
+        wf.Decoder(ctc_graph, device="tpu")

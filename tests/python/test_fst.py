@@ -1,0 +1,206 @@
+"""Containers, files and operations against brute force over all paths."""
+
+import gc
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from conftest import arcs_of, best_by_strings, paths, random_fst
+
+import warpfst as wf
+
+
+def strings(fst):
+    return best_by_strings(paths(*arcs_of(fst)))
+
+
+def close(a, b):
+    return a.keys() == b.keys() and all(math.isclose(a[key], b[key], abs_tol=1e-4) for key in a)
+
+
+def test_arrays_are_views_of_what_was_built(rng):
+    arcs, finals, fst = random_fst(rng)
+    by_source = sorted(arcs, key=lambda arc: arc[0])
+    view = np.asarray(fst.arcs)
+    assert [tuple(row) for row in view[["nextstate", "ilabel", "olabel", "weight"]]] == [(t, i, o, np.float32(w)) for _, t, i, o, w in by_source]
+    offsets = np.asarray(fst.arc_offsets)
+    assert [len(fst.arcs_of(s)) for s in range(fst.num_states)] == list(np.diff(offsets)) and fst.num_arcs == len(arcs)
+    assert {s: c for s, c in enumerate(fst.final_costs) if c < math.inf} == finals
+    with pytest.raises(ValueError):
+        view["weight"][0] = 1
+
+
+def test_views_outlive_the_fst(rng):
+    arcs, _, fst = random_fst(rng)
+    view = np.asarray(fst.arcs)
+    before = view.copy()
+    fst.close()
+    del fst
+    gc.collect()
+    [random_fst(rng) for _ in range(50)]  # memory that was freed would be used again
+    assert np.array_equal(view, before)
+
+
+def test_closed_objects_refuse(rng):
+    _, _, fst = random_fst(rng)
+    fst.close()
+    fst.close()
+    for use in (lambda: fst.num_states, lambda: fst.arcs, lambda: wf.connect(fst), lambda: wf.compose(fst, fst), lambda: wf.Graph(fst), lambda: pickle.dumps(fst)):
+        with pytest.raises(wf.StateError, match="closed"):
+            use()
+    assert "closed" in repr(fst)
+
+
+@pytest.mark.parametrize("format", ["native", "vector", "const"])
+def test_files_and_pickles(rng, tmp_path, format):
+    words = wf.Symbols(["<eps>", "a", "b", "c"])
+    for _ in range(20):
+        _, _, fst = random_fst(rng, acyclic=False)
+        acyclic = random_fst(rng)[2]
+        fst = fst.with_symbols(words, words)
+        fst.write(tmp_path / "x.fst", format)
+        for again in (wf.Fst.read(tmp_path / "x.fst"), pickle.loads(pickle.dumps(fst))):
+            assert wf.equal(fst, again)
+        assert strings(wf.Fst.from_text(acyclic.with_symbols(words, words).to_text(), words, words)) == strings(acyclic)
+        assert dict(pickle.loads(pickle.dumps(fst)).osymbols) == dict(words)
+
+
+def test_truncated_files_are_refused(rng, tmp_path):
+    _, _, fst = random_fst(rng)
+    data = fst.to_bytes()
+    for size in range(0, len(data) - 1, 37):
+        with pytest.raises(wf.Error):
+            wf.Fst.from_bytes(data[:size])
+
+
+def test_compose_is_the_join_of_paths(rng):
+    for _ in range(100):
+        a_arcs, a_finals, a = random_fst(rng)
+        b_arcs, b_finals, b = random_fst(rng)
+        expected = best_by_strings((i, o2, c1 + c2) for i, o, c1 in paths(a_arcs, a_finals) for i2, o2, c2 in paths(b_arcs, b_finals) if o == i2)
+        for order in ("openfst", "canonical"):
+            assert close(strings(wf.compose(a, b, order=order)), expected)
+    composed, origins = wf.compose_with_origins(a, b)
+    assert len(origins) == 2 * composed.num_arcs
+
+
+def test_compose_batch(rng):
+    fsts = [random_fst(rng)[2] for _ in range(6)]
+    batch = wf.compose_batch(fsts[0], fsts[1:])
+    assert all(wf.equal(one, wf.compose(fsts[0], other)) for one, other in zip(batch, fsts[1:]))
+    assert wf.compose_batch([], []) == []
+    with pytest.raises(ValueError, match="pairs"):
+        wf.compose_batch(fsts[:2], fsts[:3])
+
+
+def test_operations_keep_the_paths(rng):
+    for _ in range(60):
+        arcs, finals, fst = random_fst(rng)
+        everything = best_by_strings(paths(arcs, finals))
+        for operation in (wf.connect, wf.topsort, wf.arcsort, wf.rmepsilon, wf.push, wf.epsilons_last):
+            assert close(strings(operation(fst)), everything), operation
+        assert close(strings(wf.invert(fst)), {(o, i): c for (i, o), c in everything.items()})
+        assert close(strings(wf.reverse(fst)), {(i[::-1], o[::-1]): c for (i, o), c in everything.items()})
+        acceptor = wf.project(fst)
+        expected = best_by_strings((i, i, c) for (i, _), c in everything.items())
+        assert close(strings(wf.minimize(wf.determinize(wf.rmepsilon(acceptor)))), expected)
+        assert wf.equivalent(wf.determinize(wf.rmepsilon(acceptor)), wf.minimize(wf.determinize(wf.rmepsilon(acceptor))), 1e-3)
+
+
+def test_union_concat_closure(rng):
+    (a_arcs, a_finals, a), (b_arcs, b_finals, b) = random_fst(rng), random_fst(rng)
+    left, right = list(paths(a_arcs, a_finals)), list(paths(b_arcs, b_finals))
+    assert close(strings(wf.union(a, b)), best_by_strings(left + right))
+    assert close(strings(wf.concat(a, b)), best_by_strings((i + i2, o + o2, c + c2) for i, o, c in left for i2, o2, c2 in right))
+    assert "acyclic" not in wf.closure(a).properties
+    with pytest.raises(wf.ArgumentError):
+        wf.union()
+
+
+def test_sums(rng):
+    for _ in range(40):
+        arcs, finals, fst = random_fst(rng, semiring="log")
+        costs = [cost for _, _, cost in paths(arcs, finals)]
+        total = -np.logaddexp.reduce([-cost for cost in costs]) if costs else math.inf
+        assert math.isclose(wf.forward_score(fst), total, abs_tol=1e-5)
+        score, gradients = wf.forward_score_gradients(fst)
+        assert math.isclose(score, total, abs_tol=1e-5) and len(gradients) == len(arcs)
+        best = min(costs, default=math.inf)
+        assert math.isclose(wf.forward_score(fst.with_semiring("tropical")), best, abs_tol=1e-5)
+        distances = wf.shortest_distance(fst.with_semiring("tropical"), reverse=True)
+        assert math.isclose(distances[0], best, abs_tol=1e-4)
+        one = wf.shortest_path(fst.with_semiring("tropical"))
+        assert math.isclose(min(strings(one).values(), default=math.inf), best, abs_tol=1e-4)
+
+
+def test_gradients_by_finite_differences(rng):
+    arcs, finals, fst = random_fst(rng, num_arcs=10, semiring="log")
+    order = sorted(range(len(arcs)), key=lambda i: arcs[i][0])
+    _, gradients = wf.forward_score_gradients(fst)
+    for place, i in enumerate(order):
+        s, t, a, b, w = arcs[i]
+        moved = [wf.forward_score(wf.Fst.from_arcs([*arcs[:i], (s, t, a, b, w + d), *arcs[i + 1 :]], finals, semiring="log")) for d in (1 / 64, -1 / 64)]
+        assert math.isclose((moved[0] - moved[1]) * 32, gradients[place], abs_tol=2e-3)
+
+
+def test_relabel_and_disambiguation():
+    fst = wf.Fst.from_arcs([(0, 1, 1, 2, 0.5)], {1: 0.0})
+    assert fst.arcs_of(0) == [wf.Arc(1, 2, 0.5, 1)]
+    assert wf.relabel(fst, [(1, 7)], [(2, 8)]).arcs_of(0) == [wf.Arc(7, 8, 0.5, 1)]
+    assert wf.remove_disambig(fst, [1]).arcs_of(0) == [wf.Arc(0, 2, 0.5, 1)]
+    assert wf.Arc(9, 9, 0.0, 1) in wf.add_self_loops(fst, [9], [9]).arcs_of(1)
+    with pytest.raises(ValueError, match="2 input labels"):
+        wf.add_self_loops(fst, [1, 2], [1])
+    with pytest.raises(ValueError, match="32 bits"):
+        wf.relabel(fst, [(1, 2**32 + 1)])
+
+
+def test_not_determinizable_has_a_witness():
+    fst = wf.Fst.from_arcs([(0, 1, 1, 2, 0.0), (0, 2, 1, 3, 0.0)], {1: 0.0, 2: 0.0})
+    with pytest.raises(wf.NotDeterminizableError, match="1"):
+        wf.determinize(fst)
+
+
+@pytest.mark.parametrize("bad", [(-1, 0, 1, 1, 0.0), (0, -1, 1, 1, 0.0), (0, 1, -1, 1, 0.0), (0, 1, 2**32 + 1, 1, 0.0), (0, 2**31, 1, 1, 0.0), (0, 1, 1, 1, math.nan), (0, 1, 1, 1, -math.inf)])
+def test_bad_arcs(bad):
+    with pytest.raises(ValueError):
+        wf.Fst.from_arcs([bad], {0: 0.0})
+
+
+def test_differences_are_told():
+    a, b = (wf.Fst.from_arcs([(0, 1, 1, 1, weight)], {1: 0.0}) for weight in (0.0, 1.0))
+    assert wf.equal(a, a) and not wf.equal(a, a).difference
+    assert not wf.equal(a, b) and wf.equal(a, b).difference
+    assert not wf.equivalent(a, b) and not wf.randequivalent(a, b)
+
+
+def test_symbols(tmp_path):
+    table = wf.Symbols({"<eps>": 0, "naïve": 7, "語": 3})
+    assert table.find("naïve") == 7 and table.find("x") is None and table.text(3) == "語" and table.text(4) is None
+    assert "語" in table and len(table) == 3 and table.add("new") == 8
+    table.write(tmp_path / "words.txt")
+    assert dict(wf.Symbols.read(tmp_path / "words.txt")) == dict(table) == dict(pickle.loads(pickle.dumps(table)))
+    with pytest.raises(wf.FormatError, match="7 and 9"):
+        table.add("naïve", 9)
+    with pytest.raises(ValueError, match="NUL"):
+        table.add("a\0b")
+
+
+def test_one_fst_in_many_threads(rng):
+    _, _, fst = random_fst(rng, num_states=40, num_arcs=200)
+    expected = wf.compose(fst, wf.invert(fst))
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if not wf.equal(wf.compose(fst, wf.invert(fst)), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,72 @@
+"""Options: defaults, checks, pickling; names come from C alone."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import warpfst as wf
+
+
+def test_defaults_are_those_of_the_table():
+    config = wf.DecoderConfig()
+    for option in wf.describe("decoder"):
+        assert config[option.name] == option.default, option
+    assert config["beam"] == 15 and config["max_active"] == 10000
+
+
+def test_every_numeric_option_refuses_what_is_out_of_range():
+    checked = 0
+    for table in wf.tables():
+        for option in wf.describe(table):
+            if option.type in ("int", "float") and option.minimum > -1e300:
+                with pytest.raises(ValueError, match=option.name):
+                    wf.Options(table, **{option.name: option.minimum - 1 if option.minimum > -1e5 else option.minimum * 2})
+                checked += 1
+            if option.choices:
+                assert wf.Options(table, **{option.name: option.choices[-1]})[option.name] == option.choices[-1]
+                with pytest.raises(ValueError, match="none of"):
+                    wf.Options(table, **{option.name: "no such choice"})
+                checked += 1
+    assert checked > 50
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"beam": "wide"}, ValueError),
+        ({"beam": float("nan")}, ValueError),
+        ({"beam": True}, ValueError),
+        ({"beam": None}, TypeError),
+        ({"beam": [1]}, TypeError),
+        ({"max_active": 1.5}, ValueError),
+        ({"max_active": 2**70}, ValueError),
+        ({"device": 3}, TypeError),
+        ({"device": "cpu\0"}, ValueError),
+        ({"baem": 3}, ValueError),
+    ],
+)
+def test_bad_values(given, kind):
+    with pytest.raises(kind):
+        wf.DecoderConfig(**given)
+
+
+def test_numpy_numbers_are_numbers():
+    assert wf.DecoderConfig(beam=np.float32(7.5), max_active=np.int64(70)) == wf.DecoderConfig(beam=7.5, max_active=70)
+
+
+def test_config_is_immutable_hashable_picklable():
+    config = wf.DecoderConfig(beam=7, device="cpu")
+    for again in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config), config.replace()):
+        assert again == config and hash(again) == hash(config) and type(again) is wf.DecoderConfig
+    assert config.replace(beam=8)["beam"] == 8 and config["beam"] == 7
+    assert config != wf.DecoderConfig()
+    assert eval(repr(config), {"DecoderConfig": wf.DecoderConfig}) == config
+    with pytest.raises(TypeError):
+        config["beam"] = 3
+
+
+def test_unknown_table():
+    with pytest.raises(ValueError, match="decoder"):
+        wf.describe("decodre")

@@ -1,0 +1,122 @@
+/* table_scorer.c - random automata over words. */
+#include "table_scorer.h"
+
+#include "scorer/scorer.h"
+
+static oracle_scorer allocate(int num_contexts, int num_words) {
+  size_t size = (size_t)num_contexts * (size_t)num_words;
+  return (oracle_scorer){num_contexts, num_words, malloc(size * sizeof(int)), malloc(size * sizeof(float)), malloc((size_t)num_contexts * sizeof(float))};
+}
+
+oracle_scorer test_random_tables(test_rng *rng, const table_scorer_shape *shape) {
+  oracle_scorer tables = allocate(1 + (int)test_below(rng, (uint32_t)shape->max_contexts), shape->num_words);
+  int size = tables.num_contexts * tables.num_words;
+  float *potential = malloc((size_t)tables.num_contexts * sizeof *potential);
+  for (int c = 0; c < tables.num_contexts; c++) potential[c] = shape->negative ? (float)test_below(rng, 17) / 8 - 1 : 0;
+  for (int i = 0; i < size; i++) {
+    uint32_t kind = test_below(rng, 20); /* coarse values make ties common; some words are impossible */
+    tables.next[i] = (int)test_below(rng, (uint32_t)tables.num_contexts);
+    tables.cost[i] = kind == 0 ? INFINITY : kind < 12 ? (float)test_below(rng, 9) / 4 : test_unit(rng) * 3;
+    if (shape->coarse) tables.cost[i] = kind < 18 ? 0 : 0.25f;
+    tables.cost[i] += potential[tables.next[i]] - potential[i / tables.num_words];
+  }
+  for (int c = 0; c < tables.num_contexts; c++) tables.final[c] = test_below(rng, 8) == 0 ? INFINITY : (float)test_below(rng, 9) / 4 - potential[c];
+  free(potential);
+  return tables;
+}
+
+void test_free_tables(oracle_scorer *tables) {
+  free(tables->next);
+  free(tables->cost);
+  free(tables->final);
+}
+
+oracle_scorer test_chained_tables(const oracle_scorer *first, const oracle_scorer *second) {
+  oracle_scorer tables = allocate(first->num_contexts * second->num_contexts, first->num_words);
+  for (int c = 0; c < tables.num_contexts; c++) {
+    int a = c / second->num_contexts, b = c % second->num_contexts;
+    tables.final[c] = first->final[a] + second->final[b];
+    for (int w = 0; w < first->num_words; w++) {
+      int i = a * first->num_words + w, k = b * second->num_words + w, at = c * first->num_words + w;
+      tables.cost[at] = first->cost[i] + second->cost[k];
+      tables.next[at] = first->next[i] * second->num_contexts + second->next[k];
+    }
+  }
+  return tables;
+}
+
+/* --- behind the library's interface ----------------------------------------------------------------------------------- */
+
+struct table_scorer {
+  wf_scorer scorer;
+  const oracle_scorer *tables;
+  bool wide;
+};
+
+struct table_memory {
+  bool begun;
+  bool *seen; /* [num_contexts] the search has been given this context */
+};
+
+/* In the order of the tables' numbers, as the oracle breaks ties by these. */
+static uint64_t context_of(const struct table_scorer *self, int c) { return self->wide ? ((uint64_t)c + 1) * 0x1234567890abcdULL : (uint64_t)c; }
+
+static int number_of(const struct table_scorer *self, const struct table_memory *memory, uint64_t context) {
+  for (int c = 0; c < self->tables->num_contexts; c++)
+    if (context_of(self, c) == context && memory->begun && memory->seen[c]) return c;
+  fail_msg("the library asks for a context that it has not been given");
+  return 0;
+}
+
+static void table_free(wf_scorer *self) { free(self); }
+
+static wf_status table_open(const wf_scorer *self, void **out, wf_error *err) {
+  struct table_memory *memory = calloc(1, sizeof *memory);
+  memory->seen = calloc((size_t)((const struct table_scorer *)self)->tables->num_contexts, sizeof *memory->seen);
+  *out = memory;
+  return WF_OK;
+}
+
+static void table_close(const wf_scorer *self, void *opaque) {
+  struct table_memory *memory = opaque;
+  if (memory != NULL) free(memory->seen);
+  free(memory);
+}
+
+static wf_status table_begin(const wf_scorer *opaque, void *opaque_memory, uint64_t *start, wf_error *err) {
+  const struct table_scorer *self = (const struct table_scorer *)opaque;
+  struct table_memory *memory = opaque_memory;
+  memset(memory->seen, 0, (size_t)self->tables->num_contexts * sizeof *memory->seen);
+  memory->begun = memory->seen[0] = true;
+  *start = context_of(self, 0);
+  return WF_OK;
+}
+
+static wf_status table_step(const wf_scorer *opaque, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+  const struct table_scorer *self = (const struct table_scorer *)opaque;
+  assert_true(word > 0 && word <= self->tables->num_words);
+  int at = number_of(self, memory, context) * self->tables->num_words + word - 1;
+  *cost = self->tables->cost[at];
+  *next = context_of(self, self->tables->next[at]);
+  ((struct table_memory *)memory)->seen[self->tables->next[at]] = true;
+  return WF_OK;
+}
+
+static wf_status table_final(const wf_scorer *opaque, void *memory, uint64_t context, float *cost, wf_error *err) {
+  const struct table_scorer *self = (const struct table_scorer *)opaque;
+  *cost = self->tables->final[number_of(self, memory, context)];
+  return WF_OK;
+}
+
+static const wf__scorer_ops table_ops = {
+    .name = "tables", .free = table_free, .open = table_open, .close = table_close, .begin = table_begin, .step = table_step, .final = table_final};
+
+wf_scorer *test_table_scorer(const oracle_scorer *tables, bool wide) {
+  struct table_scorer *self = calloc(1, sizeof *self);
+  int bits = 0;
+  while (tables->num_contexts > 1 << bits) bits++;
+  wf__scorer_init(&self->scorer, &table_ops, wide ? 64 : bits);
+  self->tables = tables;
+  self->wide = wide;
+  return &self->scorer;
+}
