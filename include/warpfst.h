@@ -482,6 +482,51 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
+/* Many fsts at once on one device, "cpu" (the default) or one GPU ("cuda", "cuda:2"): inputs and results of operations stay there until they are asked for, and
+ * on a GPU an operation is a few launches for all of them together. Immutable but for gradients; all fsts are in one semiring. A batch and those made of it are used
+ * by one thread at a time. Batches on a GPU hold at most 2^32 - 2 states and arcs (WF_ERR_LIMIT). Results on a GPU equal the CPU's byte for byte unless said otherwise. */
+typedef struct wf_fst_batch wf_fst_batch;
+WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device, wf_fst_batch **out, wf_error *err);
+/* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
+WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
+                                      wf_fst_batch **out, wf_error *err);
+/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
+WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
+/* A copy of the i-th in host memory. */
+WF_API wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err);
+WF_API void wf_fst_batch_free(wf_fst_batch *batch);
+
+/* The operations of the same names on each fst of the batch; options, results, and errors as there. Origins of arcs are kept by arcsort, invert, and project. */
+WF_API wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
+ * log: within rounding, with cycles within delta. */
+WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
+/* The best path of each (tropical). Of paths of equal cost one with fewest arcs; which of those is the device's choice, the same in every run. */
+WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `out_costs` [count], in host memory. `with_gradients`: the batch keeps the derivatives for the two calls below. To about 1e-12 the CPU's, relative. */
+WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err);
+/* Derivatives of the i-th cost by the weights of its arcs, or of the arcs of the first or second input it was composed of; an array of *out_count for wf_free. */
+typedef enum wf_gradients_of { WF_GRADIENTS_OF_ARCS = 0, WF_GRADIENTS_OF_FIRST = 1, WF_GRADIENTS_OF_SECOND = 2 } wf_gradients_of;
+WF_API wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradients_of of, double **out, uint64_t *out_count, wf_error *err);
+/* The arrays of a batch on a GPU, in device memory; all fsts one behind the other, offsets and next states counting through. Valid while the batch lives. */
+typedef struct wf_fst_batch_view {
+  uint64_t num_fsts, num_states, num_arcs;
+  const uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory */
+  const uint64_t *arc_off;               /* [num_states + 1] */
+  const wf_arc *arcs;
+  const float *final_cost;
+  const wf_arc_origin *origins; /* or NULL */
+  const double *gradients;      /* of the arcs [num_arcs], or NULL */
+  const double *input_gradients[2]; /* of the arcs of the inputs, pair by pair, or NULL */
+} wf_fst_batch_view;
+/* WF_ERR_UNSUPPORTED for a batch on the CPU: wf_fst_batch_get costs nothing there. */
+WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view, wf_error *err);
+
 /* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
  * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
