@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fst/fst_formats.h"
+#include "lattice/lattice.h"
 
 enum { MAX_TYPE_BYTES = 32, HEADER_VERSION = 2, HEADER_REST_BYTES = 40, COUNT_BYTES = 8, FLAG_TABLES = 3 };
 #define MAX_COST 1e30
@@ -191,16 +192,17 @@ void wf__kaldi_write_raw(wf__output *output, const wf_lattice_view *lattice, flo
   write_header(output, "lattice4", lattice->num_states);
   for (uint64_t s = 0; s < lattice->num_states; s++) {
     int64_t count = (int64_t)(lattice->arc_off[s + 1] - lattice->arc_off[s]);
-    write_costs(output, lattice->final_graph_cost[s], lattice->final_acoustic_cost[s], divisor);
+    write_costs(output, wf__lattice_final_cost(lattice, s), lattice->final_acoustic_cost[s], divisor);
     wf__write(output, &count, sizeof count);
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
-      wf_lattice_arc arc = lattice->arcs[a]; /* laid out as in the file */
-      arc.acoustic_cost /= divisor;
-      wf__write(output, &arc, sizeof arc);
+      const wf_lattice_arc *arc = &lattice->arcs[a];
+      const int32_t labels[2] = {arc->ilabel, arc->olabel};
+      wf__write(output, labels, sizeof labels);
+      write_costs(output, wf__lattice_arc_cost(arc), arc->acoustic_cost, divisor);
+      wf__write(output, &arc->nextstate, 4);
     }
   }
 }
-_Static_assert(sizeof(wf_lattice_arc) == 20, "wf_lattice_arc is written as it is: ilabel, olabel, two costs, nextstate");
 
 static void write_weight(wf__output *output, const wf_compact_lattice_view *lattice, const wf_compact_weight *weight, float divisor) {
   bool zero = weight->graph_cost == INFINITY;
