@@ -13,6 +13,7 @@ static const struct {
     {"info", "rnnlm info", "layers, output and sizes of a model", cmd_rnnlm_info},
     {"score", "rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
     {"perplexity", "rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
+    {"train", "rnnlm train", "a model from a text", cmd_rnnlm_train},
 };
 enum { NUM_PARTS = sizeof parts / sizeof *parts };
 

@@ -17,7 +17,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
- *  - Immutable objects (wf_fst, wf_lm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
+ *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
  *    name and renamed when complete.
@@ -642,6 +642,60 @@ WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, cons
 WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err);
 
+/* A large n-gram model for scoring on the fly: a mapped file, made once by wf_wlm_build from ARPA of any size, open at once. With `subtract` it holds the
+ * difference scale * large - small, exactly and again as a back-off model (every n-gram of the small model is in it): a graph built with the small model and
+ * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/lm.md. */
+typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
+#define WF_WLM_OPTIONS(X)                                                                                                              \
+  X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (ARPA or Sphinx's): store large - small")                 \
+  X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                                                               \
+  X(ENUM, pack, 0, 0, 0, "none|exact|codebook", "arcs of 12 bytes; of as many bits as they need; the same with costs rounded to a codebook") \
+  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: of each cost")                                                                     \
+  X(I64, memory, 1073741824, 1048576, 9e15, "bytes", "memory to sort in, besides the words and the small model; beyond it, temporary files") \
+  X(STR, temporary, 0, 0, 0, "FOLDER", "of temporary files (default: that of the output)")
+WF_DECLARE_OPTIONS(wlm, WF_WLM_OPTIONS)
+/* What building met and made. Set up with wf_wlm_stats_init. */
+typedef struct wf_wlm_stats {
+  size_t struct_size;
+  uint64_t num_created;         /* n-grams created, at their backed-off probability, as contexts of others */
+  uint64_t num_added;           /* n-grams of the small model that the large one lacked: added likewise */
+  uint64_t num_words_added;     /* words of the small model that the large one lacked: cost its unknown word's */
+  uint64_t num_outside;         /* n-grams left out for a word that the small model, so the graph, lacks */
+  double loss_mean, loss_worst; /* pack=codebook: |cost as stored - cost| over all n-grams, nats */
+} wf_wlm_stats;
+WF_API void wf_wlm_stats_init(wf_wlm_stats *stats);
+/* `arpa`: ARPA, plain or gzipped, read as a stream, or Sphinx's binary model. `stats` and `reading` (what the reader met) may be NULL. Errors as for
+ * wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
+WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
+                              wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
+/* Maps the file. A file that is truncated or damaged in its header is refused; the sums of all sections are checked up to 256 MB, of larger files by
+ * wf_wlm_verify. Whatever is in the file, asking it is safe. */
+WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);
+WF_API wf_wlm *wf_wlm_ref(const wf_wlm *lm);
+WF_API void wf_wlm_free(wf_wlm *lm);
+/* Checks every sum, number and look-up table. */
+WF_API wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error *err);
+/* Set up with wf_wlm_info_init. */
+typedef struct wf_wlm_info {
+  size_t struct_size;
+  int32_t order;
+  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* by order from 1 */
+  uint64_t num_words, num_states, num_arcs; /* arcs: n-grams above order 1, </s> included */
+  uint64_t file_bytes, index_bytes;         /* index: all but the arcs and the words' texts, what a GPU keeps when the arcs are elsewhere */
+  float scale;                              /* on the large model */
+  bool difference, packed, has_unk;
+  int32_t cost_bits; /* 32: exact */
+} wf_wlm_info;
+WF_API void wf_wlm_info_init(wf_wlm_info *info);
+WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
+/* The model's own words; label = key. */
+WF_API const wf_symbols *wf_wlm_words(const wf_wlm *lm);
+WF_API bool wf_wlm_knows(const wf_wlm *lm, int32_t word);
+WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
+/* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
+WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
+WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+
 /* =====================================================================================================================
  * 6b Recurrent language models
  *
@@ -701,6 +755,45 @@ WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
 /* For i < count: costs[i] (NULL: not wanted) = -ln p(words[i] | states[i]), and the i-th state of `next` (NULL: not wanted; not `states` itself) is that behind the word.
  * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
+
+/* Training of the model of Mikolov et al., "RNNME" (2011), as the faster-rnnlm toolkit has it: one recurrent layer, hierarchical softmax of arity 2, hashed MaxEnt
+ * features. Stochastic gradient descent sentence by sentence in the order of the text, gradients carried back to the beginning of the sentence (128 words at most).
+ * After an epoch that lowers the entropy of the validation text by less than `min_gain` of it, the learning rates are halved before each further one; the second
+ * such epoch is the last. */
+#define WF_RNNLM_TRAIN_OPTIONS(X)                                                                                                  \
+  X(ENUM, layer, 0, 0, 0, "sigmoid|gru", "type of the recurrent layer")                                                            \
+  X(I32, hidden, 100, 1, 9999, "units", "size of the recurrent layer")                                                             \
+  X(I64, maxent_cells, 0, 0, 1e12, "cells", "hashed MaxEnt weights, 4 bytes each (rounded to a multiple of the words); 0: none")    \
+  X(I32, maxent_order, 3, 1, 32, "words", "longest MaxEnt features; 3: the last two words and the next")                           \
+  X(F32, learning_rate, 0.1, 0, 100, "", "of the network")                                                                         \
+  X(F32, maxent_learning_rate, 0.1, 0, 100, "", "of the MaxEnt weights")                                                           \
+  X(F32, l2, 1e-6, 0, 0.1, "", "share of a weight of the network that goes at each of its steps")                                  \
+  X(F32, maxent_l2, 1e-6, 0, 0.1, "", "the same of the MaxEnt weights")                                                            \
+  X(F32, clip, 1, 0, 1e9, "", "bound of each gradient")                                                                            \
+  X(F32, min_gain, 0.001, 0, 1, "", "epochs that gain less halve the learning rates, then end the training")                       \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "end after so many in any case")                                                      \
+  X(I64, seed, 1, 0, 9e15, "", "of the first weights")                                                                             \
+  X(I32, num_threads, 1, 0, 1024, "threads", "0: one per processor. With 1 the model is the same each time; with more it depends on timing")
+WF_DECLARE_OPTIONS(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)
+
+typedef struct wf_rnnlm_epoch {
+  int32_t epoch; /* from 1 */
+  float learning_rate;
+  double train_perplexity; /* under the weights as they were met */
+  double valid_perplexity;
+  double seconds;          /* of training, validation left out */
+  uint64_t num_tokens;     /* trained on, </s> included */
+  uint64_t num_oov;        /* validation sentences left out for unknown words */
+} wf_rnnlm_epoch;
+/* Called after each epoch from the calling thread. */
+typedef void (*wf_rnnlm_epoch_fn)(void *user, const wf_rnnlm_epoch *epoch);
+
+/* The words are those of the training text (a sentence a line, cut at blanks, words at 99 bytes). `on_epoch` may be NULL. Errors: a text without words, `</s>` within a line, no
+ * validation sentence without unknown words, maxent_cells not above the number of words. */
+WF_API wf_status wf_rnnlm_train(const char *train_path, const char *valid_path, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user,
+                                wf_rnnlm **out, const wf_progress *progress, wf_error *err);
+/* Writes PATH and PATH.nnet in the toolkit's format, version 0 where it suffices, else 6. Errors: a model of safetensors (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_error *err);
 
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
@@ -1058,6 +1151,11 @@ WF_API void wf_scorer_free(wf_scorer *scorer);
 /* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most beam / 2 is advised. The arrays are copied. Errors: a label
  * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
 WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
+/* An n-gram model, or the difference of two. `words`: table of the graph's output labels, by whose texts words are found; NULL: the labels are the model's own.
+ * Words that the model lacks are its unknown word, or impossible if it has none. The cost of a word is lm_scale times that of wf_wlm_step. Errors: no word known. */
+#define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
+WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
+WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
 /* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] .. words[phrase_off[i + 1] - 1] (phrase_off has count + 1
  * entries). Each word of a phrase brings its share at once, so that the phrase survives the beam; it is taken back when another word follows, or the end. So a
  * result's words have in the end what the phrases in them add up to, overlapping ones included. Of phrases with a common beginning the greatest share is
@@ -1286,8 +1384,8 @@ WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
-/* Weight of a compact lattice: costs apart (nats) and the alignment, the labels that consumed a frame on the way: `num_labels` of them from
- * `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
+/* Weight of a compact lattice: costs apart (nats; a scorer's are part of graph_cost) and the alignment, the labels that consumed a frame on the way:
+ * `num_labels` of them from `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
 typedef struct wf_compact_weight {
   float graph_cost, acoustic_cost;
   uint32_t num_labels;
@@ -1416,6 +1514,38 @@ typedef struct wf_lattice_stats {
 WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
 
+/* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
+
+/* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
+typedef struct wf_word_aligner wf_word_aligner;
+/* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
+ * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
+ * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
+/* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
+ * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
+WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank, wf_word_aligner **out, wf_error *err);
+/* CTC tokens with a lexicon over them: a word is one of its pronunciations; where one continues another, the longest behind which the next words can stand. `words`:
+ * the table of the lattice's words. */
+WF_API wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
+WF_API void wf_word_aligner_free(wf_word_aligner *aligner);
+/* Name of a phone or token, NULL if it has none. Lives as long as the aligner. */
+WF_API const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t unit);
+
+/* Words of one path with their frames, into `out_words` [num_words]. `*out_forced` (may be NULL): words whose labels are not those of a word, so that their times are
+ * guesses: of an utterance cut off within a word, or of another model. */
+WF_API wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
+                                       uint64_t *out_forced, wf_error *err);
+/* Phones or tokens of one path with their frames; blanks are left out. `*out_units` is for wf_free. */
+WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err);
+
+/* The same paths with an arc for every word that has just the frames of the word as its alignment, and arcs without a word for what is between words. Deterministic
+ * input (wf_compact_lattice_determinize) keeps the result small; one that is not may take more than max_arcs: WF_ERR_LIMIT. `*out_forced` (may be NULL): arcs whose labels
+ * are not those of a word. */
+#define WF_LATTICE_ALIGN_OPTIONS(X) X(I64, max_arcs, 10000000, 1, 2147483647, "arcs", "refuse to make an aligned lattice of more")
+WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
+WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
+                                          uint64_t *out_forced, wf_error *err);
 /* =====================================================================================================================
  * 11  Streams
  *

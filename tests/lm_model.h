@@ -83,7 +83,8 @@ static inline void make_model(model *m, test_rng *rng, bool holes) {
   }
 }
 
-static inline wf_lm *load_model(const model *m, test_rng *rng) {
+/* As ARPA, in static storage. */
+static inline const char *model_text(const model *m, test_rng *rng) {
   static char text[1 << 16];
   char *at = text;
   at += sprintf(at, "\\data\\\n");
@@ -111,8 +112,10 @@ static inline wf_lm *load_model(const model *m, test_rng *rng) {
     }
   }
   sprintf(at, "\n\\end\\\n");
-  return lm_of(text);
+  return text;
 }
+
+static inline wf_lm *load_model(const model *m, test_rng *rng) { return lm_of(model_text(m, rng)); }
 
 /* log10 p(word | history) straight from the definition. */
 static inline double score(const model *m, const int *history, int size, int word, int *order) {

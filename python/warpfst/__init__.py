@@ -28,7 +28,7 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .lattice import Lattice
+from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
 from .operations import (
@@ -63,6 +63,8 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .rnnlm import RnnLM
+from .scorers import Scorer
 from .scores import Matrix, ScoreReader
 from .symbols import Symbols
 
@@ -72,6 +74,8 @@ __all__ = [
     "Arc",
     "ArgumentError",
     "CancelledError",
+    "CompactLattice",
+    "ConfidentWord",
     "Counts",
     "Decoder",
     "DecoderConfig",
@@ -83,16 +87,21 @@ __all__ = [
     "Graph",
     "Hmm",
     "Lattice",
+    "LatticeReader",
+    "LatticeWriter",
     "Lexicon",
     "LimitError",
     "Matrix",
+    "Mbr",
     "NegativeCycleError",
     "NotDeterminizableError",
     "Option",
     "Options",
     "OutOfMemoryError",
     "Result",
+    "RnnLM",
     "ScoreReader",
+    "Scorer",
     "StateError",
     "Symbols",
     "UnsupportedError",

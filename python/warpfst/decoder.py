@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import ctypes
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -14,6 +15,7 @@ from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import Lattice
 from .options import DecoderConfig
+from .scorers import Boost, as_scorer, for_batch
 from .scores import LEGACY_STREAM, Batch
 from .symbols import Symbols
 
@@ -41,7 +43,7 @@ class Result:
 
     text           words joined by blanks
     words          [Word(text, start, end, label)], times in frames
-    cost           graph_cost + acoustic_cost of the best path, nats; less is better
+    cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
     flags          any of "not_final", "narrowed", "died", "overflow"
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
@@ -55,6 +57,7 @@ class Result:
     cost: float
     graph_cost: float
     acoustic_cost: float
+    scorer_cost: float
     flags: frozenset[str]
     alignment: array.array[int]
     num_decoded: int
@@ -103,9 +106,12 @@ class Decoder(Handle):
         self._texts: dict[int, str] = {}
         self._lock = threading.Lock()
         self._stream = LEGACY_STREAM
+        self._scored = False
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
 
     def __reduce__(self) -> Any:
+        if self._scored:
+            raise TypeError("a decoder with a scorer cannot be pickled: set the scorer where it is used")
         return Decoder, (self.graph, self.config)
 
     def close(self) -> None:
@@ -126,21 +132,33 @@ class Decoder(Handle):
             call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
-    def decode(self, log_probs: Any, lengths: Any = None, *, progress: Progress | None = None) -> list[Result]:
+    def set_scorer(self, boost: Boost | None) -> None:
+        """The scorer, or the boosts of words, of utterances that `decode` is given none for. None: none."""
+        scorer = None if boost is None else as_scorer(boost, self.words)
+        with self._lock:
+            call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
+            self._scored = scorer is not None
+
+    def decode(
+        self, log_probs: Any, lengths: Any = None, *, boost: Boost | Sequence[Boost | None] | None = None, progress: Progress | None = None
+    ) -> list[Result]:
         """Decodes a batch: one Result an utterance, whatever the others are like.
 
         log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
                    or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
         lengths    frames of each utterance, if shorter than the matrix
+        boost      words to favour, {"word": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
         progress   called with (stage, fraction) now and then; returning False raises CancelledError
         """
         with self._lock:
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
+            scorers = [] if boost is None else for_batch(boost, len(batch), self.words)
+            addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             with ProgressGuard(progress) as guard:
-                call("wf_decode", self.address, batch.scores, len(batch), guard.pointer, results)
+                call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
             try:
                 return [self._take(pointer.contents) for pointer in results]
             finally:
@@ -163,7 +181,7 @@ class Decoder(Handle):
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
         values = {
             name: getattr(raw, name)
-            for name in ("cost", "graph_cost", "acoustic_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
+            for name in ("cost", "graph_cost", "acoustic_cost", "scorer_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
         }
         values.update(
             text=" ".join(word.text for word in words),

@@ -34,9 +34,13 @@
   X(arpa, WF_ARPA_OPTIONS) \
   X(lm_fst, WF_LM_FST_OPTIONS) \
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
+  X(wlm, WF_WLM_OPTIONS) \
+  X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
+  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
+  X(lattice_align, WF_LATTICE_ALIGN_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

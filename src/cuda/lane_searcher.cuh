@@ -182,7 +182,12 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
   u32 mine[8], sum = 0, found = 0, below = 0;
 #pragma unroll
   for (int b = 0; b < 8; b++) sum += mine[b] = own().hist_all[in_warp() * 8 + b];
-  const u32 upto = sum_upto(sum);
+  u32 upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    u32 x = __shfl_up_sync(ALL, upto, d);
+    if (in_warp() >= d) upto += x;
+  }
   bool here = upto - sum < want && want <= upto;
   if (here) {
     below = upto - sum;

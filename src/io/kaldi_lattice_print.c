@@ -5,6 +5,7 @@
 
 #include "io/float_text.h"
 #include "io/kaldi_lattice.h"
+#include "lattice/lattice.h"
 
 static void put_word(wf__output *output, const wf_symbols *words, int32_t word) {
   const char *text = words != NULL ? wf_symbols_text(words, word) : NULL;
@@ -28,18 +29,20 @@ void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice
       const wf_lattice_arc *arc = &lattice->arcs[a];
       wf__printf(output, "%llu\t%d\t%d\t", (unsigned long long)s, arc->nextstate, arc->ilabel);
       put_word(output, words, arc->olabel);
-      if (wf__arc_graph_cost(arc) != 0 || arc->acoustic_cost != 0) {
+      const float graph_cost = wf__lattice_arc_cost(arc);
+      if (graph_cost != 0 || arc->acoustic_cost != 0) {
         wf__write(output, "\t", 1);
-        put_costs(output, wf__arc_graph_cost(arc), arc->acoustic_cost, divisor);
+        put_costs(output, graph_cost, arc->acoustic_cost, divisor);
       }
       wf__write(output, "\n", 1);
     }
     bool final = lattice->final_graph_cost[s] < INFINITY;
     if (!final && lattice->arc_off[s] < lattice->arc_off[s + 1]) continue;
     wf__printf(output, "%llu", (unsigned long long)s);
-    if (wf__final_graph_cost(lattice, s) != 0 || lattice->final_acoustic_cost[s] != 0) {
+    const float graph_cost = wf__lattice_final_cost(lattice, s);
+    if (graph_cost != 0 || lattice->final_acoustic_cost[s] != 0) {
       wf__write(output, "\t", 1);
-      put_costs(output, wf__final_graph_cost(lattice, s), lattice->final_acoustic_cost[s], divisor);
+      put_costs(output, graph_cost, lattice->final_acoustic_cost[s], divisor);
     }
     wf__write(output, "\n", 1);
   }

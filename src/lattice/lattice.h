@@ -31,6 +31,9 @@ static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_
 }
 /* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices from files. */
 void wf__lattice_find_frames(wf__lattice_arrays *arrays);
+/* Costs of the graph and of a scorer as one, as Kaldi's formats and compact lattices have them. */
+static inline float wf__lattice_arc_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
+static inline float wf__lattice_final_cost(const wf_lattice_view *view, uint64_t state) { return view->final_graph_cost[state] + view->final_scorer_cost[state]; }
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);

@@ -15,10 +15,10 @@ wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_latt
   wf_status status = wf__vec_grow(&arrays.labels, raw.num_arcs, "a lattice", err);
   for (uint64_t s = 0; s < raw.num_states && status == WF_OK; s++) {
     bool final = raw.final_graph_cost[s] < INFINITY;
-    status = wf__compact_add_state(&arrays, (wf_compact_weight){wf__final_graph_cost(&raw, s), final ? raw.final_acoustic_cost[s] : 0, 0, 0}, err);
+    status = wf__compact_add_state(&arrays, (wf_compact_weight){wf__lattice_final_cost(&raw, s), final ? raw.final_acoustic_cost[s] : 0, 0, 0}, err);
     for (uint64_t a = raw.arc_off[s]; a < raw.arc_off[s + 1] && status == WF_OK; a++) {
       const wf_lattice_arc *arc = &raw.arcs[a];
-      wf_compact_weight weight = {wf__arc_graph_cost(arc), arc->acoustic_cost, arc->ilabel != 0, arrays.labels.size};
+      wf_compact_weight weight = {wf__lattice_arc_cost(arc), arc->acoustic_cost, arc->ilabel != 0, arrays.labels.size};
       if (arc->ilabel != 0) arrays.labels.data[arrays.labels.size++] = arc->ilabel;
       status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, arc->nextstate, weight}, err);
     }
@@ -66,7 +66,7 @@ static wf_status add_chain(struct expansion *e, const wf_compact_weight *weight,
   for (uint32_t i = 1; i < weight->num_labels; i++) {
     int32_t next = i + 1 < weight->num_labels || ends ? first + (int32_t)i : target;
     WF__TRY(wf__lattice_add_state(&e->arrays, INFINITY, 0, frame >= 0 ? frame + (int32_t)i : frame, err));
-    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){.ilabel = labels[i], .nextstate = next}, err));
+    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){labels[i], 0, 0, 0, next, 0}, err));
   }
   return ends ? wf__lattice_add_state(&e->arrays, 0, 0, frame >= 0 ? frame + (int32_t)weight->num_labels : frame, err) : WF_OK;
 }
@@ -83,10 +83,10 @@ static wf_status expand_state(struct expansion *e, uint64_t s, wf_error *err) {
     int32_t label = arc->weight.num_labels > 0 ? compact->labels[arc->weight.first_label] : 0;
     uint64_t within = states_within(&arc->weight);
     int32_t target = within > 0 ? next : e->number[arc->nextstate];
-    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){label, arc->word, arc->weight.graph_cost, arc->weight.acoustic_cost, target, 0}, err));
+    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){label, arc->word, arc->weight.graph_cost, arc->weight.acoustic_cost, target}, err));
     next += (int32_t)within;
   }
-  if (chain) WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){compact->labels[final->first_label], 0, final->graph_cost, final->acoustic_cost, next, 0}, err));
+  if (chain) WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){compact->labels[final->first_label], 0, final->graph_cost, final->acoustic_cost, next}, err));
   next = e->number[s] + 1;
   for (uint64_t a = compact->arc_off[s]; a < compact->arc_off[s + 1]; a++) {
     const wf_compact_arc *arc = &compact->arcs[a];

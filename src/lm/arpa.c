@@ -8,15 +8,22 @@
  */
 #include "lm/arpa.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "lm/intake.h"
 
-enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3 };
+enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
 
 typedef struct reader {
-  const wf__input *input;
+  const wf__input *input; /* the whole file, or NULL: it comes through `window`, piece by piece */
+  gzFile stream;          /* of plain text, too */
+  char *window;
+  size_t window_bytes;
+  bool ended;             /* nothing is left behind the window */
   wf__intake *intake;
   wf__lines lines;
   const char *begin;
@@ -35,6 +42,42 @@ static bool is_text(wf__span span, const char *text) { return strlen(text) == sp
 static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
   if (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT) return status;
   return wf__fail_prefix(err, status, "%s:%llu", r->lines.path, (unsigned long long)r->lines.line_number);
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+
+/* Gets more of the stream behind what is left in the window; makes the window larger if it is full of one line. */
+static wf_status refill(reader *r, wf_error *err) {
+  size_t left = (size_t)(r->lines.end - r->lines.at);
+  if (left == r->window_bytes) {
+    size_t bytes = r->window_bytes == 0 ? WINDOW_BYTES : 2 * r->window_bytes;
+    if (bytes > MOST_LINE_BYTES) return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "the next line is longer than %d bytes", MOST_LINE_BYTES / 2);
+    char *window = wf__alloc(bytes, 1);
+    if (window == NULL) return wf__fail_memory(err, bytes, "reading n-grams");
+    if (left > 0) memcpy(window, r->lines.at, left);
+    free(r->window);
+    r->window = window;
+    r->window_bytes = bytes;
+  } else if (left > 0) {
+    memmove(r->window, r->lines.at, left);
+  }
+  int code = Z_OK, got = gzread(r->stream, r->window + left, (unsigned)(r->window_bytes - left));
+  const char *message = gzerror(r->stream, &code);
+  if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+    return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT, "cannot read on: %s", code == Z_ERRNO ? strerror(errno) : message);
+  r->ended = got == 0;
+  r->lines.at = r->window;
+  r->lines.end = r->window + left + got;
+  r->last.num_words = 0; /* their texts have moved */
+  return WF_OK;
+}
+
+/* The next line into r->line; false through *more at the end of the file. */
+static wf_status next_line(reader *r, bool *more, wf_error *err) {
+  while (r->input == NULL && !r->ended && (r->lines.at == r->lines.end || memchr(r->lines.at, '\n', (size_t)(r->lines.end - r->lines.at)) == NULL))
+    WF__TRY(refill(r, err));
+  *more = wf__next_line(&r->lines, &r->line);
+  return WF_OK;
 }
 
 /* --- n-grams ------------------------------------------------------------------------------------------------------ */
@@ -106,16 +149,18 @@ static wf__span trim(wf__span line) {
 /* The lines of section k, up to the next line that starts with a backslash, which becomes the current one. */
 static wf_status read_section(reader *r, int k, wf_error *err) {
   uint64_t least_bytes = 2 * (uint64_t)k + 2, left = (uint64_t)(r->lines.end - r->lines.at) / least_bytes, num = 0;
-  WF__TRY(wf__vec_grow(&r->intake->levels.level[k].ngrams, r->counts[k] < left ? r->counts[k] : left, "n-grams", err));
+  if (r->intake->sink == NULL) WF__TRY(wf__vec_grow(&r->intake->levels.level[k].ngrams, r->counts[k] < left ? r->counts[k] : left, "n-grams", err));
   r->last.num_words = 0;
-  for (;;) {
-    if (!wf__next_line(&r->lines, &r->line)) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the %d-grams, without \\end\\", k);
+  for (bool more;;) {
+    WF__TRY(next_line(r, &more, err));
+    if (!more) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the %d-grams, without \\end\\", k);
     if (r->line.size > 0 && r->line.data[0] == '\\') break;
     if (is_blank(r->line)) continue;
     if (num++ == r->counts[k])
       return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "more %d-grams than the %llu of the header", k, (unsigned long long)r->counts[k]);
     WF__TRY(add_ngram(r, k, r->line, err));
-    if (num % 65536 == 0) WF__TRY(wf__progress(r->intake->progress, "reading n-grams", (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin), err));
+    double fraction = r->input == NULL ? -1 : (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin);
+    if (num % 65536 == 0) WF__TRY(wf__progress(r->intake->progress, "reading n-grams", fraction, err));
   }
   if (num != r->counts[k])
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the %d-grams end after %llu, the header says %llu", k, (unsigned long long)num,
@@ -145,11 +190,14 @@ static wf_status read_count(reader *r, wf_error *err) {
 }
 
 static wf_status read_header(reader *r, wf_error *err) {
+  bool more;
   do {
-    if (!wf__next_line(&r->lines, &r->line)) return wf__fail(err, WF_ERR_FORMAT, "%s: not an ARPA file: no line \\data\\", r->lines.path);
+    WF__TRY(next_line(r, &more, err));
+    if (!more) return wf__fail(err, WF_ERR_FORMAT, "%s: not an ARPA file: no line \\data\\", r->lines.path);
   } while (!is_text(trim(r->line), "\\data\\"));
   for (;;) {
-    if (!wf__next_line(&r->lines, &r->line)) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the header");
+    WF__TRY(next_line(r, &more, err));
+    if (!more) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the header");
     if (r->line.size > 0 && r->line.data[0] == '\\') break;
     if (!is_blank(r->line)) WF__TRY(read_count(r, err));
   }
@@ -160,7 +208,7 @@ static wf_status read_header(reader *r, wf_error *err) {
 static wf_status read_text(void *user, wf__intake *intake, wf_error *err) {
   reader *r = user;
   r->intake = intake;
-  r->lines = wf__lines_of(r->input);
+  r->lines = r->input != NULL ? wf__lines_of(r->input) : (wf__lines){.path = intake->path};
   r->begin = r->lines.at;
   WF__TRY(read_header(r, err));
   for (int k = 1; k <= intake->levels.order; k++) {
@@ -191,5 +239,16 @@ wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_ar
   WF__TRY(wf__input_open(path, &input, err));
   wf_status status = wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
   wf__input_close(&input);
+  return status;
+}
+
+wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts, wf_arpa_stats *stats,
+                             const wf_progress *progress, wf_error *err) {
+  reader r = {.stream = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
+  if (r.stream == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  gzbuffer(r.stream, 1 << 17);
+  wf_status status = wf__intake_stream(path, options, read_text, &r, sink, facts, stats, progress, err);
+  gzclose(r.stream);
+  free(r.window);
   return status;
 }

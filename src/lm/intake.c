@@ -141,6 +141,7 @@ wf_status wf__intake_ngram(wf__intake *in, int k, const uint32_t *label, float c
   }
   bool merge = false;
   if (!wanted(in, k, label, &merge)) return WF_OK;
+  if (in->sink != NULL) return in->sink->put(in->sink->user, in, k, label, cost, backoff, err);
   wf__ngram ngram = {.word = merge ? in->levels.unk : label[k - 1], .cost = cost, .backoff = merge ? NAN : backoff};
   if (k > 1) WF__TRY(find_context(in, k, label, &ngram.context, err));
   if (ngram.context == WF__LM_NONE) return WF_OK;
@@ -163,11 +164,15 @@ static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *e
   return wf__fail(err, WF_ERR_FORMAT, "the %d-grams above give '%s' twice", k, text);
 }
 
+static bool has_unigram(const wf__intake *in, uint32_t label) {
+  if (label == WF__LM_NONE) return false;
+  return in->sink != NULL ? label < in->levels.num_public : wf__ngram_find(&in->levels, 1, 0, label) != WF__LM_NONE;
+}
+
 static wf_status check_specials(const wf__intake *in, wf_error *err) {
   const wf__ngram_levels *levels = &in->levels;
-  if (levels->bos == WF__LM_NONE || wf__ngram_find(levels, 1, 0, levels->bos) == WF__LM_NONE)
-    return wf__fail(err, WF_ERR_FORMAT, "no '%s' among the unigrams above", in->bos);
-  if (wf__ngram_find(levels, 1, 0, levels->eos) == WF__LM_NONE)
+  if (!has_unigram(in, levels->bos)) return wf__fail(err, WF_ERR_FORMAT, "no '%s' among the unigrams above", in->bos);
+  if (!has_unigram(in, levels->eos))
     wf__log(WF_LOG_WARNING, "%s: no '%s' among the unigrams: sentences never end", in->path, in->eos);
   return WF_OK;
 }
@@ -180,6 +185,7 @@ wf_status wf__intake_end_level(wf__intake *in, int k, wf_error *err) {
     levels->num_public = levels->num_labels = (uint32_t)wf_symbols_next_key(in->vocab);
     if (levels->eos == WF__LM_NONE) levels->eos = levels->num_labels++;
   }
+  if (in->sink != NULL) return k == 1 ? check_specials(in, err) : WF_OK;
   for (uint64_t i = 0; in->again && i < in->missing[k].size; i += (uint64_t)k) {
     const uint32_t *label = in->missing[k].data + i;
     wf__ngram ngram = {.word = label[k - 1], .cost = NAN};
@@ -247,27 +253,52 @@ static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *u
 
 void wf_arpa_stats_init(wf_arpa_stats *stats) { *stats = (wf_arpa_stats){.struct_size = sizeof *stats}; }
 
-wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf__intake_read_fn read, void *user, wf_lm **out,
-                         wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
-  *out = NULL;
+static wf_status take_options(wf__intake *in, const wf_arpa_options *options, const wf_arpa_stats *stats, wf_error *err) {
   wf_arpa_options o;
   if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
   WF__TRY(wf__options_take(wf__arpa_table(), options, &o, err));
-  wf__intake in = {.path = path,
-                   .words = words,
-                   .bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>",
-                   .eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>",
-                   .unk = o.unk_symbol,
-                   .oov = o.oov,
-                   .progress = progress};
-  wf_status status = read_and_build(&in, read, user, out, err);
+  in->bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>";
+  in->eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>";
+  in->unk = o.unk_symbol;
+  in->oov = o.oov;
+  return WF_OK;
+}
+
+/* What was met, to the caller, and the rest away. */
+static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
   if (status == WF_OK && stats != NULL) {
-    in.stats.struct_size = stats->struct_size;
-    memcpy(stats, &in.stats, stats->struct_size < sizeof in.stats ? stats->struct_size : sizeof in.stats);
+    in->stats.struct_size = stats->struct_size;
+    memcpy(stats, &in->stats, stats->struct_size < sizeof in->stats ? stats->struct_size : sizeof in->stats);
   }
-  wf__ngram_levels_free(&in.levels);
-  wf_symbols_free(in.vocab);
-  wf__vec_free(&in.label_of);
-  for (int k = 0; k <= WF_LM_MAX_ORDER; k++) wf__vec_free(&in.missing[k]);
+  wf__ngram_levels_free(&in->levels);
+  wf_symbols_free(in->vocab);
+  wf__vec_free(&in->label_of);
+  for (int k = 0; k <= WF_LM_MAX_ORDER; k++) wf__vec_free(&in->missing[k]);
+}
+
+wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf__intake_read_fn read, void *user, wf_lm **out,
+                         wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  *out = NULL;
+  wf__intake in = {.path = path, .words = words, .progress = progress};
+  WF__TRY(take_options(&in, options, stats, err));
+  wf_status status = read_and_build(&in, read, user, out, err);
+  end(&in, status, stats);
+  return status;
+}
+
+wf_status wf__intake_stream(const char *path, const wf_arpa_options *options, wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
+                            wf__intake_facts *facts, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  *facts = (wf__intake_facts){0};
+  wf__intake in = {.path = path, .progress = progress, .sink = sink};
+  WF__TRY(take_options(&in, options, stats, err));
+  wf_status status = start(&in, err);
+  if (status == WF_OK) status = read(user, &in, err);
+  if (status == WF_OK) {
+    const wf__ngram_levels *levels = &in.levels;
+    *facts = (wf__intake_facts){wf_symbols_ref(in.vocab), levels->order, levels->bos, has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE, levels->unk};
+    in.stats.order = levels->order;
+    warn(&in);
+  }
+  end(&in, status, stats);
   return status;
 }

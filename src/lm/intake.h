@@ -13,7 +13,14 @@
 
 #define WF__LM_OUTSIDE INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are limited */
 
-typedef struct wf__intake {
+/* Where n-grams go that are not to be held in memory: label[0 .. k) of the table that the intake makes, costs in nats. */
+typedef struct wf__intake wf__intake;
+typedef struct wf__intake_sink {
+  wf_status (*put)(void *user, const wf__intake *intake, int k, const uint32_t *label, float cost, float backoff, wf_error *err);
+  void *user;
+} wf__intake_sink;
+
+struct wf__intake {
   const char *path;        /* of the file, for messages */
   const wf_symbols *words; /* the caller's, or NULL */
   wf_symbols *vocab;       /* words of the LM; with words == NULL the table handed out, keys = labels */
@@ -31,13 +38,26 @@ typedef struct wf__intake {
   } last;                     /* the n-gram before: consecutive ones that share first words share the walk to their context */
   wf_arpa_stats stats;
   const wf_progress *progress;
-} wf__intake;
+  const wf__intake_sink *sink; /* NULL: into `levels` */
+};
 
 /* A reader's part: all levels of one file into the intake; sets levels.order before it ends level 1. `user` is the reader. */
 typedef wf_status (*wf__intake_read_fn)(void *user, wf__intake *intake, wf_error *err);
 /* Runs the reader, once or twice, and builds the model. `path` must outlive the call. */
 wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf__intake_read_fn read, void *user, wf_lm **out,
                          wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
+
+/* Runs the reader once, with every n-gram that the rules let in going to the sink; neither order, nor contexts, nor doubles are looked at. */
+typedef struct wf__intake_facts {
+  wf_symbols *words; /* <eps> 0, the words from 1 in the order of the unigrams; the caller's to free, also on failure */
+  int order;
+  uint32_t bos, eos, unk; /* WF__LM_NONE: not there (never bos) */
+} wf__intake_facts;
+wf_status wf__intake_stream(const char *path, const wf_arpa_options *options, wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
+                            wf__intake_facts *facts, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
+/* That, of an ARPA file or stream ("-"), gzipped or not. */
+wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts, wf_arpa_stats *stats,
+                             const wf_progress *progress, wf_error *err);
 
 /* What a reader calls; errors name no place in the file. A new word, and its label. */
 wf_status wf__intake_word(wf__intake *intake, wf__span text, uint32_t *label, wf_error *err);

@@ -199,7 +199,7 @@ static wf_status read_trie(void *user, wf__intake *intake, wf_error *err) {
   for (uint32_t k = 1; k <= t->order; k++) {
     uint32_t label[WF_LM_MAX_ORDER];
     memset(t->position, 0, sizeof t->position);
-    WF__TRY(wf__vec_grow(&intake->levels.level[k].ngrams, t->counts[k], "n-grams", err));
+    if (intake->sink == NULL) WF__TRY(wf__vec_grow(&intake->levels.level[k].ngrams, t->counts[k], "n-grams", err));
     WF__TRY(walk(t, 1, k, 0, t->counts[1], label, err));
     wf_status status = wf__intake_end_level(intake, (int)k, err);
     if (status != WF_OK) return status == WF_ERR_FORMAT ? wf__fail_prefix(err, status, "%s", t->input->path) : status;
@@ -213,6 +213,14 @@ wf_status wf__lm_read_sphinx_input(const wf__input *input, const wf_symbols *wor
                                    const wf_progress *progress, wf_error *err) {
   trie t = {.input = input};
   wf_status status = wf__intake_run(input->path, words, options, read_trie, &t, out, stats, progress, err);
+  wf__vec_free(&t.label_of);
+  return status;
+}
+
+wf_status wf__lm_stream_sphinx(const wf__input *input, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts,
+                               wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  trie t = {.input = input};
+  wf_status status = wf__intake_stream(input->path, options, read_trie, &t, sink, facts, stats, progress, err);
   wf__vec_free(&t.label_of);
   return status;
 }

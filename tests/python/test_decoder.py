@@ -56,6 +56,65 @@ def test_best_path_of_all_paths(rng):
     assert found > 100
 
 
+def test_boosted_words_by_all_paths(rng):
+    for _ in range(60):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
+        boosts = {1: 2.5, 3: -1.0}
+        everything = sorted((cost - sum(boosts.get(word, 0) for word in words), words) for cost, words in every_path(arcs, finals, scores))
+        decoder = wf.Decoder(wf.Fst.from_arcs(arcs, finals), **WIDE)
+        plain = decoder.decode(scores)[0]
+        decoder.set_scorer(boosts)
+        result, again, unboosted, twice = decoder.decode([scores] * 4, boost=[None, boosts, wf.Scorer.boost_words({1: 0.0}), wf.Scorer.boost_words({1: 1.0, 3: -1.0}) + wf.Scorer.boost_words({1: 1.5})])
+        assert unboosted.cost == plain.cost
+        if everything and "not_final" not in result.flags:
+            best = everything[0][0]
+            assert all(math.isclose(one.cost, best, abs_tol=1e-4) for one in (result, again, twice))
+            assert math.isclose(result.scorer_cost, -sum(boosts.get(word.label, 0) for word in result.words), abs_tol=1e-5)
+        with pytest.raises(TypeError, match="scorer"):
+            pickle.dumps(decoder)
+        decoder.set_scorer(None)
+        assert decoder.decode(scores)[0].cost == plain.cost
+
+
+def test_boosts_by_name(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    assert "MARK" in decoder.decode(matrix)[0].text and "MARK" not in decoder.decode(matrix, boost={"MARK": -30.0})[0].text
+    for bad, kind in (({"no such word": 1.0}, ValueError), ({0: 1.0}, ValueError), ({"MARK": math.nan}, ValueError), ([{}, {}], ValueError), ({2**40: 1.0}, ValueError)):
+        with pytest.raises(kind):
+            decoder.decode(matrix, boost=bad)
+
+
+def test_lattices_compact_and_in_files(ctc_graph, ctc_scores, tmp_path):
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=5).decode(list(ctc_scores.values())[:8])
+    with wf.LatticeWriter(tmp_path / "lat.ark") as out:
+        for i, result in enumerate(results):
+            out.put(f"u{i}", result.lattice)
+    read = list(wf.LatticeReader(tmp_path / "lat.ark"))
+    assert [key for key, _ in read] == [f"u{i}" for i in range(8)]
+    for (_, again), result in zip(read, results):
+        assert np.allclose(np.asarray(again.arcs)["graph_cost"], np.asarray(result.lattice.arcs)["graph_cost"]) and again.num_states == result.lattice.num_states
+        compact = result.lattice.to_compact()
+        stats, (arcs, finals, total) = compact.stats(), compact.posteriors()
+        assert math.isclose(stats["best_cost"], result.cost, abs_tol=1e-3) and math.isclose(total, stats["total_cost"], abs_tol=1e-6) and total <= stats["best_cost"]
+        assert math.isclose(sum(finals), 1, abs_tol=1e-6) and len(arcs) == compact.num_arcs
+        assert compact.oracle([word.label for word in result.words])[1] == 0
+        mbr = compact.mbr(decode=False)
+        assert [word.label for word in mbr.words] == [word.label for word in result.words] and all(0 < word.confidence <= 1 for word in mbr.words)
+        assert compact.to_raw().num_arcs >= result.lattice.num_arcs
+    with pytest.raises(ZeroDivisionError), wf.LatticeWriter(tmp_path / "dropped.ark") as out:
+        out.put("u", results[0].lattice)
+        _ = 1 / 0
+    assert not (tmp_path / "dropped.ark").exists()
+    with pytest.raises(wf.Error, match="blank"):
+        with wf.LatticeWriter(tmp_path / "bad.ark") as out:
+            out.put("two words", results[0].lattice)
+    (tmp_path / "cut.ark").write_bytes((tmp_path / "lat.ark").read_bytes()[:500])
+    with pytest.raises(wf.FormatError):
+        list(wf.LatticeReader(tmp_path / "cut.ark"))
+
+
 def test_words_flags_and_lattice(ctc_graph, ctc_scores):
     scores = list(ctc_scores.values())
     results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4).decode(scores)
@@ -146,7 +205,7 @@ def test_bfloat16(ctc_graph, ctc_scores):
         (np.zeros((2, 3, 40), np.float32), [3, 4], ValueError, "outside 0 to 3"),
         (np.zeros((2, 3, 40), np.float32), [3, -1], ValueError, "outside 0 to 3"),
         (np.zeros((2, 3, 40), np.float32), [3, 1.5], ValueError, "whole numbers"),
-        (np.zeros((2, 3, 40), np.float32), ["a", "b"], ValueError, ""),
+        (np.zeros((2, 3, 40), np.float32), ["a", "b"], ValueError, "invalid literal"),
         ([np.zeros((3, 40), np.float32)], [4], ValueError, "length 4 of 3"),
         ("scores.ark", None, TypeError, "neither the buffer protocol nor DLPack"),
         (b"bytes", None, TypeError, "float32"),

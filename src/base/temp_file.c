@@ -1,0 +1,46 @@
+/* temp_file.c - files without a name. */
+#include "base/temp_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+wf_status wf__temp_open(const char *folder, int *fd, wf_error *err) {
+  size_t size = strlen(folder) + 32;
+  char *path = wf__alloc(size, 1);
+  if (path == NULL) return wf__fail_memory(err, size, "a path");
+  snprintf(path, size, "%s/.warpfst.XXXXXX", folder);
+  *fd = mkstemp(path);
+  wf_status status = *fd >= 0 ? WF_OK : wf__fail(err, WF_ERR_IO, "%s: cannot make a temporary file: %s", folder, strerror(errno));
+  if (*fd >= 0) unlink(path);
+  free(path);
+  return status;
+}
+
+wf_status wf__temp_write(int fd, uint64_t offset, const void *data, uint64_t size, wf_error *err) {
+  for (const char *at = data; size > 0;) {
+    ssize_t put = pwrite(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return wf__fail(err, WF_ERR_IO, "cannot write a temporary file: %s", strerror(put < 0 ? errno : ENOSPC));
+    at += put;
+    offset += (uint64_t)put;
+    size -= (uint64_t)put;
+  }
+  return WF_OK;
+}
+
+wf_status wf__temp_read(int fd, uint64_t offset, void *data, uint64_t size, wf_error *err) {
+  for (char *at = data; size > 0;) {
+    ssize_t got = pread(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return wf__fail(err, WF_ERR_IO, "cannot read a temporary file: %s", strerror(got < 0 ? errno : EIO));
+    at += got;
+    offset += (uint64_t)got;
+    size -= (uint64_t)got;
+  }
+  return WF_OK;
+}

@@ -1,0 +1,158 @@
+/* wlm.h - the large language model from the inside: arrays in a mapped file, made for looking words up, on the CPU and as they are on a GPU.
+ *
+ *   unigrams  [num_words]   {cost, next} by word: the arcs of state 0, the empty history; next = WF__WLM_NONE where there is no such word
+ *   states    [num_states]  {where, back-off state, back-off cost}, 16 bytes; a back-off always leads to a smaller number
+ *   tags      [num_small]   16 bits of the word's hash, for states of at most WF__WLM_SMALL arcs: those of a state are compared at one go
+ *   buckets   [num_buckets] {base, count, 13 tags}, 32 bytes, one memory sector: arcs of larger states, by hash
+ *   small     [num_small]   {word, cost, next}: the arcs behind `tags`, sorted by word within a state
+ *   large     [num_large]   the arcs behind `buckets`, bucket after bucket
+ *
+ *   where = first (39 bits) | large (1 bit) | count (24 bits)    small: arcs and tags [first, first + count)
+ *                                                                large: buckets [first, first + count)
+ *
+ * A word's home is bucket hash * count / 2^32 of its state. Arcs that a full bucket has no room for are in the next one (`more`). So a word that a state does
+ * not have is known from one record and one sector of tags, but for 1 in 5,000; arcs themselves are read where a tag agrees. Everything but the arcs is the
+ * index that a GPU keeps; arcs may stay in host memory.
+ *
+ * Arcs are 12 bytes, or, packed, records of record_bits bits: word, next, then the float's bits or the number of a value in a codebook.
+ *
+ * Nothing here trusts the file: numbers out of range end a look-up as if the word were not there. */
+#ifndef WF_LM_WLM_H
+#define WF_LM_WLM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "math/hash.h"
+
+#define WF__WLM_NONE UINT32_MAX
+enum { WF__WLM_SMALL = 8, WF__WLM_BUCKET = 13 };
+#define WF__WLM_FIRST_BITS 39
+#define WF__WLM_LARGE ((uint64_t)1 << WF__WLM_FIRST_BITS)
+#define WF__WLM_BASE_BITS 43
+#define WF__WLM_MORE ((uint64_t)1 << 47)
+
+typedef struct wf__wlm_unigram {
+  float cost;
+  uint32_t next;
+} wf__wlm_unigram;
+
+typedef struct wf__wlm_state {
+  uint64_t where;
+  uint32_t backoff;
+  float backoff_cost;
+} wf__wlm_state;
+
+typedef struct wf__wlm_bucket {
+  uint16_t head[3]; /* 48 bits: base (43), count (4), more (1) */
+  uint16_t tags[WF__WLM_BUCKET];
+} wf__wlm_bucket;
+
+typedef struct wf__wlm_arc {
+  uint32_t word;
+  float cost;
+  uint32_t next;
+} wf__wlm_arc;
+
+typedef struct wf__wlm_view {
+  const wf__wlm_unigram *unigrams;
+  const wf__wlm_state *states;
+  const uint16_t *tags;
+  const wf__wlm_bucket *buckets;
+  const uint8_t *small, *large;
+  const float *codebook; /* of packed arcs; NULL: their costs are floats */
+  uint64_t num_states, num_small, num_buckets, num_large;
+  uint32_t num_words, start;
+  uint32_t bos, eos, unk; /* unk: WF__WLM_NONE if there is none */
+  uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
+} wf__wlm_view;
+
+static inline WF__HD uint64_t wf__wlm_hash(uint32_t word) { return wf__mix64((uint64_t)word + 1); }
+static inline WF__HD uint16_t wf__wlm_tag(uint64_t hash) { return (uint16_t)hash; }
+/* Bucket of a state's `count` that the word belongs to. */
+static inline WF__HD uint64_t wf__wlm_home(uint64_t hash, uint64_t count) { return ((hash >> 32) * count) >> 32; }
+
+static inline WF__HD uint64_t wf__wlm_head(const wf__wlm_bucket *bucket) {
+  return (uint64_t)bucket->head[0] | (uint64_t)bucket->head[1] << 16 | (uint64_t)bucket->head[2] << 32;
+}
+
+/* `size` bits, at most 32, from bit `at` on. The array has 8 bytes more than it needs. */
+static inline WF__HD uint32_t wf__wlm_bits(const uint8_t *bytes, uint64_t at, int size) {
+  uint64_t word;
+  memcpy(&word, bytes + at / 8, sizeof word);
+  return (uint32_t)(word >> at % 8) & (uint32_t)(((uint64_t)1 << size) - 1);
+}
+
+static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+  wf__wlm_arc arc;
+  if (view->cost_bits == 0) {
+    memcpy(&arc, arcs + i * sizeof arc, sizeof arc);
+    return arc;
+  }
+  uint64_t at = i * (uint64_t)(view->word_bits + view->next_bits + view->cost_bits);
+  arc.word = wf__wlm_bits(arcs, at, view->word_bits);
+  arc.next = wf__wlm_bits(arcs, at + view->word_bits, view->next_bits);
+  uint32_t code = wf__wlm_bits(arcs, at + view->word_bits + view->next_bits, view->cost_bits);
+  if (view->codebook != NULL) arc.cost = view->codebook[code];
+  else memcpy(&arc.cost, &code, sizeof code);
+  return arc;
+}
+
+static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first, uint64_t count, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
+  if (first + count > view->num_buckets) return false;
+  for (uint64_t b = first + wf__wlm_home(hash, count); b < first + count; b++) {
+    const wf__wlm_bucket *bucket = &view->buckets[b];
+    uint64_t head = wf__wlm_head(bucket), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1);
+    uint32_t size = (uint32_t)(head >> WF__WLM_BASE_BITS) & 15, hits = 0;
+    for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == wf__wlm_tag(hash)) << i;
+    for (uint32_t i = 0; hits != 0 && i < size; i++, hits >>= 1) {
+      if (!(hits & 1) || base + i >= view->num_large) continue;
+      *out = wf__wlm_arc_at(view, view->large, base + i);
+      if (out->word == word) return true;
+    }
+    if (!(head & WF__WLM_MORE)) return false;
+  }
+  return false;
+}
+
+/* The explicit arc of a state other than 0. */
+static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
+  uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
+  if (where & WF__WLM_LARGE) return wf__wlm_find_large(view, first, count, word, hash, out);
+  if (first + count > view->num_small) return false;
+  for (uint64_t i = first; i < first + count; i++) {
+    if (view->tags[i] != wf__wlm_tag(hash)) continue;
+    *out = wf__wlm_arc_at(view, view->small, i);
+    if (out->word == word) return true;
+  }
+  return false;
+}
+
+static inline bool wf__wlm_knows(const wf__wlm_view *view, uint32_t word) { return word < view->num_words && view->unigrams[word].next != WF__WLM_NONE; }
+
+/* Cost of a word that the model knows, summed in float32 in the order of the back-off hops; `*at` is the state whose arc was taken. */
+static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+  float cost = 0;
+  uint64_t hash = wf__wlm_hash(word);
+  wf__wlm_arc arc;
+  while (state != 0) {
+    const wf__wlm_state *record = &view->states[state];
+    uint32_t backoff = record->backoff < state ? record->backoff : 0;
+#if !defined(__CUDACC__)
+    __builtin_prefetch(&view->states[backoff]);
+#endif
+    if (wf__wlm_find(view, record->where, word, hash, &arc)) {
+      *next = arc.next < view->num_states ? arc.next : 0;
+      *at = state;
+      return cost + arc.cost;
+    }
+    cost += record->backoff_cost;
+    state = backoff;
+  }
+  *next = view->unigrams[word].next < view->num_states ? view->unigrams[word].next : 0;
+  *at = 0;
+  return cost + view->unigrams[word].cost;
+}
+
+#endif

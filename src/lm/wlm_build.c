@@ -1,0 +1,218 @@
+/* wlm_build.c - reading the large model into sorts, and as many rounds of building as missing n-grams ask for. */
+#include "lm/wlm_build.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/option_tables.h"
+#include "lm/sphinx_lm.h"
+#include "lm/wlm_read.h"
+
+wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost, float backoff, wf_error *err) {
+  uint32_t record[WF_LM_MAX_ORDER + 2];
+  memcpy(record, backwards, (size_t)n * sizeof *record);
+  record[n] = wf__bits_of_float(cost);
+  record[n + 1] = wf__bits_of_float(backoff);
+  return wf__sort_add(build->grams[n], record, err);
+}
+
+wf_status wf__wlm_require(wf__wlm_build *build, int n, const uint32_t *backwards, uint32_t flags, wf_error *err) {
+  uint32_t record[WF_LM_MAX_ORDER + 1];
+  memcpy(record, backwards, (size_t)n * sizeof *record);
+  record[n] = flags;
+  return wf__sort_add(build->required[n], record, err);
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+static wf_status make_sorts(wf__wlm_build *build, int order, wf_error *err) {
+  for (int n = 1; n <= order; n++) {
+    if (build->grams[n] == NULL) WF__TRY(wf__sort_create((uint32_t)n + 2, (uint32_t)n, (uint64_t)build->options.memory / 2, build->folder, &build->grams[n], err));
+    if (build->required[n] == NULL) WF__TRY(wf__sort_create((uint32_t)n + 1, (uint32_t)n, (uint64_t)build->options.memory / 4, build->folder, &build->required[n], err));
+  }
+  return WF_OK;
+}
+
+/* Ends adding to the sorts of an order, so that the next has the memory. */
+static wf_status end_order(wf__wlm_build *build, int n, wf_error *err) {
+  WF__TRY(wf__sort_finish(build->grams[n], err));
+  return n > 1 ? wf__sort_finish(build->required[n - 1], err) : WF_OK;
+}
+
+static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t *label, float cost, float backoff, wf_error *err) {
+  wf__wlm_build *build = user;
+  if (n != build->last_order) {
+    WF__TRY(make_sorts(build, n, err));
+    if (build->last_order > 0) WF__TRY(end_order(build, build->last_order, err));
+    build->last_order = n;
+    build->last_context[0] = 0;
+  }
+  if (n == 1 && build->small.lm != NULL)
+    while (build->small.num_words <= label[0]) WF__TRY(wf__wlm_small_map(&build->small, intake, wf_symbols_text(intake->vocab, build->small.num_words), err));
+  uint32_t backwards[WF_LM_MAX_ORDER];
+  bool outside = false, same = true;
+  for (int i = 0; i < n; i++) {
+    backwards[i] = label[n - 1 - i];
+    outside = outside || (build->small.lm != NULL && build->small.label_of[label[i]] == WF__LM_NONE && !(n == 1 && label[i] == intake->levels.unk));
+  }
+  if (outside) {
+    build->stats->num_outside++;
+    return WF_OK;
+  }
+  WF__TRY(wf__wlm_add_gram(build, n, backwards, cost, backoff, err));
+  for (int i = 1; i < n; i++) {
+    same = same && build->last_context[i - 1] == backwards[i];
+    build->last_context[i - 1] = backwards[i];
+  }
+  return n == 1 || same ? WF_OK : wf__wlm_require(build, n - 1, backwards + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
+}
+
+/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. */
+static bool starts_as_sphinx(const char *path) {
+  uint8_t bytes[64];
+  FILE *file = strcmp(path, "-") != 0 ? fopen(path, "rb") : NULL;
+  if (file == NULL) return false;
+  wf__input start = {.data = bytes, .size = fread(bytes, 1, sizeof bytes, file)};
+  fclose(file);
+  return wf__lm_is_sphinx(&start);
+}
+
+static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
+  wf__intake_sink sink = {put, build};
+  if (starts_as_sphinx(path)) {
+    wf__input input;
+    WF__TRY(wf__input_open(path, &input, err));
+    wf_status status = wf__lm_stream_sphinx(&input, reader, &sink, &build->facts, reading, build->progress, err);
+    wf__input_close(&input);
+    WF__TRY(status);
+  } else {
+    WF__TRY(wf__lm_stream_arpa(path, reader, &sink, &build->facts, reading, build->progress, err));
+  }
+  WF__TRY(end_order(build, build->last_order, err));
+  if (build->small.lm != NULL && build->small.lm->order > build->facts.order)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the small model is of order %d, the large one of order %d", build->small.lm->order, build->facts.order);
+  build->num_words = (uint32_t)wf_symbols_next_key(build->facts.words);
+  WF__TRY(make_sorts(build, build->facts.order, err));
+  if (build->small.lm != NULL) WF__TRY(wf__wlm_small_require(build, err));
+  for (int n = 1; n <= build->facts.order; n++) WF__TRY(wf__sort_finish(build->required[n], err));
+  return WF_OK;
+}
+
+/* --- missing n-grams ------------------------------------------------------------------------------------------------ */
+
+static bool any_missing(const wf__wlm_build *build) {
+  for (int n = 1; n <= build->facts.order; n++)
+    if (build->missing[n].size > 0) return true;
+  return false;
+}
+
+/* Longest n-grams that the model without the missing ones can be asked for. */
+static int longest_known(const wf__wlm_build *build) {
+  for (int n = 1; n <= build->facts.order; n++)
+    for (uint64_t i = 0; i < build->missing[n].size; i += (uint64_t)n + 1)
+      if (build->missing[n].data[i + (uint64_t)n] & WF__REQUIRED_CONTEXT) return n;
+  return build->facts.order;
+}
+
+/* What the model gives w_1, written backwards, after the others. */
+static float ask(const wf_wlm *lm, int n, const uint32_t *backwards) {
+  const wf__wlm_view *v = &lm->view;
+  uint32_t state = 0, at, next;
+  for (int i = n; i-- > 1;) {
+    if (backwards[i] == v->bos) state = v->start;
+    else wf__wlm_step(v, state, backwards[i], &state, &at);
+  }
+  return backwards[0] == v->bos || !wf__wlm_knows(v, backwards[0]) ? INFINITY : wf__wlm_step(v, state, backwards[0], &next, &at);
+}
+
+/* Builds the model without them, and adds those that it can be asked for at what it gives them. Their contexts are required in turn. */
+static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
+  size_t size = strlen(build->folder) + 64;
+  char *path = wf__alloc(size, 1);
+  wf_wlm *lm = NULL;
+  if (path == NULL) return wf__fail_memory(err, size, "a path");
+  snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", build->folder, (long)getpid(), (void *)build);
+  wf_status status = wf__wlm_join(build, path, true, err);
+  if (status == WF_OK) status = wf_wlm_open(path, &lm, err);
+  unlink(path);
+  free(path);
+  for (int n = 1, longest = longest_known(build); n <= longest && status == WF_OK; n++) {
+    for (uint64_t i = 0; i < build->missing[n].size && status == WF_OK; i += (uint64_t)n + 1) {
+      const uint32_t *words = build->missing[n].data + i;
+      if (words[n] & WF__REQUIRED_BY_SMALL) build->stats->num_added++;
+      else build->stats->num_created++;
+      status = wf__wlm_add_gram(build, n, words, ask(lm, n, words), 0, err);
+      if (status == WF_OK && n > 1) status = wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
+    }
+  }
+  for (int n = 1; n <= build->facts.order && status == WF_OK; n++) {
+    status = wf__sort_finish(build->grams[n], err);
+    if (status == WF_OK) status = wf__sort_finish(build->required[n], err);
+  }
+  wf_wlm_free(lm);
+  return status;
+}
+
+/* --- the whole ------------------------------------------------------------------------------------------------------ */
+
+static void free_build(wf__wlm_build *build) {
+  for (int n = 0; n <= WF_LM_MAX_ORDER; n++) {
+    wf__sort_free(build->grams[n]);
+    wf__sort_free(build->required[n]);
+    wf__sort_free(build->states[n]);
+    wf__sort_free(build->arcs[n]);
+    wf__vec_free(&build->missing[n]);
+  }
+  wf__vec_free(&build->unigrams);
+  wf__wlm_small_free(&build->small);
+  wf_symbols_free(build->facts.words);
+  free(build->folder);
+}
+
+static wf_status choose_folder(wf__wlm_build *build, const char *out, wf_error *err) {
+  const char *slash = strrchr(out, '/'), *given = build->options.temporary;
+  if (given != NULL) build->folder = wf__strndup(given, strlen(given));
+  else if (slash == NULL) build->folder = wf__strndup(".", 1);
+  else build->folder = wf__strndup(out, slash == out ? 1 : (size_t)(slash - out));
+  return build->folder != NULL ? WF_OK : wf__fail_memory(err, strlen(out), "a path");
+}
+
+static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out, const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
+  WF__TRY(choose_folder(build, out, err));
+  if (build->options.subtract != NULL) WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));
+  WF__TRY(read_large(build, arpa, reader, reading, err));
+  WF__TRY(wf__wlm_merge(build, err));
+  for (int round = 0; any_missing(build); round++) {
+    if (round > 2 * build->facts.order) return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", arpa);
+    WF__TRY(create_missing(build, err));
+    WF__TRY(wf__wlm_merge(build, err));
+  }
+  if (build->stats->num_created > 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", arpa, (unsigned long long)build->stats->num_created);
+  if (build->stats->num_added > 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu n-grams of the small model were missing and have been added", arpa, (unsigned long long)build->stats->num_added);
+  return wf__wlm_join(build, out, false, err);
+}
+
+void wf_wlm_stats_init(wf_wlm_stats *stats) { *stats = (wf_wlm_stats){.struct_size = sizeof *stats}; }
+
+wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
+                       wf_arpa_stats *reading, const wf_progress *progress, wf_error *err) {
+  wf_wlm_stats own;
+  wf_wlm_stats_init(&own);
+  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_stats: use wf_wlm_stats_init");
+  wf__wlm_build *build = wf__calloc(1, sizeof *build);
+  if (build == NULL) return wf__fail_memory(err, sizeof *build, "a language model");
+  build->progress = progress;
+  build->stats = &own;
+  wf_status status = wf__options_take(wf__wlm_table(), options, &build->options, err);
+  if (status == WF_OK) status = build_all(build, arpa, out, reader, reading, err);
+  free_build(build);
+  free(build);
+  if (status == WF_OK && stats != NULL) {
+    own.struct_size = stats->struct_size;
+    memcpy(stats, &own, stats->struct_size < sizeof own ? stats->struct_size : sizeof own);
+  }
+  return status;
+}

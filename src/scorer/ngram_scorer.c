@@ -1,0 +1,91 @@
+/* ngram_scorer.c - the scorer over a large language model: a context is a state of the model. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/memory.h"
+#include "base/option_tables.h"
+#include "lm/wlm_read.h"
+#include "scorer/scorer.h"
+
+struct ngram_scorer {
+  wf_scorer scorer;
+  wf_wlm *lm;
+  float lm_scale;
+  uint32_t num_labels;
+  uint32_t *word_of; /* [num_labels] of the graph: word of the model, or WF__WLM_NONE: impossible */
+};
+
+static void ngram_free(wf_scorer *self) {
+  struct ngram_scorer *ngram = (struct ngram_scorer *)self;
+  wf_wlm_free(ngram->lm);
+  free(ngram->word_of);
+  free(ngram);
+}
+
+static wf_status ngram_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
+  *start = ((const struct ngram_scorer *)self)->lm->view.start;
+  return WF_OK;
+}
+
+/* A damaged file may hold anything. */
+static float sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
+
+static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label, float *cost, uint64_t *next, wf_error *err) {
+  const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
+  uint32_t word = (uint32_t)label < ngram->num_labels ? ngram->word_of[label] : WF__WLM_NONE, state = 0, at;
+  *cost = INFINITY;
+  if (word != WF__WLM_NONE) *cost = sound(ngram->lm_scale * wf__wlm_step(&ngram->lm->view, (uint32_t)context, word, &state, &at));
+  *next = state;
+  return WF_OK;
+}
+
+static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+  const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
+  *cost = sound(ngram->lm_scale * wf_wlm_final(ngram->lm, (uint32_t)context, NULL));
+  return WF_OK;
+}
+
+static const wf__scorer_ops ngram_ops = {.name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final};
+
+/* Words of the graph's table by their text; those that the model lacks are its unknown word, if it has one. */
+static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
+  const wf__wlm_view *view = &ngram->lm->view;
+  const wf_symbols *own = ngram->lm->words;
+  int64_t num = wf_symbols_next_key(words != NULL ? words : own), key;
+  uint32_t unk = view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
+  if (num > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large", wf_symbols_name(words), (long long)num - 1);
+  ngram->num_labels = (uint32_t)num;
+  ngram->word_of = wf__alloc((uint64_t)num, sizeof *ngram->word_of);
+  if (ngram->word_of == NULL) return wf__fail_memory(err, (uint64_t)num * 4, "a scorer");
+  for (int64_t i = 0; i < num; i++) ngram->word_of[i] = unk;
+  uint64_t known = 0;
+  for (size_t i = 0; words != NULL && i < wf_symbols_count(words); i++) {
+    int64_t word = wf_symbols_find(own, wf_symbols_at(words, i, &key));
+    if (key <= 0 || word < 0 || !wf_wlm_knows(ngram->lm, (int32_t)word)) continue;
+    ngram->word_of[key] = (uint32_t)word;
+    known++;
+  }
+  for (int64_t i = 0; words == NULL && i < num; i++)
+    if (wf_wlm_knows(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
+  if (known == 0) return wf__fail(err, WF_ERR_ARGUMENT, "the language model knows none of the words of %s", wf_symbols_name(words != NULL ? words : own));
+  return WF_OK;
+}
+
+wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err) {
+  *out = NULL;
+  wf_ngram_scorer_options o;
+  WF__TRY(wf__options_take(wf__ngram_scorer_table(), options, &o, err));
+  struct ngram_scorer *ngram = wf__calloc(1, sizeof *ngram);
+  if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
+  wf__scorer_init(&ngram->scorer, &ngram_ops, 32);
+  ngram->lm = wf_wlm_ref(lm);
+  ngram->lm_scale = o.lm_scale;
+  wf_status status = map_words(ngram, words, err);
+  if (status != WF_OK) {
+    ngram_free(&ngram->scorer);
+    return status;
+  }
+  *out = &ngram->scorer;
+  return WF_OK;
+}

@@ -1,0 +1,347 @@
+/* test_wlm.c - large language models: built from random ARPA files and asked, against the definition of back-off; differences of two models; packing; sorting
+ * beyond memory; damaged files. */
+#include "base/external_sort.h"
+#include "lm/wlm_read.h"
+#include "lm_model.h"
+
+static wf_wlm *build_wlm(const char *large, const char *small, wf_wlm_options *options, wf_wlm_stats *stats) {
+  wf_error err = {0};
+  wf_wlm *lm;
+  char arpa[512], subtract[512], out[512];
+  snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", large, strlen(large)));
+  if (small != NULL) snprintf(subtract, sizeof subtract, "%s", test_write_file("small.arpa", small, strlen(small)));
+  snprintf(out, sizeof out, "%s", test_temp_path("model.wlm"));
+  options->subtract = small != NULL ? subtract : NULL;
+  wf_wlm_stats_init(stats);
+  assert_ok(wf_wlm_build(arpa, out, NULL, options, stats, NULL, NULL, &err));
+  assert_ok(wf_wlm_open(out, &lm, &err));
+  remove(out); /* it stays mapped */
+  remove(arpa);
+  if (small != NULL) remove(subtract);
+  assert_ok(wf_wlm_verify(lm, NULL, &err));
+  return lm;
+}
+
+static int32_t wlm_label(const wf_wlm *lm, int word) { return word == UNK ? -1 : (int32_t)wf_symbols_find(wf_wlm_words(lm), names[word]); }
+
+/* log10 of what the definition says; -INFINITY for probability 0. */
+static double defined(const model *m, const int *history, int size, int word) {
+  int order;
+  return score(m, history, size, word, &order);
+}
+
+static bool model_has(const model *m, int word) { return word < m->num_words && (word != UNK || m->has_unk); }
+
+/* Walks random sentences; every cost must be scale * large - small. */
+static void check_costs(const model *large, const model *small, double scale, const wf_wlm *lm, test_rng *rng, double delta, uint64_t *finite, uint64_t *negative) {
+  for (int sentence = 0; sentence < 30; sentence++) {
+    int words[16] = {BOS}, size = 1;
+    uint32_t state = wf_wlm_start(lm);
+    for (int draws = 0; draws < 20; draws++) {
+      bool end = size == 11 || test_below(rng, 6) == 0;
+      int word = end ? EOS : UNK + (int)test_below(rng, (uint32_t)(large->num_words - UNK));
+      if (!end && (!model_has(large, word) || (small != NULL && !model_has(small, word)))) continue; /* such words no graph has */
+      double of_large = -ln10 * defined(large, words, size, word), of_small = small != NULL ? -ln10 * defined(small, words, size, word) : 0;
+      double expected = of_large == INFINITY || of_small == INFINITY ? INFINITY : scale * of_large - of_small;
+      float cost = end ? wf_wlm_final(lm, state, NULL) : wf_wlm_step(lm, state, wlm_label(lm, word), &state, NULL);
+      if (!(cost == INFINITY && expected == INFINITY) && !(fabs((double)cost - expected) <= delta))
+        fail_msg("after %d words, word %d: cost %.9g, expected %.9g (%.9g, %.9g)", size - 1, word, (double)cost, expected, of_large, of_small);
+      *finite += expected != INFINITY;
+      *negative += expected < 0;
+      if (end || cost == INFINITY) break;
+      words[size++] = word;
+    }
+  }
+}
+
+static void test_random_models(void **unused) {
+  (void)unused;
+  uint64_t finite = 0, negative = 0, created = 0, large_states = 0;
+  for (uint64_t seed = 1; seed <= 800; seed++) {
+    test_rng rng = {seed};
+    static model m;
+    make_model(&m, &rng, seed % 2 == 0);
+    const char *text = model_text(&m, &rng);
+    wf_wlm_options options;
+    wf_wlm_options_init(&options);
+    options.pack = seed % 3 == 0;
+    options.memory = 1 << 20;
+    wf_wlm_stats stats;
+    wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
+    created += stats.num_created;
+    check_costs(&m, NULL, 1, lm, &rng, 1e-5, &finite, &negative);
+    /* The same states, arcs and costs as the model in memory. */
+    wf_lm *reference = lm_of(text);
+    wf_lm_info info;
+    wf_wlm_info own;
+    wf_error err = {0};
+    wf_lm_info_init(&info);
+    wf_wlm_info_init(&own);
+    assert_ok(wf_lm_get_info(reference, &info, &err));
+    assert_ok(wf_wlm_get_info(lm, &own, &err));
+    assert_int_equal(own.num_states, info.num_states);
+    assert_int_equal(own.order, info.order);
+    assert_int_equal(own.num_words, info.num_words);
+    for (int k = 1; k <= info.order; k++) assert_int_equal(own.num_ngrams[k], info.num_ngrams[k]);
+    uint32_t a = wf_lm_start(reference), b = wf_wlm_start(lm);
+    for (int i = 0; i < 200; i++) {
+      int word = UNK + (int)test_below(&rng, (uint32_t)(m.num_words - UNK)), order = 0, same = 0;
+      float x = wf_lm_step(reference, a, label_of(reference, word), &a, &order), y = wf_wlm_step(lm, b, wlm_label(lm, word), &b, &same);
+      assert_int_equal(order, same);
+      if (x != y && !(fabsf(x - y) < 1e-5f)) fail_msg("seed %llu: %.9g, %.9g", (unsigned long long)seed, (double)x, (double)y);
+      x = wf_lm_final(reference, a, &order), y = wf_wlm_final(lm, b, &same);
+      assert_true(order == same && (x == y || fabsf(x - y) < 1e-5f));
+    }
+    for (uint64_t s = 0; s < lm->view.num_states; s++) large_states += (lm->view.states[s].where & WF__WLM_LARGE) != 0;
+    wf_lm_free(reference);
+    wf_wlm_free(lm);
+  }
+  assert_true(finite > 20000 && negative > 0 && created > 300);
+}
+
+static void test_random_differences(void **unused) {
+  (void)unused;
+  uint64_t finite = 0, negative = 0, added = 0, words_added = 0, outside = 0;
+  for (uint64_t seed = 1; seed <= 800; seed++) {
+    test_rng rng = {seed};
+    static model large, small;
+    static char text[1 << 16];
+    make_model(&large, &rng, seed % 4 == 0);
+    do make_model(&small, &rng, seed % 5 == 0);
+    while (small.order > large.order);
+    snprintf(text, sizeof text, "%s", model_text(&large, &rng));
+    wf_wlm_options options;
+    wf_wlm_options_init(&options);
+    options.lm_scale = seed % 2 == 0 ? 1 : 0.7f;
+    wf_wlm_stats stats;
+    wf_wlm *lm = build_wlm(text, model_text(&small, &rng), &options, &stats);
+    added += stats.num_added;
+    words_added += stats.num_words_added;
+    outside += stats.num_outside;
+    check_costs(&large, &small, (double)options.lm_scale, lm, &rng, 2e-5, &finite, &negative);
+    wf_wlm_free(lm);
+  }
+  assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 && outside > 500);
+}
+
+/* A model subtracted from itself is nothing. */
+static void test_self(void **unused) {
+  (void)unused;
+  wf_wlm_options options;
+  wf_wlm_options_init(&options);
+  wf_wlm_stats stats;
+  wf_wlm *lm = build_wlm(trigram, trigram, &options, &stats);
+  assert_int_equal(stats.num_added + stats.num_outside + stats.num_words_added, 0);
+  static const int words[] = {FIRST, FIRST + 1, FIRST + 2, FIRST, FIRST};
+  uint32_t state = wf_wlm_start(lm);
+  for (int i = 0; i < 5; i++) {
+    assert_true(wf_wlm_step(lm, state, wlm_label(lm, words[i]), &state, NULL) == 0);
+    assert_true(wf_wlm_final(lm, state, NULL) == 0);
+  }
+  assert_true(wf_wlm_step(lm, state, 12345, &state, NULL) == 0); /* both have <unk> */
+  wf_wlm_free(lm);
+}
+
+/* --- states with many arcs -------------------------------------------------------------------------------------------- */
+
+/* One bigram state per count of arcs, so that every number of buckets, full and less full, occurs. */
+static char *wide_text(int num_words, int *num_bigrams) {
+  char *text = malloc(4000000), *at = text;
+  *num_bigrams = 0;
+  for (int w = 0; w < num_words; w++) *num_bigrams += w;
+  at += sprintf(at, "\\data\\\nngram 1=%d\nngram 2=%d\n\\1-grams:\n-99 <s>\n-1 </s>\n", num_words + 2, *num_bigrams);
+  for (int w = 0; w < num_words; w++) at += sprintf(at, "-%d.5 w%d -0.25\n", 1 + w % 3, w);
+  at += sprintf(at, "\\2-grams:\n");
+  for (int w = 0; w < num_words; w++)
+    for (int i = 0; i < w; i++) at += sprintf(at, "-0.%03d w%d w%d\n", 1 + (w * 31 + i * 7) % 999, w, (i * 3 + w) % num_words);
+  sprintf(at, "\\end\\\n");
+  return text;
+}
+
+static void test_wide_states(void **unused) {
+  (void)unused;
+  enum { WORDS = 401 }; /* prime to 3, so that i * 3 + w goes through all words */
+  int num_bigrams;
+  char *text = wide_text(WORDS, &num_bigrams);
+  for (int pack = 0; pack <= 2; pack++) {
+    wf_wlm_options options;
+    wf_wlm_options_init(&options);
+    options.pack = pack;
+    options.cost_bits = 10;
+    options.memory = 1 << 20;
+    wf_wlm_stats stats;
+    wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
+    double worst = 0, sum = 0;
+    for (int w = 0; w < WORDS; w++) {
+      uint32_t state, next;
+      int32_t order;
+      char name[16];
+      snprintf(name, sizeof name, "w%d", w);
+      wf_wlm_step(lm, 0, (int32_t)wf_symbols_find(wf_wlm_words(lm), name), &state, NULL);
+      bool seen[WORDS] = {false};
+      for (int i = 0; i < WORDS; i++) {
+        int word = (i * 3 + w) % WORDS;
+        snprintf(name, sizeof name, "w%d", word);
+        double expected = i < w ? ln10 * ((1 + (w * 31 + i * 7) % 999) / 1000.0) : ln10 * (0.25 + 1.5 + word % 3);
+        float cost = wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), name), &next, &order);
+        assert_int_equal(order, i < w ? 2 : 1);
+        double loss = fabs((double)cost - expected);
+        if (pack < 2) assert_true(loss < 1e-5);
+        if (i < w) sum += loss;
+        if (i < w && loss > worst) worst = loss;
+        seen[word] = true;
+      }
+      for (int i = 0; i < WORDS; i++) assert_true(seen[i]);
+    }
+    if (pack == 2) {
+      assert_true(fabs(worst - stats.loss_worst) < 1e-4 && fabs(sum / num_bigrams - stats.loss_mean) < 1e-4);
+      assert_true(stats.loss_worst < 0.02 && stats.loss_mean < 0.002 && stats.loss_mean > 0);
+    }
+    wf_wlm_free(lm);
+  }
+  free(text);
+}
+
+/* --- sorting ---------------------------------------------------------------------------------------------------------- */
+
+static int compare_records(const void *a, const void *b) {
+  const uint32_t *x = a, *y = b;
+  for (int i = 0; i < 3; i++)
+    if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+  return 0;
+}
+
+/* Key of two words; the third is the order of adding, which equal keys must keep. */
+static void test_sort(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    test_rng rng = {seed};
+    uint32_t count = test_below(&rng, 60000), most = seed % 3 == 0 ? 50 : UINT32_MAX, (*all)[3] = malloc((count + 1) * sizeof *all);
+    wf__sort *sort;
+    assert_ok(wf__sort_create(3, 2, seed % 2 == 0 ? 1 << 15 : 1 << 22, "/tmp", &sort, &err));
+    uint32_t added = 0;
+    for (int part = 0; part < 3; part++) { /* adding goes on after reading */
+      uint32_t end = part < 2 ? added + test_below(&rng, count - added + 1) : count;
+      for (; added < end; added++) {
+        all[added][0] = test_below(&rng, most);
+        all[added][1] = test_below(&rng, most);
+        all[added][2] = added;
+        assert_ok(wf__sort_add(sort, all[added], &err));
+      }
+      assert_ok(wf__sort_finish(sort, &err));
+      assert_int_equal(wf__sort_count(sort), added);
+      uint32_t (*sorted)[3] = malloc((added + 1) * sizeof *sorted);
+      memcpy(sorted, all, added * sizeof *sorted);
+      qsort(sorted, added, sizeof *sorted, compare_records);
+      for (int round = 0; round < 2; round++) {
+        const uint32_t *record;
+        assert_ok(wf__sort_rewind(sort, &err));
+        for (uint32_t i = 0; i < added; i++) {
+          assert_ok(wf__sort_next(sort, &record, &err));
+          assert_memory_equal(record, sorted[i], sizeof *sorted);
+        }
+        assert_ok(wf__sort_next(sort, &record, &err));
+        assert_null(record);
+      }
+      free(sorted);
+    }
+    wf__sort_free(sort);
+    free(all);
+  }
+}
+
+/* --- files that are not as they should be ------------------------------------------------------------------------------ */
+
+/* Asks everything of a model, whatever is in it: nothing may crash or go on for ever. */
+static void ask_all(const wf_wlm *lm) {
+  for (uint32_t s = 0; s < lm->view.num_states && s < 50; s++)
+    for (int32_t w = -1; w < 12; w++) {
+      uint32_t next;
+      wf_wlm_step(lm, s, w, &next, NULL);
+      assert_true(next < lm->view.num_states);
+      wf_wlm_final(lm, s, NULL);
+    }
+}
+
+static void test_damage(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  wf_wlm_options options;
+  wf_wlm_options_init(&options);
+  char arpa[512], out[512];
+  snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", trigram, strlen(trigram)));
+  snprintf(out, sizeof out, "%s", test_temp_path("model.wlm"));
+  test_rng rng = {3};
+  for (options.pack = 0; options.pack <= 2; options.pack++) {
+    assert_ok(wf_wlm_build(arpa, out, NULL, &options, NULL, NULL, NULL, &err));
+    size_t size;
+    char *file = test_read_file(out, &size);
+    wf_wlm *lm;
+    for (int i = 0; i < 300; i++) { /* cut short, or one byte other */
+      char *bad = malloc(size);
+      memcpy(bad, file, size);
+      size_t keep = i % 2 == 0 ? test_below(&rng, (uint32_t)size) : size, at = test_below(&rng, (uint32_t)size);
+      if (i % 2 == 1) bad[at] = (char)(bad[at] ^ (1 << test_below(&rng, 8)));
+      const char *path = test_write_file("bad.wlm", bad, keep);
+      wf_status status = wf_wlm_open(path, &lm, &err);
+      if (keep < size) assert_int_equal(status, WF_ERR_FORMAT);
+      if (status == WF_OK) { /* a byte of the padding */
+        ask_all(lm);
+        assert_memory_equal(lm->header, file, sizeof *lm->header);
+        wf_wlm_free(lm);
+      }
+      remove(path);
+      free(bad);
+    }
+    /* Sums that fit, contents that do not: as in a large file, where sums are not looked at. */
+    for (int i = 0; i < 1000; i++) {
+      char *bad = malloc(size);
+      memcpy(bad, file, size);
+      wf__wlm_header *h = (wf__wlm_header *)(void *)bad;
+      for (int k = 0; k < 1 + i % 5; k++) {
+        const wf__wlm_section *s = &h->sections[1 + test_below(&rng, WF__WLM_SECTIONS - 1)];
+        if (s->size > 0) bad[s->offset + test_below(&rng, (uint32_t)s->size)] = (char)test_below(&rng, 256);
+      }
+      for (int k = 0; k < WF__WLM_SECTIONS; k++) h->sections[k].crc = wf__wlm_crc(0, bad + h->sections[k].offset, h->sections[k].size);
+      h->crc = wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc));
+      const char *path = test_write_file("bad.wlm", bad, size);
+      if (wf_wlm_open(path, &lm, &err) == WF_OK) {
+        wf_wlm_verify(lm, NULL, &err);
+        ask_all(lm);
+        wf_wlm_free(lm);
+      }
+      remove(path);
+      free(bad);
+    }
+    free(file);
+  }
+}
+
+static void test_bad_input(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  const struct {
+    const char *text, *expected;
+  } bad[] = {{"\\data\\\nngram 1=3\nngram 2=2\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n\\2-grams:\n-1 a a\n-1 a a\n\\end\\\n", "'a a' twice"},
+             {"\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a\n", "without \\end\\"},
+             {"\\data\\\nngram 1=1\n\\1-grams:\n-1 a\n\\end\\\n", "no '<s>'"},
+             {"hello\n", "not an ARPA file"},
+             {"\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a x y\n\\end\\\n", ":5:"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char arpa[512];
+    snprintf(arpa, sizeof arpa, "%s", test_write_file("bad.arpa", bad[i].text, strlen(bad[i].text)));
+    const char *out = test_temp_path("never.wlm");
+    assert_int_equal(wf_wlm_build(arpa, out, NULL, NULL, NULL, NULL, NULL, &err), WF_ERR_FORMAT);
+    if (strstr(err.message, bad[i].expected) == NULL) fail_msg("'%s' lacks '%s'", err.message, bad[i].expected);
+    FILE *file = fopen(out, "rb");
+    assert_null(file); /* nothing half-written */
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models), cmocka_unit_test(test_random_differences), cmocka_unit_test(test_self),
+                                     cmocka_unit_test(test_wide_states),   cmocka_unit_test(test_sort),               cmocka_unit_test(test_damage),
+                                     cmocka_unit_test(test_bad_input)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
