@@ -310,6 +310,20 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
   return out;
 }
 
+/* Every path takes one emission a frame. */
+static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, const double *costs) {
+  wf_error err = {0};
+  for (size_t i = 0; i < CTC; i++) {
+    double *gradients, sum = 0, want = costs[i] == INFINITY ? 0 : (double)(wf_fst_get_view(a[i]).num_states - 1);
+    uint64_t count;
+    assert_ok(wf_fst_batch_gradients(batch, i, WF_GRADIENTS_OF_FIRST, &gradients, &count, &err));
+    assert_int_equal(count, wf_fst_get_view(a[i]).num_arcs);
+    for (uint64_t k = 0; k < count; k++) sum += gradients[k];
+    assert_true(fabs(sum - want) < 1e-6);
+    wf_free(gradients);
+  }
+}
+
 /* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the emissions. */
 static void test_small_ctc(void **state) {
   (void)state;
@@ -343,6 +357,7 @@ static void test_small_ctc(void **state) {
       assert_ok(wf_fst_batch_forward_score(gpu, NULL, true, gpu_costs, &err));
       for (int i = 0; i < CTC; i++) assert_true(cpu_costs[i] == gpu_costs[i] || fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_ARCS);
+      assert_a_frame_each(cpu, a, cpu_costs);
 #ifndef FAKE_CUDA
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_FIRST);
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_SECOND);
