@@ -40,7 +40,7 @@
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
-  X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train") \
+  X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train, rescore") \
   X(options, "options", "Help", "every option with its default, range and meaning") \
   X(completion, "completion", "Help", "a script that completes commands and flags in bash") \
   /* end of the list */
