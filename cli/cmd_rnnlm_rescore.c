@@ -2,7 +2,7 @@
  *
  *   KEY RANK GRAPH_COST ACOUSTIC_COST WORD...      lines of a key next to one another; costs in nats
  *
- * The new graph cost is the old one + lm_scale * (cost by the new models) - subtract_scale * (cost by the small model), as in decoding with wf_scorer_from_rnnlm. */
+ * The new graph cost is the old one + rnnlm_scale * (cost by the new models) - small_scale * (cost by the small model), as in decoding with wf_scorer_from_rnnlm. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -65,7 +65,7 @@ static void rescore_one(rescoring *r, hypothesis *h, const int32_t *ids, size_t 
     if (i == h->num_words) recurrent = (double)costs[num_known];
     else if (ids[i] >= 0) recurrent = (double)costs[r->info.reverse ? num_known - 1 - known : known], known++;
     double ngram = ngram_cost(r->ngram, &ngram_state, r, h, i), small = ngram_cost(r->small, &small_state, r, h, i);
-    graph += (double)o->lm_scale * mix(o, recurrent, ngram) - (double)o->subtract_scale * small;
+    graph += (double)o->rnnlm_scale * mix(o, recurrent, ngram) - (double)o->small_scale * small;
   }
   h->graph_cost = isnan(graph) || graph == -INFINITY ? INFINITY : graph;
   h->total = h->graph_cost + r->acoustic_scale * h->acoustic_cost;
@@ -228,7 +228,7 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   cli_parser parser = {.usage = "MODEL [NBEST]",
                        .about =
                            "Puts hypotheses in a new order. NBEST has lines 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...', those of a key together; the output has the same form, with new\n"
-                           "ranks and graph costs. To each word comes lm-scale times its cost by the new models, less subtract-scale times that by --small, the model\n"
+                           "ranks and graph costs. To each word comes rnnlm-scale times its cost by the new models, less small-scale times that by --small, the model\n"
                            "that the graph costs hold. With --rnnlm-weight=W below 1 the recurrent model is interpolated with --ngram (default: --small):\n"
                            "    log_linear   W * recurrent + (1 - W) * n-gram, of costs\n"
                            "    linear       the cost of W * p + (1 - W) * p, of probabilities, word by word\n"

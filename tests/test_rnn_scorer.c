@@ -47,8 +47,8 @@ static void free_models(models *m) {
 static wf_rnn_scorer_options random_options(test_rng *rng) {
   wf_rnn_scorer_options o;
   wf_rnn_scorer_options_init(&o);
-  o.lm_scale = 0.5f + test_unit(rng);
-  o.subtract_scale = 0.5f + test_unit(rng);
+  o.rnnlm_scale = 0.5f + test_unit(rng);
+  o.small_scale = 0.5f + test_unit(rng);
   o.rnnlm_weight = (float[]){1, 0.5f, 0.25f}[test_below(rng, 3)];
   o.interpolation = (int32_t)test_below(rng, 2);
   o.unknown_cost = 7;
@@ -85,7 +85,7 @@ static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
 static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
   double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size), small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
   double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
-  return (double)o->lm_scale * fresh - (double)o->subtract_scale * small;
+  return (double)o->rnnlm_scale * fresh - (double)o->small_scale * small;
 }
 
 /* --- the scorer alone --------------------------------------------------------------------------------------------- */
@@ -144,8 +144,8 @@ static void test_walks(void **unused) {
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng), tight;
     tight = o;
-    tight.cache = (int32_t)(seed % 3);
-    if (tight.cache != 2) tight.memory = 65536; /* about 200 states */
+    tight.rnnlm_cache = (int32_t)(seed % 3);
+    if (tight.rnnlm_cache != 2) tight.rnnlm_memory = 65536; /* about 200 states */
     wf_scorer *scorer, *other;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &tight, &other, &err));
@@ -160,8 +160,8 @@ static void test_walks(void **unused) {
     assert_int_equal(stats.num_evicted, 0);
     assert_true(stats.num_hits > 0 && stats.num_hits < 3000 && stats.num_hidden <= stats.num_histories);
     assert_int_equal(other_stats.num_requests, 3000);
-    if (tight.cache == 0) assert_int_equal(other_stats.num_hits, 0);
-    if (tight.cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
+    if (tight.rnnlm_cache == 0) assert_int_equal(other_stats.num_hits, 0);
+    if (tight.rnnlm_cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
     evicted += other_stats.num_evicted;
     wf_scorer_free(scorer);
     wf_scorer_free(other);
@@ -224,8 +224,8 @@ static void test_decoding(void **unused) {
     test_rng rng = {seed * 77};
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng);
-    o.memory = seed % 2 == 0 ? 65536 : o.memory;
-    o.cache = (int32_t)(seed % 3);
+    o.rnnlm_memory = seed % 2 == 0 ? 65536 : o.rnnlm_memory;
+    o.rnnlm_cache = (int32_t)(seed % 3);
     wf_scorer *scorer;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
     test_fst_shape shape = {.num_states = 5, .num_arcs = 13, .num_ilabels = COLUMNS, .num_olabels = NUM_LABELS, .epsilon_share = 0.25f, .final_share = 0.7f, .max_weight = 2};

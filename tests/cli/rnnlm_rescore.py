@@ -49,8 +49,8 @@ def main():
     sentences = [entry[4] for entry in lists]
     recurrent, ngram, less = per_word(warpfst, rnnlm, [[w for w in s if w != unknown] for s in sentences]), query(warpfst, arpa, sentences), query(warpfst, small, sentences)
     for scale, weight, mode, use_small in itertools.product((1, 1.5), (1, 0.5, 0.25), ("log_linear", "linear"), (True, False)):
-        flags = [f"--lm-scale={scale}", f"--rnnlm-weight={weight}", f"--interpolation={mode}", f"--ngram={arpa}", "--acoustic-scale=0.7", "--unknown-cost=5"]
-        flags += [f"--small={small}", "--subtract-scale=0.9"] if use_small else []
+        flags = [f"--rnnlm-scale={scale}", f"--rnnlm-weight={weight}", f"--interpolation={mode}", f"--ngram={arpa}", "--acoustic-scale=0.7", "--unknown-cost=5"]
+        flags += [f"--small={small}", "--small-scale=0.9"] if use_small else []
         wanted = []
         for (key, rank, graph, acoustic, words), r, n, s in zip(lists, recurrent, ngram, less):
             r = iter(r)
