@@ -189,7 +189,6 @@ static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
   if (status == WF_OK && run->lm == NULL) both = wf_scorer_ref(run->rnnlm.scorer);
   if (status != WF_OK) return status;
   wf_scorer_free(run->lm);
-  rnnlm_scorer_free(&run->rnnlm);
   run->lm = both;
   return wf_decoder_set_scorer(run->decoder, run->lm, err);
 }
