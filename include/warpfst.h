@@ -1589,6 +1589,10 @@ WF_API void wf_rescored_costs_free(wf_rescored_costs *costs);
 /* `out_costs` may be NULL: not wanted. */
 WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options,
                                             wf_compact_lattice **out, wf_rescored_costs *out_costs, wf_error *err);
+/* The lattice with the costs of a scorer (section 8) added to its graph costs, that of the end included: what decoding with the scorer gives, of the paths that
+ * are in the lattice. States are split by the scorer's contexts: with a recurrent model, by the words before them, unless history_merge_order says how
+ * many count. Words that the scorer forbids go, with their paths. Errors: WF_ERR_LIMIT beyond max_states; those of the scorer. */
+WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err);
 /* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);

@@ -70,3 +70,22 @@ fails() { # CODE PATTERN ARGUMENTS...
 fails 3 'cannot open' --rnnlm=nowhere
 fails 2 'no n-gram model' --rnnlm=lm --rnnlm-weight=0.5
 fails 2 "no word 'unheard'" --rnnlm=lm --rnnlm-unk=unheard
+
+# In two passes: lattices without the recurrent model, rescored.
+decode --lattice=lat.ark --lattice-beam=30 >first.txt
+grep -q 'red the the box' first.txt
+second() { # FLAGS...: words of the best sequences
+  "$WARPFST" rnnlm lattice lat.ark --rnnlm=lm --words=words.txt -o scored.ark "$@"
+  "$WARPFST" lattice mbr scored.ark --words=words.txt | cut -d' ' -f2- | sort -u
+}
+[ "$(second)" = 'read the the book' ]
+[ "$(second --rnnlm-small=small.arpa --history-merge-order=4)" = 'read the the book' ]
+# The first word is forgotten after two others.
+states() { "$WARPFST" lattice convert scored.ark -o - --format=text | grep -c '^[0-9]'; }
+second >merged.txt
+all=$(states)
+second --history-merge-order=2 >merged.txt
+[ "$(states)" -lt "$all" ]
+got=0
+"$WARPFST" rnnlm lattice lat.ark --words=words.txt -o scored.ark 2>log || got=$?
+[ "$got" = 2 ] && grep -q 'no model given' log
