@@ -1270,6 +1270,11 @@ typedef struct wf_timed_word {
   int32_t start_frame, end_frame; /* half-open */
   float confidence;               /* in [0, 1]; NaN or negative: none */
 } wf_timed_word;
+typedef struct wf_alternative {
+  const char *const *words; /* [num_words] */
+  size_t num_words;
+  double cost, graph_cost, acoustic_cost; /* nats */
+} wf_alternative;
 typedef struct wf_hypothesis {
   const char *key;
   const wf_timed_word *words; /* [num_words] */
@@ -1279,11 +1284,13 @@ typedef struct wf_hypothesis {
   const char *const *flags;               /* [num_flags] names such as "not_final" */
   size_t num_flags;
   const char *error; /* NULL, or why there is no result */
+  const wf_alternative *alternatives; /* [num_alternatives] best first: "nbest" in JSON; no other format has them */
+  size_t num_alternatives;
 } wf_hypothesis;
 
 /* Writes hypotheses in one of
  *     text   `key word word ...`, as Kaldi                             plain  `word word ...`
- *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags
+ *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags, nbest
  *     trn    `word word ... (key)`, as sclite
  * A failed utterance is an empty line in text, plain and trn, nothing in CTM, and an object with "error" in JSON. JSON is valid whatever the
  * bytes of words are: what is not UTF-8 becomes U+FFFD. On standard output each utterance appears at once. */

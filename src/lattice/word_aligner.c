@@ -213,56 +213,95 @@ static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *uni
   return part_up_to(&units[k - 1], WF__PART_WORD, false);
 }
 
-/* How much of the pronunciation stands at the front of the units, blanks left out: all of it ('=', `*last` its last unit), what there is of them agrees
- * ('<'), or they differ ('x'). */
-static char match(const wf_word_aligner *aligner, const struct pronunciation *pronunciation, const wf__unit *units, uint64_t num_units, uint64_t *last) {
-  uint32_t got = 0;
-  for (uint64_t k = 0; got < pronunciation->count; k++) {
-    if (k == num_units) return '<';
-    if (units[k].unit == aligner->blank) continue;
-    if (units[k].unit != aligner->spelled.data[pronunciation->first + got]) return 'x';
-    got++;
-    *last = k;
+/* Units from a label on: the first of them may be what is left of a run. */
+struct rest {
+  const wf__unit *units;
+  uint64_t num_units;
+  uint32_t from;
+};
+
+/* Where a pronunciation ends: with its last unit, or, if that is a run of several frames, in the middle of it, when the token is said twice in a row and
+ * the topology asks for no blank between. */
+struct reach {
+  uint64_t last;
+  uint32_t end, split; /* split 0: one frame alone */
+};
+
+/* Where the run from `from` on is split in two; 0: nowhere. */
+static uint32_t middle_of(const wf__unit *run, uint32_t from) { return run->end - from >= 2 ? from + (run->end - from) / 2 : 0; }
+
+static bool units_are_over(const wf__unit *unit, uint32_t from) { return unit->end <= from; }
+
+/* Does a run of the token, after blanks, follow unit k? */
+static bool token_follows(const wf_word_aligner *aligner, struct rest rest, uint64_t k, int32_t token) {
+  for (k++; k < rest.num_units && rest.units[k].unit == aligner->blank;) k++;
+  return k < rest.num_units && rest.units[k].unit == token;
+}
+
+/* How much of the pronunciation stands at the front of the units, blanks left out: all of it ('='), what there is of them agrees ('<'), or they differ
+ * ('x'). */
+static char match(const wf_word_aligner *aligner, const struct pronunciation *pronunciation, struct rest rest, struct reach *out) {
+  const int32_t *tokens = aligner->spelled.data + pronunciation->first;
+  uint32_t from = rest.from;
+  uint64_t k = 0;
+  for (uint32_t got = 0; got < pronunciation->count; got++) {
+    while (k < rest.num_units && (units_are_over(&rest.units[k], from) || rest.units[k].unit == aligner->blank)) k++;
+    if (k == rest.num_units) return '<';
+    const wf__unit *run = &rest.units[k];
+    if (run->first > from) from = run->first;
+    if (run->unit != tokens[got]) return 'x';
+    bool again = got + 1 < pronunciation->count && tokens[got + 1] == tokens[got] && middle_of(run, from) != 0 && !token_follows(aligner, rest, k, tokens[got]);
+    *out = (struct reach){k, again ? middle_of(run, from) : run->end, again ? 0 : middle_of(run, from)};
+    from = out->end;
   }
   return '=';
 }
 
 /* Can the words stand at the front of the units, as far as both go? Looks at no more than `depth` words. `ended`: nothing comes behind either. */
-static bool may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const wf__unit *units, uint64_t num_units, bool ended, int depth) {
-  uint64_t last = 0;
+static bool may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, struct rest rest, bool ended, int depth) {
+  struct reach reach = {0};
   if (depth == 0) return true;
   if (num_words == 0) {
     if (!ended) return true;
-    for (uint64_t k = 0; k < num_units; k++)
-      if (units[k].unit != aligner->blank) return false;
+    for (uint64_t k = 0; k < rest.num_units; k++)
+      if (rest.units[k].unit != aligner->blank && !units_are_over(&rest.units[k], rest.from)) return false;
     return true;
   }
   if ((uint64_t)words[0] + 1 >= aligner->word_off.size) return false;
   for (uint64_t p = aligner->word_off.data[words[0]]; p < aligner->word_off.data[words[0] + 1]; p++) {
-    char matched = match(aligner, &aligner->pronunciations.data[p], units, num_units, &last);
+    char matched = match(aligner, &aligner->pronunciations.data[p], rest, &reach);
     if (matched == '<' && !ended) return true;
-    if (matched == '=' && may_follow(aligner, words + 1, num_words - 1, units + last + 1, num_units - last - 1, ended, depth - 1)) return true;
+    if (matched != '=') continue;
+    struct rest behind = {rest.units + reach.last, rest.num_units - reach.last, reach.end};
+    if (may_follow(aligner, words + 1, num_words - 1, behind, ended, depth - 1)) return true;
+    behind.from = reach.split;
+    if (reach.split != 0 && may_follow(aligner, words + 1, num_words - 1, behind, ended, depth - 1)) return true;
   }
   return false;
 }
 
 /* The longest pronunciation behind which the next words can stand; else the longest. Waits while a longer one may still come. */
 static wf__part part_by_lexicon(const wf_word_aligner *aligner, const wf__unit *units, uint64_t complete, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended) {
-  bool fits = false, found = false;
-  uint64_t longest = 0, last = 0;
+  bool fits = false;
+  uint32_t longest = 0;
   if (num_words == 0) return ended ? part_up_to(&units[num_units - 1], WF__PART_NO_WORD, true) : wait_for_more;
   uint64_t first = (uint64_t)words[0] + 1 < aligner->word_off.size ? aligner->word_off.data[words[0]] : 0;
   uint64_t end = (uint64_t)words[0] + 1 < aligner->word_off.size ? aligner->word_off.data[words[0] + 1] : 0;
   for (uint64_t p = first; p < end; p++) {
-    char matched = match(aligner, &aligner->pronunciations.data[p], units, complete, &last);
+    struct reach reach = {0};
+    char matched = match(aligner, &aligner->pronunciations.data[p], (struct rest){units, complete, units[0].first}, &reach);
     if (matched == '<' && !ended) return wait_for_more;
     if (matched != '=') continue;
-    bool next_fits = may_follow(aligner, words + 1, num_words - 1, units + last + 1, num_units - last - 1, ended, MAX_LOOK_AHEAD);
-    if (!found || (next_fits && !fits) || (next_fits == fits && last > longest)) longest = last;
-    fits = fits || next_fits;
-    found = true;
+    const uint32_t ends[2] = {reach.end, reach.split};
+    for (int i = 0; i < 2 && ends[i] != 0; i++) {
+      struct rest behind = {units + reach.last, num_units - reach.last, ends[i]};
+      bool next_fits = may_follow(aligner, words + 1, num_words - 1, behind, ended, MAX_LOOK_AHEAD);
+      if (longest != 0 && num_words == 1 && !ended) return wait_for_more; /* the next word decides */
+      if (longest == 0 || (next_fits && !fits) || (next_fits == fits && ends[i] > longest)) longest = ends[i];
+      fits = fits || next_fits;
+    }
   }
-  if (found) return part_up_to(&units[longest], WF__PART_WORD, false);
+  if (longest != 0) return (wf__part){WF__PART_WORD, longest, false};
   return part_up_to(&units[ended && num_words == 1 ? num_units - 1 : 0], WF__PART_WORD, true);
 }
 
