@@ -1626,8 +1626,8 @@ WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, co
 /* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
 typedef struct wf_word_aligner wf_word_aligner;
 /* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
- * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
- * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+ * alone; silence and other nonwords are between words. A phone ends with its last transition and the self-loops behind that (Kaldi's reorder=true, and
+ * the graphs made here). WF_ERR_UNSUPPORTED for other models. */
 WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
 /* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
  * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */

@@ -21,8 +21,8 @@ struct wf_word_aligner {
   wf_symbols *names;      /* of units; by unit - name_shift */
   int32_t name_shift;
   int32_t blank;          /* unit, 0: none */
-  bool runs;              /* a unit is a run of one label (tokens); else it goes from a label that begins a phone to the next */
-  WF__VEC(int32_t) begins; /* by label: the phone that begins with it, or 0 */
+  bool runs;              /* a unit is a run of one label (tokens); else a phone */
+  WF__VEC(wf__hmm_place) places; /* by label, of phones */
   WF__VEC(int8_t) roles;   /* by unit */
   /* by lexicon: pronunciations of word w: [word_off[w], word_off[w + 1]) */
   WF__VEC(uint64_t) word_off;
@@ -33,7 +33,7 @@ struct wf_word_aligner {
 void wf_word_aligner_free(wf_word_aligner *aligner) {
   if (aligner == NULL) return;
   wf_symbols_free(aligner->names);
-  wf__vec_free(&aligner->begins);
+  wf__vec_free(&aligner->places);
   wf__vec_free(&aligner->roles);
   wf__vec_free(&aligner->word_off);
   wf__vec_free(&aligner->pronunciations);
@@ -58,21 +58,21 @@ static wf_status create(enum way way, const wf_symbols *names, int32_t name_shif
 
 wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err) {
   *out = NULL;
-  if (hmm->word_position == NULL || hmm->begins.size == 0)
+  if (hmm->word_position == NULL || hmm->places.size == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: word times need phones that know their place in the word: a Kaldi model whose lang folder has phones/word_boundary.txt", hmm->name);
   wf_word_aligner *aligner;
   wf_status status = create(BY_POSITION, hmm->phones, 0, &aligner, err);
-  if (status == WF_OK) status = wf__vec_grow(&aligner->begins, hmm->begins.size, "a word aligner", err);
+  if (status == WF_OK) status = wf__vec_grow(&aligner->places, hmm->places.size, "a word aligner", err);
   if (status == WF_OK) status = wf__vec_grow(&aligner->roles, (uint64_t)hmm->num_phones + 1, "a word aligner", err);
   if (status != WF_OK) {
     wf_word_aligner_free(aligner);
     return status;
   }
-  memcpy(aligner->begins.data, hmm->begins.data, hmm->begins.size * sizeof *hmm->begins.data);
+  memcpy(aligner->places.data, hmm->places.data, hmm->places.size * sizeof *hmm->places.data);
   memcpy(aligner->roles.data, hmm->word_position, (size_t)hmm->num_phones + 1);
-  aligner->begins.size = hmm->begins.size;
+  aligner->places.size = hmm->places.size;
   aligner->roles.size = (uint64_t)hmm->num_phones + 1;
-  aligner->roles.data[0] = NO_WORD; /* before the first phone */
+  aligner->roles.data[0] = NO_WORD; /* of labels that the model does not have */
   *out = aligner;
   return WF_OK;
 }
@@ -161,20 +161,29 @@ wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbo
 
 /* --- units ---------------------------------------------------------------------------------------------------------------- */
 
-static bool begins_unit(const wf_word_aligner *aligner, const int32_t *labels, uint64_t i, int32_t *unit) {
+static wf__hmm_place place_of(const wf_word_aligner *aligner, int32_t label) {
+  return (uint64_t)label < aligner->places.size ? aligner->places.data[label] : (wf__hmm_place){0};
+}
+
+/* A phone begins behind the last label of the one before and its loops, and where the phone is another. `ended`: the last label but loops was a phone's
+ * last. */
+static bool begins_unit(const wf_word_aligner *aligner, const int32_t *labels, uint64_t i, bool *ended, int32_t *unit) {
   if (aligner->runs) {
     *unit = labels[i];
     return i == 0 || labels[i] != labels[i - 1];
   }
-  int32_t phone = (uint64_t)labels[i] < aligner->begins.size ? aligner->begins.data[labels[i]] : 0;
-  *unit = phone;
-  return phone != 0 || i == 0;
+  wf__hmm_place place = place_of(aligner, labels[i]);
+  bool begins = i == 0 || (*ended && !place.loop) || place.phone != place_of(aligner, labels[i - 1]).phone;
+  *unit = place.phone;
+  *ended = place.loop ? *ended && !begins : place.last;
+  return begins;
 }
 
 wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count, wf__unit_list *units, wf_error *err) {
+  bool ended = false;
   for (uint64_t i = 0; i < count; i++) {
     int32_t unit;
-    if (begins_unit(aligner, labels, i, &unit)) WF__TRY(wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
+    if (begins_unit(aligner, labels, i, &ended, &unit)) WF__TRY(wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
     units->data[units->size - 1].end = (uint32_t)i + 1;
   }
   return WF_OK;
