@@ -88,6 +88,16 @@ lattice draw nasty.lat --words=nasty.txt -o nasty.dot
 expect 4 "too large to look at" lattice draw det.ark --words=words.txt --max-arcs=3 -o x.html
 expect 3 "there is no lattice of nobody" lattice draw det.ark --key=nobody -o x.html
 
+# The example, with the commands of its README.
+(
+  cd "$SOURCE_DIR/examples"
+  example=(lattice/lat.txt --input-words=lattice/words.txt --words=lattice/words.txt --acoustic-scale=0.7)
+  lattice mbr "${example[@]}" --ref=ctc/text --format=ctm -o "$OLDPWD/example.ctm" 2>&1 | grep -q 'WER 5.88% (1 of 17 words)'
+  lattice oracle "${example[@]}" --ref=ctc/text | grep -q 'oracle WER 0.00%'
+  lattice draw "${example[@]}" --key=001200306 -o "$OLDPWD/example.html" --tokens=ctc/tokens_phone.txt --lexicon=ctc/lexicon_phone.txt
+) || fail "the example in examples/lattice"
+grep -q '>OTHERS</text>' example.html
+
 # 6. What can go wrong.
 head -c 1000 raw.ark >cut.ark
 expect 3 "cut.ark: byte .*ends early.*the rest of that archive is lost" lattice convert cut.ark raw.ark -o some.ark
