@@ -39,6 +39,7 @@
   X(equal, "equal", "Comparison", "the same fst, arc by arc?") \
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
+  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, prune") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
   X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train") \
   X(options, "options", "Help", "every option with its default, range and meaning") \

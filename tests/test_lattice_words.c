@@ -430,7 +430,7 @@ static wf_lattice *ladder(uint32_t length, float graph_cost, float other_cost, b
   for (uint32_t s = 0; s <= length; s++) {
     assert_ok(wf__lattice_add_state(&arrays, s == length ? 0 : INFINITY, 0, (int32_t)s, &err));
     for (int k = 0; k < 2 && s < length; k++)
-      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){1 + k, one_word ? 1 : 1 + k, k == 0 ? graph_cost : other_cost, 0, (int32_t)s + 1}, &err));
+      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){.ilabel = 1 + k, .olabel = one_word ? 1 : 1 + k, .graph_cost = k == 0 ? graph_cost : other_cost, .nextstate = (int32_t)s + 1}, &err));
   }
   assert_ok(wf__lattice_from_arrays(&arrays, &lattice, &err));
   return lattice;
@@ -477,7 +477,7 @@ static void test_explosion(void **state) {
     assert_ok(wf__lattice_add_state(&arrays, s > (LENGTH - 1) * ROWS ? 0 : INFINITY, 0, s == 0 ? 0 : (s - 1) / ROWS + 1, &err));
     for (int k = 0; k < 3 * ROWS && s <= (LENGTH - 1) * ROWS; k++) {
       int next = (s == 0 ? 1 : ((s - 1) / ROWS + 1) * ROWS + 1) + (int)test_below(&rng, ROWS);
-      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){1 + k, 1 + k % 2, test_unit(&rng), test_unit(&rng), next}, &err));
+      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){.ilabel = 1 + k, .olabel = 1 + k % 2, .graph_cost = test_unit(&rng), .acoustic_cost = test_unit(&rng), .nextstate = next}, &err));
     }
   }
   assert_ok(wf__lattice_from_arrays(&arrays, &lattice, &err));

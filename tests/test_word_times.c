@@ -92,6 +92,7 @@ static wf_word_aligner *position_aligner(void) {
     assert_ok(wf_symbols_add(phones, name, p, NULL, &err));
   }
   assert_ok(wf__hmm_set_phones(hmm, phones, NUM_PHONES, &err));
+  wf_symbols_free(phones);
   hmm->word_position = malloc(NUM_PHONES + 1);
   for (int32_t p = 0; p <= NUM_PHONES; p++) hmm->word_position[p] = p <= SILENCE ? -1 : (int8_t)((p - 2) % 4);
   assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){0}), "test", &err));

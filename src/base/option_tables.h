@@ -37,6 +37,7 @@
   X(wlm, WF_WLM_OPTIONS) \
   X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
   X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
+  X(rnn_scorer, WF_RNN_SCORER_OPTIONS) \
   X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
   X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
   X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \

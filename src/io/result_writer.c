@@ -125,6 +125,10 @@ static wf_status put_json_alternatives(wf__output *output, const wf_hypothesis *
 
 static void put_json_costs(wf__output *output, const wf_hypothesis *hypothesis) {
   put_json_numbers(output, hypothesis->cost, hypothesis->graph_cost, hypothesis->acoustic_cost);
+  if (hypothesis->scorer_cost != 0) {
+    wf__write_text(output, ", \"scorer_cost\": ");
+    wf__json_number(output, hypothesis->scorer_cost);
+  }
   wf__printf(output, ", \"frames\": %lld, \"flags\": [", (long long)hypothesis->num_frames);
   for (size_t i = 0; i < hypothesis->num_flags; i++) {
     if (i > 0) wf__write_text(output, ", ");

@@ -41,12 +41,12 @@ struct source {
   const uint64_t *arc_off;
   const wf_lattice_arc *arcs; /* or */
   const wf_compact_arc *compact_arcs;
-  const float *final_graph_cost, *final_acoustic_cost; /* or */
+  const float *final_graph_cost, *final_acoustic_cost, *final_scorer_cost; /* or */
   const wf_compact_weight *finals;
 };
 
 struct read_arc {
-  float graph, acoustic;
+  double graph, acoustic; /* what a scorer added goes with the graph's */
   int32_t word;
   uint32_t nextstate, num_labels;
   uint64_t first_label;
@@ -55,23 +55,24 @@ struct read_arc {
 static struct read_arc arc_at(const struct source *source, uint64_t i) {
   if (source->arcs != NULL) {
     const wf_lattice_arc *arc = &source->arcs[i];
-    return (struct read_arc){arc->graph_cost, arc->acoustic_cost, arc->olabel, (uint32_t)arc->nextstate, arc->ilabel != 0, i};
+    return (struct read_arc){(double)arc->graph_cost + (double)arc->scorer_cost, (double)arc->acoustic_cost, arc->olabel, (uint32_t)arc->nextstate, arc->ilabel != 0, i};
   }
   const wf_compact_arc *arc = &source->compact_arcs[i];
-  return (struct read_arc){arc->weight.graph_cost, arc->weight.acoustic_cost, arc->word, (uint32_t)arc->nextstate, arc->weight.num_labels, arc->weight.first_label};
+  return (struct read_arc){(double)arc->weight.graph_cost, (double)arc->weight.acoustic_cost, arc->word, (uint32_t)arc->nextstate, arc->weight.num_labels, arc->weight.first_label};
 }
 
 static struct read_arc end_at(const struct source *source, uint64_t s) {
-  if (source->finals == NULL) return (struct read_arc){.graph = source->final_graph_cost[s], .acoustic = source->final_acoustic_cost[s]};
+  if (source->finals == NULL)
+    return (struct read_arc){.graph = (double)source->final_graph_cost[s] + (double)source->final_scorer_cost[s], .acoustic = (double)source->final_acoustic_cost[s]};
   const wf_compact_weight *final = &source->finals[s];
-  return (struct read_arc){.graph = final->graph_cost, .acoustic = final->acoustic_cost, .num_labels = final->num_labels, .first_label = final->first_label};
+  return (struct read_arc){.graph = (double)final->graph_cost, .acoustic = (double)final->acoustic_cost, .num_labels = final->num_labels, .first_label = final->first_label};
 }
 
 static bool is_absent(const struct read_arc *arc) { return arc->graph == INFINITY || arc->acoustic == INFINITY; }
 static bool is_bad(const struct read_arc *arc) {
   return isnan(arc->graph) || isnan(arc->acoustic) || arc->graph == -INFINITY || arc->acoustic == -INFINITY;
 }
-static double size_of(const struct read_arc *arc) { return fabs((double)arc->graph) + fabs((double)arc->acoustic); }
+static double size_of(const struct read_arc *arc) { return fabs(arc->graph) + fabs(arc->acoustic); }
 
 /* The largest sum of absolute costs on a path; checks the costs. */
 static wf_status find_most(const struct source *source, double *out, wf_error *err) {
@@ -98,7 +99,7 @@ static wf_status find_most(const struct source *source, double *out, wf_error *e
 }
 
 static wf__exact_cost exact(const struct read_arc *arc, double scale) {
-  return (wf__exact_cost){(int64_t)llrint((double)arc->graph * scale), (int64_t)llrint((double)arc->acoustic * scale)};
+  return (wf__exact_cost){(int64_t)llrint(arc->graph * scale), (int64_t)llrint(arc->acoustic * scale)};
 }
 
 static wf_status convert(const struct source *source, wf__exact_lattice *out, wf_error *err) {
@@ -132,7 +133,9 @@ static wf_status too_long(uint64_t num_labels, wf_error *err) {
 
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err) {
   wf_lattice_view view = wf_lattice_get(lattice);
-  struct source source = {.num_states = view.num_states, .arc_off = view.arc_off, .arcs = view.arcs, .final_graph_cost = view.final_graph_cost, .final_acoustic_cost = view.final_acoustic_cost};
+  struct source source = {.num_states = view.num_states, .arc_off = view.arc_off, .arcs = view.arcs,
+                          .final_graph_cost = view.final_graph_cost, .final_acoustic_cost = view.final_acoustic_cost,
+                          .final_scorer_cost = view.final_scorer_cost};
   *out = (wf__exact_lattice){0};
   if (view.num_arcs >= UINT32_MAX) return too_long(view.num_arcs, err);
   wf_status status = wf__vec_grow(&out->labels, view.num_arcs, "an alignment", err);

@@ -50,9 +50,10 @@ static wf_status write_raw(const struct pruning *p, const wf_lattice_view *view,
     if (p->number[s] == UINT32_MAX) continue;
     bool final = keeps_end(p, s);
     WF__TRY(wf__lattice_add_state(arrays, final ? view->final_graph_cost[s] : INFINITY, final ? view->final_acoustic_cost[s] : 0, view->frames[s], err));
+    if (final) wf__lattice_set_final_scorer_cost(arrays, view->final_scorer_cost[s]);
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_lattice_arc arc = view->arcs[i];
-      if (arc.graph_cost == INFINITY || arc.acoustic_cost == INFINITY || !keeps_arc(p, s, exact++)) continue;
+      if (arc.graph_cost == INFINITY || arc.acoustic_cost == INFINITY || arc.scorer_cost == INFINITY || !keeps_arc(p, s, exact++)) continue;
       arc.nextstate = (int32_t)p->number[arc.nextstate];
       WF__TRY(wf__lattice_push(arrays, arc, err));
     }

@@ -19,10 +19,12 @@ wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_opt
   wf_status status = wf__lattice_reserve(&arrays, view.num_states, view.num_arcs, err);
   for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
     status = wf__lattice_add_state(&arrays, scaled(view.final_graph_cost[s], o.lm_scale), scaled(view.final_acoustic_cost[s], o.acoustic_scale), view.frames[s], err);
+    if (status == WF_OK) wf__lattice_set_final_scorer_cost(&arrays, scaled(view.final_scorer_cost[s], o.lm_scale));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1] && status == WF_OK; i++) {
       wf_lattice_arc arc = view.arcs[i];
       arc.graph_cost = scaled_graph(arc.graph_cost, arc.olabel, &o);
       arc.acoustic_cost = scaled(arc.acoustic_cost, o.acoustic_scale);
+      arc.scorer_cost = scaled(arc.scorer_cost, o.lm_scale);
       status = wf__lattice_push(&arrays, arc, err);
     }
   }
