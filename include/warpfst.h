@@ -1350,6 +1350,11 @@ typedef struct wf_timed_word {
   int32_t start_frame, end_frame; /* half-open */
   float confidence;               /* in [0, 1]; NaN or negative: none */
 } wf_timed_word;
+typedef struct wf_alternative {
+  const char *const *words; /* [num_words] */
+  size_t num_words;
+  double cost, graph_cost, acoustic_cost; /* nats */
+} wf_alternative;
 typedef struct wf_hypothesis {
   const char *key;
   const wf_timed_word *words; /* [num_words] */
@@ -1360,11 +1365,13 @@ typedef struct wf_hypothesis {
   size_t num_flags;
   const char *error; /* NULL, or why there is no result */
   double scorer_cost; /* part of cost; 0: no scorer */
+  const wf_alternative *alternatives; /* [num_alternatives] best first: "nbest" in JSON; no other format has them */
+  size_t num_alternatives;
 } wf_hypothesis;
 
 /* Writes hypotheses in one of
  *     text   `key word word ...`, as Kaldi                             plain  `word word ...`
- *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags
+ *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags, nbest
  *     trn    `word word ... (key)`, as sclite
  * A failed utterance is an empty line in text, plain and trn, nothing in CTM, and an object with "error" in JSON. JSON is valid whatever the
  * bytes of words are: what is not UTF-8 becomes U+FFFD. On standard output each utterance appears at once. */
@@ -1705,8 +1712,8 @@ WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
 /* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
 typedef struct wf_word_aligner wf_word_aligner;
 /* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
- * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
- * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+ * alone; silence and other nonwords are between words. A phone ends with its last transition and the self-loops behind that (Kaldi's reorder=true, and
+ * the graphs made here). WF_ERR_UNSUPPORTED for other models. */
 WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
 /* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
  * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
