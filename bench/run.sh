@@ -4,7 +4,9 @@
 #   decode   scores to words, frames per second
 #   lm       reading and querying language models
 #   lattice  decoding with lattices against without, their size and oracle
+#   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
+#   hybrid   hybrid graphs as mkgraph makes them, step by step, and the word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables of OpenFst, GTN, ours
 #   all      the others
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
@@ -42,12 +44,12 @@ case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm) build_kenlm && python3 bench/lm.py "$@" ;;
-  decode | lattice | graph) python3 "bench/$what.py" "$@" ;;
+  decode | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
   all)
-    for each in fstops decode lm lattice compose; do
+    for each in fstops decode lm lattice stream compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

@@ -11,15 +11,19 @@
 #include <unistd.h>
 
 #include "am_model.h"
+#include "boosts.h"
+#include "decode_chunks.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *lm_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *boost_path, *boosts_path, *lm_path;
   bool json;
+  double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
   wf_ngram_scorer_options scorer_options;
+  wf_scorer *lm;
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
   wf_fst *fst;
@@ -31,6 +35,7 @@ struct decode_run {
   wf_lattice_writer *lattices; /* NULL: not asked for */
   wf_transcripts *references;
   wf_wer *wer;
+  boost_set *boosts; /* NULL: none */
   wf_progress progress;
   double fraction[2];     /* of the input: before and behind the batch; negative if not known */
   bool results_on_screen; /* the progress bar makes room for them */
@@ -38,6 +43,7 @@ struct decode_run {
   wf_matrix *matrices; /* [max_batch] */
   wf_error *errors;    /* [max_batch] message non-empty: could not be read */
   wf_scores *scores;   /* [max_batch] */
+  const wf_scorer **scorers; /* [max_batch] */
   wf_result **results; /* [max_batch] */
   size_t size;
   uint64_t most_bytes; /* of scores */
@@ -166,11 +172,9 @@ static wf_status open_lattices(struct decode_run *run, wf_error *err) {
 /* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
-  wf_scorer *scorer = NULL;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
-  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &scorer, err);
-  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, scorer, err);
-  wf_scorer_free(scorer);
+  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
+  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
   wf_wlm_free(lm);
   return status;
 }
@@ -182,6 +186,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
+  if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
+    status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
@@ -192,7 +198,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   run->errors = calloc(n, sizeof *run->errors);
   run->scores = calloc(n, sizeof *run->scores);
   run->results = calloc(n, sizeof *run->results);
-  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL)) status = no_memory(err, "a batch");
+  run->scorers = calloc(n, sizeof *run->scorers);
+  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL || run->scorers == NULL)) status = no_memory(err, "a batch");
   return status;
 }
 
@@ -338,12 +345,20 @@ static bool show_progress(void *user, const char *stage, double fraction) {
   return run->progress.fn(run->progress.user, text, known ? run->fraction[0] + fraction * (run->fraction[1] - run->fraction[0]) : -1);
 }
 
+static wf_status decode_batch(struct decode_run *run, const wf_progress *progress, wf_error *err) {
+  for (size_t i = 0; i < run->size && run->boosts != NULL; i++) run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
+  if (run->chunk_s <= 0) return wf_decode_scored(run->decoder, run->scores, run->scorers, run->size, progress, run->results, err);
+  double frames = run->chunk_s / (double)run->writer_options.frame_shift;
+  int64_t num_frames = frames < 1 ? 1 : frames < 1e9 ? (int64_t)(frames + 0.5) : 1000000000;
+  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->size, num_frames, run->results, err);
+}
+
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
   wf_progress progress = {run->progress.fn != NULL ? show_progress : NULL, run};
   while (status == WF_OK && read_batch(run)) {
     double start = cli_now_s();
-    status = wf_decode(run->decoder, run->scores, run->size, &progress, run->results, err);
+    status = decode_batch(run, &progress, err);
     run->decode_s += cli_now_s() - start;
     if (status == WF_OK) status = put_batch(run, err);
     for (size_t i = 0; i < run->size; i++) {
@@ -444,6 +459,9 @@ static void close_all(struct decode_run *run) {
   free(run->errors);
   free(run->scores);
   free(run->results);
+  free(run->scorers);
+  boosts_free(run->boosts);
+  wf_scorer_free(run->lm);
 }
 
 /* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
@@ -471,6 +489,9 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
+  cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
+  cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
+  cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");

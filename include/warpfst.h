@@ -7,6 +7,7 @@
  *    3 symbol tables                      8 the decoder
  *    4 transducers, builder, files        9 acoustic scores, results, word error rate
  *    5 operations on transducers         10 lattices
+ *                                        11 streams
  *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
@@ -481,6 +482,51 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
+/* Many fsts at once on one device, "cpu" (the default) or one GPU ("cuda", "cuda:2"): inputs and results of operations stay there until they are asked for, and
+ * on a GPU an operation is a few launches for all of them together. Immutable but for gradients; all fsts are in one semiring. A batch and those made of it are used
+ * by one thread at a time. Batches on a GPU hold at most 2^32 - 2 states and arcs (WF_ERR_LIMIT). Results on a GPU equal the CPU's byte for byte unless said otherwise. */
+typedef struct wf_fst_batch wf_fst_batch;
+WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device, wf_fst_batch **out, wf_error *err);
+/* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
+WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
+                                      wf_fst_batch **out, wf_error *err);
+/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
+WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
+/* A copy of the i-th in host memory. */
+WF_API wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err);
+WF_API void wf_fst_batch_free(wf_fst_batch *batch);
+
+/* The operations of the same names on each fst of the batch; options, results, and errors as there. Origins of arcs are kept by arcsort, invert, and project. */
+WF_API wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
+ * log: within rounding, with cycles within delta. */
+WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
+/* The best path of each (tropical). Of paths of equal cost one with fewest arcs; which of those is the device's choice, the same in every run. */
+WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `out_costs` [count], in host memory. `with_gradients`: the batch keeps the derivatives for the two calls below. To about 1e-12 the CPU's, relative. */
+WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err);
+/* Derivatives of the i-th cost by the weights of its arcs, or of the arcs of the first or second input it was composed of; an array of *out_count for wf_free. */
+typedef enum wf_gradients_of { WF_GRADIENTS_OF_ARCS = 0, WF_GRADIENTS_OF_FIRST = 1, WF_GRADIENTS_OF_SECOND = 2 } wf_gradients_of;
+WF_API wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradients_of of, double **out, uint64_t *out_count, wf_error *err);
+/* The arrays of a batch on a GPU, in device memory; all fsts one behind the other, offsets and next states counting through. Valid while the batch lives. */
+typedef struct wf_fst_batch_view {
+  uint64_t num_fsts, num_states, num_arcs;
+  const uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory */
+  const uint64_t *arc_off;               /* [num_states + 1] */
+  const wf_arc *arcs;
+  const float *final_cost;
+  const wf_arc_origin *origins; /* or NULL */
+  const double *gradients;      /* of the arcs [num_arcs], or NULL */
+  const double *input_gradients[2]; /* of the arcs of the inputs, pair by pair, or NULL */
+} wf_fst_batch_view;
+/* WF_ERR_UNSUPPORTED for a batch on the CPU: wf_fst_batch_get costs nothing there. */
+WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view, wf_error *err);
+
 /* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
  * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
@@ -755,6 +801,45 @@ WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
  * Results do not depend on `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err);
 
+/* Training of the model of Mikolov et al., "RNNME" (2011), as the faster-rnnlm toolkit has it: one recurrent layer, hierarchical softmax of arity 2, hashed MaxEnt
+ * features. Stochastic gradient descent sentence by sentence in the order of the text, gradients carried back to the beginning of the sentence (128 words at most).
+ * After an epoch that lowers the entropy of the validation text by less than `min_gain` of it, the learning rates are halved before each further one; the second
+ * such epoch is the last. */
+#define WF_RNNLM_TRAIN_OPTIONS(X)                                                                                                  \
+  X(ENUM, layer, 0, 0, 0, "sigmoid|gru", "type of the recurrent layer")                                                            \
+  X(I32, hidden, 100, 1, 9999, "units", "size of the recurrent layer")                                                             \
+  X(I64, maxent_cells, 0, 0, 1e12, "cells", "hashed MaxEnt weights, 4 bytes each (rounded to a multiple of the words); 0: none")    \
+  X(I32, maxent_order, 3, 1, 32, "words", "longest MaxEnt features; 3: the last two words and the next")                           \
+  X(F32, learning_rate, 0.1, 0, 100, "", "of the network")                                                                         \
+  X(F32, maxent_learning_rate, 0.1, 0, 100, "", "of the MaxEnt weights")                                                           \
+  X(F32, l2, 1e-6, 0, 0.1, "", "share of a weight of the network that goes at each of its steps")                                  \
+  X(F32, maxent_l2, 1e-6, 0, 0.1, "", "the same of the MaxEnt weights")                                                            \
+  X(F32, clip, 1, 0, 1e9, "", "bound of each gradient")                                                                            \
+  X(F32, min_gain, 0.001, 0, 1, "", "epochs that gain less halve the learning rates, then end the training")                       \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "end after so many in any case")                                                      \
+  X(I64, seed, 1, 0, 9e15, "", "of the first weights")                                                                             \
+  X(I32, num_threads, 1, 0, 1024, "threads", "0: one per processor. With 1 the model is the same each time; with more it depends on timing")
+WF_DECLARE_OPTIONS(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)
+
+typedef struct wf_rnnlm_epoch {
+  int32_t epoch; /* from 1 */
+  float learning_rate;
+  double train_perplexity; /* under the weights as they were met */
+  double valid_perplexity;
+  double seconds;          /* of training, validation left out */
+  uint64_t num_tokens;     /* trained on, </s> included */
+  uint64_t num_oov;        /* validation sentences left out for unknown words */
+} wf_rnnlm_epoch;
+/* Called after each epoch from the calling thread. */
+typedef void (*wf_rnnlm_epoch_fn)(void *user, const wf_rnnlm_epoch *epoch);
+
+/* The words are those of the training text (a sentence a line, cut at blanks, words at 99 bytes). `on_epoch` may be NULL. Errors: a text without words, `</s>` within a line, no
+ * validation sentence without unknown words, maxent_cells not above the number of words. */
+WF_API wf_status wf_rnnlm_train(const char *train_path, const char *valid_path, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user,
+                                wf_rnnlm **out, const wf_progress *progress, wf_error *err);
+/* Writes PATH and PATH.nnet in the toolkit's format, version 0 where it suffices, else 6. Errors: a model of safetensors (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_error *err);
+
 /* =====================================================================================================================
  * 7  Lexicons, topologies, decoding graphs
  *
@@ -1011,6 +1096,8 @@ WF_API void wf_graph_free(wf_graph *graph);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the CTC blank or of silence, which ends words; -1: none")                        \
+  X(F32, blank_penalty, 0, -1e6, 1e6, "nats", "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")                 \
+  X(F32, blank_skip_threshold, 1, 0, 1, "probability", "pass over frames whose blank is likelier than this, but for the first of each run (needs blank); 1: none") \
   X(F32, lattice_beam, 0, 0, 1e30, "nats", "make a lattice of every path within this cost of the best (8 is usual); 0: none")             \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames", "prune the lattice backward this often; changes memory and time, not the lattice") \
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
@@ -1083,7 +1170,7 @@ typedef struct wf_result {
   double acoustic_cost;  /* -acoustic_scale * log-likelihoods */
   wf_word *words;        /* [num_words] */
   size_t num_words;
-  int32_t *alignment;    /* [num_decoded] input label of each frame */
+  int32_t *alignment;    /* [num_decoded] input label of each frame; 0: skipped (blank_skip_threshold) */
   uint64_t num_tokens;   /* summed over frames: tokens kept; expanded; arcs looked at; frames in which max_active cut */
   uint64_t num_expanded;
   uint64_t num_arcs;
@@ -1114,8 +1201,49 @@ WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts
 #define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
 WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
+/* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] .. words[phrase_off[i + 1] - 1] (phrase_off has count + 1
+ * entries). Each word of a phrase brings its share at once, so that the phrase survives the beam; it is taken back when another word follows, or the end. So a
+ * result's words have in the end what the phrases in them add up to, overlapping ones included. Of phrases with a common beginning the greatest share is
+ * given in advance. Tens of thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The arrays are copied. Errors: an empty
+ * phrase, a label that is not positive, a boost beyond 1e6, a phrase given twice with different boosts. [Aho & Corasick 1975] */
+WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
 /* The sum of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
+/* A recurrent LM in the first pass, in the manner of Lee et al. 2015 (on-the-fly rescoring with hierarchical softmax, MaxEnt features, a table of contexts
+ * and a cache of results). The cost of a word is
+ *     lm_scale * (cost by `rnnlm`, interpolated with that by `ngram`) - subtract_scale * (cost by `small`)
+ * `ngram` may be NULL: the recurrent model alone. `small`: the model that the graph was built with, so that its costs are exchanged for the new ones; NULL: nothing is
+ * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
+ * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
+ * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
+ * Results do not depend on cache and memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+#define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
+  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
+  X(F32, subtract_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
+  X(F32, rnnlm_weight, 1, 0, 1, "", "share of the recurrent model; the rest is the n-gram model's")                                         \
+  X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
+  X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
+  X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
+  X(I64, memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
+  X(ENUM, cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
+WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
+                                      wf_scorer **out, wf_error *err);
+
+/* What all searches with this scorer did so far, each counted when its utterance is over. Set up with wf_rnn_scorer_stats_init. */
+typedef struct wf_rnn_scorer_stats {
+  size_t struct_size;
+  uint64_t num_utterances;
+  uint64_t num_requests;    /* costs asked for; the decoder's own small cache is in front of this */
+  uint64_t num_hits;        /* of these, found in the cache of results */
+  uint64_t num_histories;   /* distinct histories made */
+  uint64_t num_hidden;      /* hidden states computed, as a cost was first asked for behind that history */
+  uint64_t num_recomputed;  /* layer steps repeated for states that had been evicted */
+  uint64_t num_evicted;
+} wf_rnn_scorer_stats;
+WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
+/* Errors: not a scorer of wf_scorer_from_rnnlm. */
+WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats, wf_error *err);
 
 /* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none. */
 WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
@@ -1337,8 +1465,8 @@ WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
-/* Weight of a compact lattice: costs apart (nats) and the alignment, the labels that consumed a frame on the way: `num_labels` of them from
- * `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
+/* Weight of a compact lattice: costs apart (nats; a scorer's are part of graph_cost) and the alignment, the labels that consumed a frame on the way:
+ * `num_labels` of them from `first_label` in the lattice's array of labels. A path's alignment has one label a frame. */
 typedef struct wf_compact_weight {
   float graph_cost, acoustic_cost;
   uint32_t num_labels;
@@ -1364,6 +1492,106 @@ typedef struct wf_compact_lattice_view {
 WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice);
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
+
+/* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/lattices.md) ---------------------------- */
+
+/* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
+ * exact (integers; docs/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
+WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam, wf_compact_lattice **out, wf_error *err);
+
+/* A new lattice with costs of other scales: graph_cost * lm_scale - word_score for a word, scorer_cost * lm_scale, acoustic_cost * acoustic_scale. Final costs are
+ * scaled, too. */
+#define WF_LATTICE_SCALE_OPTIONS(X)                                                                                             \
+  X(F32, lm_scale, 1, -1e6, 1e6, "", "factor on graph costs: LM, pronunciations, transitions")                                  \
+  X(F32, acoustic_scale, 1, -1e6, 1e6, "", "factor on acoustic costs, on top of the one they were decoded with")                \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")
+WF_DECLARE_OPTIONS(lattice_scale, WF_LATTICE_SCALE_OPTIONS)
+WF_API wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_options *options, wf_lattice **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice, const wf_lattice_scale_options *options, wf_compact_lattice **out, wf_error *err);
+
+/* Paths of a lattice, best first. Immutable; the arrays live as long as the object. */
+typedef struct wf_nbest wf_nbest;
+typedef struct wf_lattice_path {
+  const int32_t *words; /* [num_words] */
+  const int32_t *frames; /* [num_words] labels of the alignment before the arc that carries the word; in a raw lattice the word's first frame */
+  const int32_t *alignment; /* [num_labels] */
+  size_t num_words, num_labels;
+  double graph_cost, acoustic_cost;     /* nats; a scorer's costs are the graph's here and in compact lattices */
+  double old_lm_cost, new_lm_cost;      /* of these words, scaled; 0 unless rescored (wf_nbest_rescore) */
+} wf_lattice_path;
+WF_API size_t wf_nbest_count(const wf_nbest *nbest);
+WF_API wf_lattice_path wf_nbest_at(const wf_nbest *nbest, size_t i);
+WF_API void wf_nbest_free(wf_nbest *nbest);
+
+/* The best path, as a list of one; of none for a lattice without paths. Ties: the path that leaves the other by an earlier arc. */
+WF_API wf_status wf_lattice_best_path(const wf_lattice *lattice, wf_nbest **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_best_path(const wf_compact_lattice *lattice, wf_nbest **out, wf_error *err);
+/* The n best word sequences, each once, with the costs and the alignment of their path. Order: by cost, then by words (labels compared one by one; a
+ * sequence before those that continue it). Fewer come where there are fewer. Time goes with what is found, not with the lattice. Errors: two arcs
+ * of a state with one word, or an arc without a word: WF_ERR_ARGUMENT (wf_compact_lattice_determinize makes such a lattice fit). */
+WF_API wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out, wf_error *err);
+
+/* Pruned determinization over words (Povey et al. 2012, "Generating exact lattices in the WFST framework"): an acceptor in which a word sequence
+ * has one path at most. Every sequence whose best path is within `beam` of the best of all is there, at the costs and with the alignment of
+ * its best path; every arc is on such a path. Sequences beyond the beam may come along where they share all their arcs with others: at the cost and with the alignment of one of
+ * their paths. Costs that differ by less than `delta` may be taken for the same, once an arc: with delta 0 sums are exact.
+ * With `phones` (wf_lattice_phones) lattices of HMMs are determinized over phones and words first, then over words: the same sequences, another order of work.
+ * The tables are bounded by max_bytes: what does not fit is left out by cost, worst first. Then the result is that of a narrower beam, which is reported. */
+#define WF_LATTICE_DETERMINIZE_OPTIONS(X)                                                                                            \
+  X(F32, beam, 8, 0, 1e30, "nats", "keep word sequences within this cost of the best")                                               \
+  X(I64, max_bytes, 268435456, 65536, 1e15, "bytes", "room for the tables of one lattice; beyond it the beam gets narrower")         \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual costs closer than this are the same; 0: only equal ones are")                  \
+  X(BOOL, minimize, 1, 0, 1, "", "merge states with the same continuations")                                                         \
+  X(I32, num_threads, 0, 0, 4096, "threads", "lattices worked on at once, of several; 0: one per processor")
+WF_DECLARE_OPTIONS(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS)
+/* Where phones begin: phone_of[l] > 0 for an input label l that begins a phone (any numbers will do), else 0. Borrowed for the call. */
+typedef struct wf_lattice_phones {
+  const int32_t *phone_of; /* [count] */
+  size_t count;            /* labels from there on begin none */
+} wf_lattice_phones;
+/* What became of one lattice. */
+typedef struct wf_determinized {
+  wf_status status;            /* WF_OK, or why there is no lattice; then only `message` means anything */
+  char message[256];
+  wf_compact_lattice *lattice; /* the caller's */
+  bool narrowed;               /* max_bytes did not suffice for the beam */
+  float beam;                  /* that the lattice is complete for: options.beam, or less if narrowed. 0: paths of the best cost, at least one */
+  uint64_t num_subsets;        /* states before minimization */
+  uint64_t num_bytes;          /* of the tables */
+} wf_determinized;
+/* `phones` may be NULL; `out` is filled in any case, and freed by wf_compact_lattice_free(out->lattice). Any number of threads may call this at once. Errors: NaN or
+ * -infinity in the lattice (arcs of +infinity count as absent). */
+WF_API wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
+                                        wf_error *err);
+/* The same of a compact lattice, from a file or made in any other way. */
+WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err);
+/* `count` lattices over num_threads threads; NULL entries are passed over. A lattice that fails says so in out[i]. A failing return leaves no lattices. */
+WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
+                                         wf_determinized *out, wf_error *err);
+
+/* Another language model in place of the first: to the graph costs of every path comes lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
+ * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
+ * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
+ * old model keeps what it has, one that has none in the new model goes, with its paths. States are split by the models' histories, no more: a
+ * deterministic lattice stays so. WF_ERR_LIMIT beyond max_states. */
+#define WF_LATTICE_RESCORE_OPTIONS(X)                                                                             \
+  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                         \
+  X(F32, old_lm_scale, 1, 0, 1e6, "", "factor on the costs of the old model, as it is in the lattice")            \
+  X(I64, max_states, 10000000, 1, 2147483647, "states", "refuse to grow beyond this")
+WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)
+/* Scaled LM costs of the arcs and final states of a rescored lattice, old and new apart. Owned by the caller: wf_rescored_costs_free. */
+typedef struct wf_rescored_costs {
+  float *old_arcs, *new_arcs;     /* [num_arcs] */
+  float *old_finals, *new_finals; /* [num_states] 0 where not final */
+} wf_rescored_costs;
+WF_API void wf_rescored_costs_free(wf_rescored_costs *costs);
+/* `out_costs` may be NULL: not wanted. */
+WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options,
+                                            wf_compact_lattice **out, wf_rescored_costs *out_costs, wf_error *err);
+/* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
+WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
+                                  wf_error *err);
 
 /* A compact lattice with an arc for every arc of a raw one, and the way back: an arc for every label of an alignment, costs and word on the first. The paths
  * stay what they are; nothing is determinized. */
@@ -1400,14 +1628,15 @@ WF_API bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader);
 WF_API double wf_lattice_reader_fraction(const wf_lattice_reader *reader);
 WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
 
-/* Writes a lattice archive. Costs in text have as many digits as give the same float32 back. */
+/* Writes a lattice archive, or a folder (made if it is not there) of KEY.slf, HTK's Standard Lattice Format, words on links. Costs in text have as many digits as give the same float32 back. */
 #define WF_LATTICE_WRITER_OPTIONS(X) \
-  X(ENUM, format, 0, 0, 0, "ark|text", "Kaldi binary, Kaldi text") \
+  X(ENUM, format, 0, 0, 0, "ark|text|slf", "Kaldi binary, Kaldi text, folder of HTK SLF files") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame, for times in SLF") \
   X(F32, acoustic_divisor, 1, 1e-6, 1e6, "", "acoustic costs are divided by this; the decoder's acoustic_scale makes them unscaled, as Kaldi's tools write and expect them") \
   X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
 WF_DECLARE_OPTIONS(lattice_writer, WF_LATTICE_WRITER_OPTIONS)
 typedef struct wf_lattice_writer wf_lattice_writer;
-/* `words` (may be NULL, shared): text archives get words of this table instead of numbers. */
+/* `words` (may be NULL, shared): text archives and SLF get words of this table instead of numbers. */
 WF_API wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err);
 /* Errors: a key with blanks; a word that is not in the table. Nothing is written then. */
 WF_API wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err);
@@ -1466,6 +1695,129 @@ typedef struct wf_lattice_stats {
 } wf_lattice_stats;
 WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
+
+/* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
+
+/* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
+typedef struct wf_word_aligner wf_word_aligner;
+/* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
+ * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
+ * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
+/* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
+ * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
+WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank, wf_word_aligner **out, wf_error *err);
+/* CTC tokens with a lexicon over them: a word is one of its pronunciations; where one continues another, the longest behind which the next words can stand. `words`:
+ * the table of the lattice's words. */
+WF_API wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
+WF_API void wf_word_aligner_free(wf_word_aligner *aligner);
+/* Name of a phone or token, NULL if it has none. Lives as long as the aligner. */
+WF_API const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t unit);
+
+/* Words of one path with their frames, into `out_words` [num_words]. `*out_forced` (may be NULL): words whose labels are not those of a word, so that their times are
+ * guesses: of an utterance cut off within a word, or of another model. */
+WF_API wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
+                                       uint64_t *out_forced, wf_error *err);
+/* Phones or tokens of one path with their frames; blanks are left out. `*out_units` is for wf_free. */
+WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err);
+
+/* The same paths with an arc for every word that has just the frames of the word as its alignment, and arcs without a word for what is between words. Deterministic
+ * input (wf_compact_lattice_determinize) keeps the result small; one that is not may take more than max_arcs: WF_ERR_LIMIT. `*out_forced` (may be NULL): arcs whose labels
+ * are not those of a word. */
+#define WF_LATTICE_ALIGN_OPTIONS(X) X(I64, max_arcs, 10000000, 1, 2147483647, "arcs", "refuse to make an aligned lattice of more")
+WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
+WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
+                                          uint64_t *out_forced, wf_error *err);
+
+/* A picture of a lattice: a page of HTML with an SVG in it (time on the x axis, best path marked, costs shown where one points, nothing loaded from
+ * elsewhere), or input for Graphviz. The same lattice always gives the same bytes. `words` NULL: numbers. WF_ERR_LIMIT beyond max_arcs. */
+#define WF_LATTICE_DRAW_OPTIONS(X) \
+  X(ENUM, format, 0, 0, 0, "html|dot", "page with an SVG, or input for Graphviz") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame") \
+  X(I64, max_arcs, 5000, 1, 1000000, "arcs", "refuse to draw more")
+WF_DECLARE_OPTIONS(lattice_draw, WF_LATTICE_DRAW_OPTIONS)
+WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key, const wf_symbols *words, const wf_lattice_draw_options *options, const char *path,
+                                         wf_error *err);
+
+/* =====================================================================================================================
+ * 11  Streams
+ *
+ * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
+ * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
+ * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
+ * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
+ * ================================================================================================================== */
+
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+ *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
+ *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
+ * The best path is that of wf_stream_partial; skipped frames are silence. */
+#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                                                                           \
+  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "", "endpoint rule " #n ": only after something was said")                     \
+  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds", "endpoint rule " #n ": at least so much silence at the end")        \
+  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats", "endpoint rule " #n ": a final state within this of the best; 1e30: or none") \
+  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds", "endpoint rule " #n ": at least so long an utterance")
+#define WF_STREAM_OPTIONS(X)                                                                                                               \
+  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the scores, for endpoint rules")                                \
+  X(STR, silence, 0, 0, 0, "COLUMNS", "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")         \
+  X(BOOL, forget, 0, 0, 1, "", "what a partial has shown as stable is dropped, but for the last word: memory does not grow, the result has what is left and no alignment") \
+  WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                                                                     \
+  WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                                                                       \
+  WF__ENDPOINT_RULE(X, 4, 1, 2, 1e30, 0)                                                                                                    \
+  WF__ENDPOINT_RULE(X, 5, 0, 0, 1e30, 20)
+WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
+
+typedef struct wf_stream wf_stream;
+/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
+/* Drops what is unfinished. NULL is fine. */
+WF_API void wf_stream_close(wf_stream *stream);
+
+/* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
+ * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
+WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
+
+/* What there is to know after a chunk. */
+typedef struct wf_stream_event {
+  int32_t endpoint;         /* 0: none; 1 to 5: the first rule that holds. Nothing follows from it by itself: finish and reset, or go on */
+  int64_t num_frames;       /* accepted since the last reset */
+  double trailing_silence;  /* seconds */
+  double relative_cost;     /* of the best ending in a final state, above the best token, nats; +infinity: there is none */
+} wf_stream_event;
+
+/* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads. A chunk has any number of frames, also none (data may then
+ * be NULL); chunks are borrowed for the call. events[i] (`events` may be NULL, which saves their work) tells of stream i. A stream whose scores are bad or whose
+ * search fails has failed by itself, as an utterance of wf_decode: wf_stream_finish says so, further chunks are passed over, and the others go on.
+ * Errors: WF_ERR_STATE for a finished stream, WF_ERR_ARGUMENT for one given twice or of another decoder, both before anything is done; WF_ERR_MEMORY: streams
+ * for which there was none have failed. */
+WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err);
+/* The same for one. */
+WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err);
+
+/* The best hypothesis so far: the best token's, in a final state or not. */
+typedef struct wf_partial {
+  const wf_word *words;  /* [num_words]; frames count from the last reset. The stream's, until the next call with it */
+  size_t num_words;
+  size_t num_stable;     /* of the words, the first so many will not change any more, but for the end_frame of the last of them */
+  int64_t num_frames;    /* accepted */
+  int64_t stable_frames; /* of these, the first so many are decided */
+  int64_t start_frame;   /* accepted before the last reset */
+  uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
+} wf_partial;
+/* Errors: WF_ERR_STATE for a stream that is finished; the stream's own error if it has failed. */
+WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
+/* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
+ * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
+WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
+WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
+/* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */
+WF_API wf_status wf_stream_reset(wf_stream *stream, wf_error *err);
+/* Bytes that the stream holds between chunks, results and lattice history included. */
+WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .lattice import Lattice
+from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr, WordAligner
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
 from .operations import (
@@ -63,7 +63,10 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .rnnlm import RnnLM
+from .scorers import LargeLM, Scorer
 from .scores import Matrix, ScoreReader
+from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
 
 __version__ = _version()
@@ -72,6 +75,8 @@ __all__ = [
     "Arc",
     "ArgumentError",
     "CancelledError",
+    "CompactLattice",
+    "ConfidentWord",
     "Counts",
     "Decoder",
     "DecoderConfig",
@@ -82,22 +87,32 @@ __all__ = [
     "Fst",
     "Graph",
     "Hmm",
+    "LargeLM",
     "Lattice",
+    "LatticeReader",
+    "LatticeWriter",
     "Lexicon",
     "LimitError",
     "Matrix",
+    "Mbr",
     "NegativeCycleError",
     "NotDeterminizableError",
     "Option",
     "Options",
     "OutOfMemoryError",
+    "Partial",
     "Result",
+    "RnnLM",
     "ScoreReader",
+    "Scorer",
     "StateError",
+    "Stream",
+    "StreamEvent",
     "Symbols",
     "UnsupportedError",
     "Wer",
     "Word",
+    "WordAligner",
     "__version__",
     "add_self_loops",
     "arcsort",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import array
 import ctypes
 import threading
+import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -13,14 +15,16 @@ from .errors import Error
 from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import Lattice
-from .options import DecoderConfig
+from .options import DecoderConfig, c_options
+from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
 from .scores import LEGACY_STREAM, Batch
+from .streams import Stream, StreamEvent, event_of
 from .symbols import Symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import DecoderOptions
+    from ._option_types import DecoderOptions, StreamOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
 
@@ -41,7 +45,7 @@ class Result:
 
     text           words joined by blanks
     words          [Word(text, start, end, label)], times in frames
-    cost           graph_cost + acoustic_cost of the best path, nats; less is better
+    cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
     flags          any of "not_final", "narrowed", "died", "overflow"
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
@@ -55,6 +59,7 @@ class Result:
     cost: float
     graph_cost: float
     acoustic_cost: float
+    scorer_cost: float
     flags: frozenset[str]
     alignment: array.array[int]
     num_decoded: int
@@ -93,24 +98,39 @@ class Decoder(Handle):
     _free = lib.wf_decoder_free
 
     def __init__(
-        self, graph: Graph | Fst | Path, config: DecoderConfig | None = None, *, words: Symbols | None = None, **options: Unpack[DecoderOptions]
+        self,
+        graph: Graph | Fst | Path,
+        config: DecoderConfig | None = None,
+        *,
+        words: Symbols | None = None,
+        lm: LargeLM | Path | Scorer | None = None,
+        **options: Unpack[DecoderOptions],
     ) -> None:
-        """`words`: table of the output labels (default: the graph's own, else numbers)."""
+        """`words`: table of the output labels (default: the graph's own, else numbers). `lm`: a large language model to score with on the fly, or a Scorer."""
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
+        self._own_words = words
         self.words = words if words is not None else self.graph.words
         self._texts: dict[int, str] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a stream may be forgotten, so closed, while its decoder's thread is at work
         self._stream = LEGACY_STREAM
+        self._scored = False
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._lm = lm if isinstance(lm, Scorer) or lm is None else Scorer.from_lm(lm, self.words)
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+        self.set_boost(None)
 
     def __reduce__(self) -> Any:
-        return Decoder, (self.graph, self.config)
+        if self._scored:
+            raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts where it is used")
+        return _restore, (self.graph, self.config, self._own_words)
 
     def close(self) -> None:
         """Frees the decoder now, after a call of another thread that is under way."""
-        with getattr(self, "_lock", threading.Lock()):
+        for stream in list(getattr(self, "_streams", ())):
+            stream.close()
+        with getattr(self, "_lock", threading.RLock()):
             super().close()
 
     def set_stream(self, stream: Any) -> None:
@@ -126,21 +146,51 @@ class Decoder(Handle):
             call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
-    def decode(self, log_probs: Any, lengths: Any = None, *, progress: Progress | None = None) -> list[Result]:
+    def set_boost(self, boost: Boost | None) -> None:
+        """Words and phrases to favour in utterances for which `decode` is given none. None: none."""
+        scorer = as_scorer(boost, self.words, self._lm)
+        with self._lock:
+            if scorer is not None or self._scored:
+                call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
+            self._scored = scorer is not None
+
+    def stream(self, **options: Unpack[StreamOptions]) -> Stream:
+        """An utterance whose scores come in chunks; options are those of endpointing. On the CPU so far."""
+        stream = Stream(self, c_options("stream", options))
+        self._streams.add(stream)
+        return stream
+
+    def advance(self, streams: Sequence[Stream], chunks: Any, lengths: Any = None) -> list[StreamEvent]:
+        """Decodes the next chunk of each of several streams, over all the decoder's threads. Chunks: any form of a batch."""
+        with self._lock:
+            batch = Batch(chunks, lengths, self._stream)
+            if len(batch) != len(streams):
+                raise ValueError(f"{len(batch)} chunks for {len(streams)} streams")
+            addresses = (ctypes.c_void_p * len(streams))(*(stream.address for stream in streams))
+            events = (_abi.wf_stream_event * len(streams))()
+            call("wf_streams_advance", self.address, addresses, batch.scores, len(streams), events)
+            return [event_of(event) for event in events]
+
+    def decode(
+        self, log_probs: Any, lengths: Any = None, *, boost: Boost | Sequence[Boost | None] | None = None, progress: Progress | None = None
+    ) -> list[Result]:
         """Decodes a batch: one Result an utterance, whatever the others are like.
 
         log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
                    or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
         lengths    frames of each utterance, if shorter than the matrix
+        boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
         progress   called with (stage, fraction) now and then; returning False raises CancelledError
         """
         with self._lock:
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
+            scorers = [] if boost is None else for_batch(boost, len(batch), self.words, self._lm)
+            addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             with ProgressGuard(progress) as guard:
-                call("wf_decode", self.address, batch.scores, len(batch), guard.pointer, results)
+                call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
             try:
                 return [self._take(pointer.contents) for pointer in results]
             finally:
@@ -154,16 +204,19 @@ class Decoder(Handle):
             self._texts[label] = text
         return text
 
+    def _words_of(self, words: Any, count: int) -> list[Word]:
+        return [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in words[:count]]
+
     def _take(self, raw: Any) -> Result:
         if raw.status != _abi.WF_OK:
             return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
-        words = [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in raw.words[: raw.num_words]]
+        words = self._words_of(raw.words, raw.num_words)
         alignment = array.array("i")
         if raw.num_decoded:
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
         values = {
             name: getattr(raw, name)
-            for name in ("cost", "graph_cost", "acoustic_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
+            for name in ("cost", "graph_cost", "acoustic_cost", "scorer_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
         }
         values.update(
             text=" ".join(word.text for word in words),
@@ -180,6 +233,10 @@ class Decoder(Handle):
 
     def __repr__(self) -> str:
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
+
+
+def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Decoder:
+    return Decoder(graph, config, words=words)
 
 
 def cuda_available() -> str | None:

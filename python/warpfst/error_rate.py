@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, call, create, decode_text, encode_path, encode_text, lib
-from .options import CStruct
+from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,7 +62,7 @@ class Wer(Handle):
 
     def __init__(self, ignore: Sequence[str] = (), **options: Unpack[WerOptions]) -> None:
         """`ignore`: words dropped from both sides ("<unk>")."""
-        super().__init__(create("wf_wer_create", CStruct("wer", options).pointer))
+        super().__init__(create("wf_wer_create", c_options("wer", options)))
         for word in ignore:
             call("wf_wer_ignore", self.address, encode_text(word))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _abi
 from ._library import Handle, as_dict, call, create, encode_path, lib
-from .options import CStruct
+from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def choose(value: str, names: tuple[str, ...], what: str) -> int:
     return names.index(value)
 
 
-def array_view(pointer: Any, count: int, owner: object, typecode: str = "") -> memoryview:
+def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> memoryview:
     """A read-only view of what a ctypes pointer points to, which keeps `owner` alive; numpy.asarray takes it without a copy.
 
     `typecode` makes it one of plain numbers, which Python can index too.
@@ -72,7 +72,7 @@ class Fst(Handle):
     ) -> Fst:
         """Reads AT&T text, as OpenFst's fstcompile does."""
         tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
-        return cls(create("wf_fst_compile", encode_path(path), *(table and table.address for table in tables), CStruct("text", options).pointer))
+        return cls(create("wf_fst_compile", encode_path(path), *(table and table.address for table in tables), c_options("text", options)))
 
     @classmethod
     def from_text(cls, text: str, isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]) -> Fst:
@@ -86,7 +86,7 @@ class Fst(Handle):
         """AT&T text, as OpenFst's fstprint has it."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "fst.txt")
-            call("wf_fst_print", self.address, encode_path(path), None, None, CStruct("text", options).pointer)
+            call("wf_fst_print", self.address, encode_path(path), None, None, c_options("text", options))
             return path.read_text(encoding="utf-8")
 
     @classmethod

@@ -13,8 +13,8 @@ from ._library import Handle, Progress, ProgressGuard, call, create, lib
 from .fst import Fst
 from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
 from .lm import LM
-from .operations import epsilons_last
-from .options import CStruct, split
+from .operations import connect, epsilons_last
+from .options import c_options, split
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress
     with ProgressGuard(progress) as guard:
         if guard.pointer is not None:
             parts.progress = guard.value
-        call(f"wf_{kind}_graph_build", ctypes.byref(parts), CStruct(f"{kind}_graph", options).pointer, ctypes.byref(result))
+        call(f"wf_{kind}_graph_build", ctypes.byref(parts), c_options(f"{kind}_graph", options), ctypes.byref(result))
     fst = Fst(lib.wf_fst_ref(result.graph))
     getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
     return fst
@@ -173,7 +173,7 @@ def build_ctc_graph(
     lm       ARPA file or LM; or `grammar`, an Fst over words. With neither, any sequence of words, all alike
     options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
-    tokens alone give a graph whose words are the tokens.
+    tokens alone give a graph whose words are the tokens: the best path, repeats collapsed (topology= asks for one of the named ones instead).
     """
     table = as_symbols(tokens)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
@@ -186,14 +186,29 @@ def build_ctc_graph(
     return Graph(_build("ctc", parts, graph_options, progress))
 
 
+_CHANGE_COST = 2**-10  # nats; see _tokens_graph
+
+
 def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
+    """Tokens as words. Without a topology: repeats collapse, 4 arcs a token.
+
+    The `correct` topology has arcs from every token to every other. Here a token leads to all through one hub, at a cost too small to matter, but more than the nothing of
+    staying: so of a token held and the same token twice, which have the same scores, the first always wins.
+    """
     unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: of no use without words")
     labels, num_tokens = token_labels(tokens)
-    topology = {"type": graph_options["topology"]} if "topology" in graph_options else {}
-    fst = ctc_topology(num_tokens, token_blank(tokens, lexicon_options.get("blank")), **topology)
-    return Graph(epsilons_last(fst.with_symbols(labels, labels)))
+    blank = token_blank(tokens, lexicon_options.get("blank"))
+    if "topology" in graph_options:
+        fst = ctc_topology(num_tokens, blank, type=graph_options["topology"])
+        return Graph(epsilons_last(fst.with_symbols(labels, labels)))
+    hub, blank_label = 0, blank + 1
+    arcs = [(hub, hub, blank_label, 0, 0.0)]
+    for label in range(1, num_tokens + 1):
+        if label != blank_label:
+            arcs += [(hub, label, label, label, 0.0), (label, label, label, 0, 0.0), (label, hub, blank_label, 0, 0.0), (label, hub, 0, 0, _CHANGE_COST)]
+    return Graph(connect(Fst.from_arcs(arcs, dict.fromkeys(range(num_tokens + 1), 0.0), isymbols=labels, osymbols=labels)))
 
 
 def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:

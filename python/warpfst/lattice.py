@@ -1,52 +1,228 @@
-"""Raw lattices: every path that the search kept within lattice_beam of the best."""
+"""Lattices: raw, as the search kept them, and compact, as acceptors of words; archives of both."""
 
 from __future__ import annotations
 
-from ._library import Handle, lib
+import array
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _abi
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
 from .fst import array_view
+from .lexicon import Hmm, Lexicon
+from .options import c_options
+from .symbols import Symbols, SymbolsLike, as_symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import LatticeAlignOptions, LatticeReaderOptions, LatticeWriterOptions, MbrOptions
 
 
 class Lattice(Handle):
-    """States in topological order from 0; arcs with graph and acoustic cost apart. Immutable; its words are labels of the graph's output table."""
+    """Every path within lattice_beam of the best. States in topological order from 0; the parts of costs apart. Immutable; words are labels of the graph's output table.
+
+    Views (no copies; numpy.asarray takes them): `arcs` with ilabel, olabel, graph_cost, acoustic_cost, scorer_cost, nextstate; the others by state.
+    """
 
     _free = lib.wf_lattice_free
 
     @property
-    def num_states(self) -> int:
-        return lib.wf_lattice_get(self.address).num_states
-
-    @property
-    def num_arcs(self) -> int:
-        return lib.wf_lattice_get(self.address).num_arcs
+    def _view(self) -> Any:
+        return lib.wf_lattice_get(self.address)
 
     def _share(self) -> Lattice:
         """A reference of its own, so that views outlive close()."""
         return Lattice(lib.wf_lattice_ref(self.address))
 
     @property
+    def num_states(self) -> int:
+        return self._view.num_states
+
+    @property
+    def num_arcs(self) -> int:
+        return self._view.num_arcs
+
+    @property
     def arcs(self) -> memoryview:
-        """All arcs, state by state: numpy.asarray gives ilabel, olabel, graph_cost, acoustic_cost, nextstate. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).arcs, self.num_arcs, self._share())
+        return array_view(self._view.arcs, self.num_arcs, self._share())
 
     @property
     def arc_offsets(self) -> memoryview:
-        """uint64 [num_states + 1]. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).arc_off, self.num_states + 1 if self.num_states else 0, self._share(), "Q")
+        """uint64 [num_states + 1]."""
+        return array_view(self._view.arc_off, self.num_states + 1 if self.num_states else 0, self._share(), "Q")
 
     @property
     def frames(self) -> memoryview:
-        """int32 [num_states]: frames consumed before the state. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).frames, self.num_states, self._share(), "i")
+        """int32 [num_states]: frames consumed before the state."""
+        return array_view(self._view.frames, self.num_states, self._share(), "i")
 
     @property
     def final_graph_costs(self) -> memoryview:
-        """float32 [num_states], infinity where not final. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).final_graph_cost, self.num_states, self._share(), "f")
+        """float32 [num_states], infinity where not final."""
+        return array_view(self._view.final_graph_cost, self.num_states, self._share(), "f")
 
     @property
     def final_acoustic_costs(self) -> memoryview:
-        """float32 [num_states]. No copy."""
-        return array_view(lib.wf_lattice_get(self.address).final_acoustic_cost, self.num_states, self._share(), "f")
+        return array_view(self._view.final_acoustic_cost, self.num_states, self._share(), "f")
+
+    @property
+    def final_scorer_costs(self) -> memoryview:
+        return array_view(self._view.final_scorer_cost, self.num_states, self._share(), "f")
+
+    def to_compact(self) -> CompactLattice:
+        """The same paths, an arc for every arc; nothing is determinized."""
+        return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"
+
+
+class ConfidentWord(NamedTuple):
+    label: int
+    start: int
+    end: int
+    confidence: float
+
+
+class Mbr(NamedTuple):
+    """Words of minimum Bayes risk: the least expected number of errors."""
+
+    words: list[ConfidentWord]
+    risk: float
+
+
+class WordAligner(Handle):
+    """How alignments, one label a frame, tell where words begin and end. Immutable."""
+
+    _free = lib.wf_word_aligner_free
+
+    @classmethod
+    def from_hmm(cls, hmm: Hmm) -> WordAligner:
+        """Kaldi models read with a lang folder that has phones/word_boundary.txt."""
+        return cls(create("wf_word_aligner_from_hmm", hmm.address))
+
+    @classmethod
+    def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:
+        """CTC tokens of which those that begin words start with U+2581."""
+        table = as_symbols(tokens)
+        return cls(create("wf_word_aligner_from_tokens", table.address, None if blank is None else encode_text(blank)))
+
+    @classmethod
+    def from_lexicon(cls, lexicon: Lexicon, words: Symbols) -> WordAligner:
+        """CTC tokens with a lexicon over them; `words`: the table of the lattice's words."""
+        return cls(create("wf_word_aligner_from_lexicon", lexicon.address, words.address))
+
+
+class CompactLattice(Handle):
+    """An acyclic acceptor of words; costs and alignments on its arcs. Immutable."""
+
+    _free = lib.wf_compact_lattice_free
+
+    @property
+    def _view(self) -> Any:
+        return lib.wf_compact_lattice_get(self.address)
+
+    @property
+    def num_states(self) -> int:
+        return self._view.num_states
+
+    @property
+    def num_arcs(self) -> int:
+        return self._view.num_arcs
+
+    def to_raw(self) -> Lattice:
+        return Lattice(create("wf_lattice_from_compact", self.address))
+
+    def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
+        """The same paths, with an arc for every word that has just the word's frames."""
+        return CompactLattice(create("wf_compact_lattice_align", self.address, aligner.address, c_options("lattice_align", options), after=(None,)))
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, depth, best and total cost (`warpfst lattice info`)."""
+        stats = _abi.wf_lattice_stats()
+        lib.wf_lattice_stats_init(ctypes.byref(stats))
+        call("wf_compact_lattice_get_stats", self.address, ctypes.byref(stats))
+        return as_dict(stats, skip=1)
+
+    def posteriors(self) -> tuple[array.array[float], array.array[float], float]:
+        """(of arcs, of ending in states, total cost): shares of the probability of all paths. Costs count as they are."""
+        view = self._view
+        arcs, finals, total = (ctypes.c_double * view.num_arcs)(), (ctypes.c_double * view.num_states)(), ctypes.c_double()
+        call("wf_compact_lattice_posteriors", self.address, arcs, finals, ctypes.byref(total))
+        return array.array("d", bytes(arcs)), array.array("d", bytes(finals)), total.value
+
+    def mbr(self, **options: Unpack[MbrOptions]) -> Mbr:
+        """Words of minimum Bayes risk with confidences. Costs count as they are; times are those of arcs, -1 where paths differ in their frames."""
+        address = create("wf_compact_lattice_mbr", self.address, None, 0, c_options("mbr", options))
+        result = _abi.wf_mbr_result.from_address(address)
+        words = [
+            ConfidentWord(word.label, word.start_frame, word.end_frame, confidence)
+            for word, confidence in zip(result.words[: result.num_words], result.confidences[: result.num_words])
+        ]
+        risk = result.risk
+        lib.wf_mbr_result_free(address)
+        return Mbr(words, risk)
+
+    def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]:
+        """(labels of the path with the fewest errors against a reference, those errors)."""
+        count, errors = ctypes.c_size_t(), ctypes.c_uint64()
+        labels = (ctypes.c_int32 * len(reference))(*reference)
+        out = ctypes.c_void_p()
+        call("wf_compact_lattice_oracle", self.address, labels, len(labels), ctypes.byref(out), ctypes.byref(count), ctypes.byref(errors))
+        return take_numbers(out.value, "i", count.value).tolist(), errors.value
+
+    def __repr__(self) -> str:
+        return f"<CompactLattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<CompactLattice, closed>"
+
+
+class LatticeReader(Handle):
+    """Lattices of Kaldi archives, one after the other: `for key, lattice in LatticeReader("lat.gz")`. One thread at a time."""
+
+    _free = lib.wf_lattice_reader_free
+
+    def __init__(self, *sources: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeReaderOptions]) -> None:
+        """`words`: the table of text archives that hold words instead of numbers."""
+        paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
+        super().__init__(create("wf_lattice_reader_open", paths, len(sources), words and words.address, c_options("lattice_reader", options)))
+
+    def __iter__(self) -> Iterator[tuple[str, Lattice | CompactLattice]]:
+        return self
+
+    def __next__(self) -> tuple[str, Lattice | CompactLattice]:
+        entry, done = _abi.wf_lattice_entry(), ctypes.c_bool()
+        try:
+            call("wf_lattice_reader_next", self.address, ctypes.byref(entry), ctypes.byref(done))
+            if done.value:
+                raise StopIteration
+            key = decode_text(entry.key) or ""
+            return key, Lattice(lib.wf_lattice_ref(entry.raw)) if entry.raw else CompactLattice(lib.wf_compact_lattice_ref(entry.compact))
+        finally:
+            lib.wf_lattice_entry_clear(ctypes.byref(entry))
+
+
+class LatticeWriter(Handle):
+    """Writes a Kaldi lattice archive: `with LatticeWriter("lat.ark") as out: out.put(key, lattice)`. Leaving with an exception drops what was written."""
+
+    _free = lib.wf_lattice_writer_abort
+
+    def __init__(self, path: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeWriterOptions]) -> None:
+        super().__init__(create("wf_lattice_writer_open", encode_path(path), words and words.address, c_options("lattice_writer", options)))
+
+    def put(self, key: str, lattice: Lattice | CompactLattice) -> None:
+        raw, compact = (lattice.address, None) if isinstance(lattice, Lattice) else (None, lattice.address)
+        entry = _abi.wf_lattice_entry(encode_text(key), raw, compact)
+        call("wf_lattice_writer_put", self.address, ctypes.byref(entry))
+
+    def finish(self) -> None:
+        """Completes the file; without it nothing is left."""
+        address, self._address = self.address, None
+        call("wf_lattice_writer_close", address)
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is None and self._address is not None:
+            self.finish()
+        else:
+            self.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
 from .fst import Fst
-from .options import CStruct
+from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class Lexicon(Handle):
     def read(cls, path: str | os.PathLike[str], tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
         """Reads Kaldi's lexicon.txt or lexiconp.txt, or with variants=True a dictionary of CMU's kind."""
         table = as_symbols(tokens)
-        return cls(create("wf_lexicon_read", encode_path(path), table.address, CStruct("lexicon", options).pointer))
+        return cls(create("wf_lexicon_read", encode_path(path), table.address, c_options("lexicon", options)))
 
     @classmethod
     def spell(cls, words: SymbolsLike, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
         """Spells words with the tokens of a character or subword model."""
         table, labels = as_symbols(tokens), as_symbols(words)
-        return cls(create("wf_lexicon_spell", labels.address, table.address, CStruct("lexicon", options).pointer))
+        return cls(create("wf_lexicon_spell", labels.address, table.address, c_options("lexicon", options)))
 
     @classmethod
     def from_dict(cls, pronunciations: Pronunciations, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
@@ -82,7 +82,7 @@ class Lexicon(Handle):
 
     def to_fst(self, words: Symbols | None = None, **options: Unpack[LexiconFstOptions]) -> Fst:
         """L."""
-        return Fst(create("wf_lexicon_to_fst", self.address, words and words.address, CStruct("lexicon_fst", options).pointer, after=(None,)))
+        return Fst(create("wf_lexicon_to_fst", self.address, words and words.address, c_options("lexicon_fst", options), after=(None,)))
 
     def __repr__(self) -> str:
         return f"<Lexicon: {len(self)} pronunciations>" if self._address else "<Lexicon, closed>"
@@ -140,4 +140,4 @@ def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
 
 def ctc_topology(num_tokens: int, blank: int = 0, **options: Unpack[TopologyOptions]) -> Fst:
     """T: labels per frame to token labels. `blank` is a column."""
-    return Fst(create("wf_ctc_topology", num_tokens, blank, CStruct("topology", options).pointer))
+    return Fst(create("wf_ctc_topology", num_tokens, blank, c_options("topology", options)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
 from .fst import Fst
-from .options import CStruct
+from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class LM(Handle):
         """Reads an ARPA file, plain or gzipped, or CMU Sphinx's binary model. `words`: labels to use (default: made from the model)."""
         table = None if words is None else as_symbols(words)
         with ProgressGuard(progress) as guard:
-            return cls(create("wf_lm_read", encode_path(path), table and table.address, CStruct("arpa", options).pointer, after=(None, guard.pointer)))
+            return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
 
     def info(self) -> dict[str, int | list[int]]:
         """order, num_ngrams by order, num_words, num_states, num_arcs, num_bytes, labels bos, eos, unk."""
@@ -74,11 +74,11 @@ class LM(Handle):
         """A smaller model: by relative entropy, counts, or words."""
         table = None if vocabulary is None else as_symbols(vocabulary)
         with ProgressGuard(progress) as guard:
-            return LM(create("wf_lm_prune", self.address, table and table.address, CStruct("lm_prune", options).pointer, after=(None, guard.pointer)))
+            return LM(create("wf_lm_prune", self.address, table and table.address, c_options("lm_prune", options), after=(None, guard.pointer)))
 
     def to_fst(self, **options: Unpack[LmFstOptions]) -> Fst:
         """The model as an acceptor over its words."""
-        return Fst(create("wf_lm_to_fst", self.address, CStruct("lm_fst", options).pointer))
+        return Fst(create("wf_lm_to_fst", self.address, c_options("lm_fst", options)))
 
     def __repr__(self) -> str:
         return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"

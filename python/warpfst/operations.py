@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._library import call, create, take_numbers
 from .fst import Fst
-from .options import CStruct
+from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _unary(name: str, fst: Fst, options: Mapping[str, Any]) -> Fst:
-    return Fst(create(f"wf_{name}", fst.address, CStruct(name, options).pointer))
+    return Fst(create(f"wf_{name}", fst.address, c_options(name, options)))
 
 
 def _addresses(fsts: Sequence[Fst]) -> Any:
@@ -27,7 +27,7 @@ def _addresses(fsts: Sequence[Fst]) -> Any:
 
 def compose(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
     """Paths x:z for paths x:y of `a` and y:z of `b`; inputs need not be sorted."""
-    return Fst(create("wf_compose", a.address, b.address, CStruct("compose", options).pointer))
+    return Fst(create("wf_compose", a.address, b.address, c_options("compose", options)))
 
 
 class Composition(NamedTuple):
@@ -40,7 +40,7 @@ class Composition(NamedTuple):
 def compose_with_origins(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Composition:
     """`compose`, with the origins that carry gradients back to the inputs (`forward_score`)."""
     origins = ctypes.c_void_p()
-    fst = Fst(create("wf_compose_with_origins", a.address, b.address, CStruct("compose", options).pointer, after=(ctypes.byref(origins),)))
+    fst = Fst(create("wf_compose_with_origins", a.address, b.address, c_options("compose", options), after=(ctypes.byref(origins),)))
     return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
 
 
@@ -52,7 +52,7 @@ def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unp
         raise ValueError(f"{len(left)} and {len(right)} fsts make no pairs")
     out = (ctypes.c_void_p * count)()
     if count:
-        call("wf_compose_batch", _addresses(left), len(left), _addresses(right), len(right), count, CStruct("compose", options).pointer, out)
+        call("wf_compose_batch", _addresses(left), len(left), _addresses(right), len(right), count, c_options("compose", options), out)
     return [Fst(address) for address in out if address is not None]
 
 
@@ -179,21 +179,21 @@ def remove_disambig(fst: Fst, ilabels: Iterable[int]) -> Fst:
 
 def shortest_distance(fst: Fst, **options: Unpack[types.ShortestDistanceOptions]) -> array.array[float]:
     """float32 [num_states]: sums over all paths from the start to each state, or to the final states with reverse=True."""
-    out = create("wf_shortest_distance", fst.address, CStruct("shortest_distance", options).pointer) if fst.num_states else 0
+    out = create("wf_shortest_distance", fst.address, c_options("shortest_distance", options)) if fst.num_states else 0
     return take_numbers(out, "f", fst.num_states)
 
 
 def forward_score(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> float:
     """Total cost of all successful paths: -ln of the sum of exp(-cost) in the log semiring, the least cost in the tropical."""
     cost = ctypes.c_double()
-    call("wf_forward_score", fst.address, CStruct("forward_score", options).pointer, ctypes.byref(cost), None)
+    call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), None)
     return cost.value
 
 
 def forward_score_gradients(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> tuple[float, array.array[float]]:
     """`forward_score` and its derivative by each arc's weight (float64 [num_arcs]). Log semiring only."""
     cost, gradients = ctypes.c_double(), ctypes.c_void_p()
-    call("wf_forward_score", fst.address, CStruct("forward_score", options).pointer, ctypes.byref(cost), ctypes.byref(gradients))
+    call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), ctypes.byref(gradients))
     return cost.value, take_numbers(gradients.value, "d", fst.num_arcs)
 
 
@@ -225,4 +225,4 @@ def equivalent(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
 
 def randequivalent(a: Fst, b: Fst, **options: Unpack[types.RandequivalentOptions]) -> Comparison:
     """Same costs of random paths in both? A difference is proof, equality evidence."""
-    return _compare("wf_randequivalent", a, b, CStruct("randequivalent", options).pointer)
+    return _compare("wf_randequivalent", a, b, c_options("randequivalent", options))

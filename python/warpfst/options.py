@@ -133,6 +133,11 @@ class CStruct:
         return result
 
 
+def c_options(table: str, values: Mapping[str, Any]) -> Any:
+    """What a C call takes as its options; nothing given: its defaults."""
+    return CStruct(table, values).pointer if values else None
+
+
 class Options(Mapping[str, Any]):
     """An immutable, checked, picklable set of options: `Options("decoder", beam=12)["max_active"]` is 10000.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, call, create, encode_path, lib
-from .options import CStruct
+from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -284,7 +284,7 @@ class ScoreReader(Handle):
 
     def __init__(self, *sources: str | os.PathLike[str], **options: Unpack[ScoreReaderOptions]) -> None:
         paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
-        super().__init__(create("wf_score_reader_open", paths, len(sources), CStruct("score_reader", options).pointer))
+        super().__init__(create("wf_score_reader_open", paths, len(sources), c_options("score_reader", options)))
 
     def __iter__(self) -> Iterator[Matrix]:
         return self

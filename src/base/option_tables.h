@@ -26,6 +26,7 @@
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
   X(hmm_graph, WF_HMM_GRAPH_OPTIONS) \
   X(decoder, WF_DECODER_OPTIONS) \
+  X(stream, WF_STREAM_OPTIONS) \
   X(score_reader, WF_SCORE_READER_OPTIONS) \
   X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
   X(result_writer, WF_RESULT_WRITER_OPTIONS) \
@@ -35,9 +36,16 @@
   X(lm_prune, WF_LM_PRUNE_OPTIONS) \
   X(wlm, WF_WLM_OPTIONS) \
   X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
+  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
+  X(rnn_scorer, WF_RNN_SCORER_OPTIONS) \
+  X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
+  X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
+  X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
+  X(lattice_align, WF_LATTICE_ALIGN_OPTIONS) \
+  X(lattice_draw, WF_LATTICE_DRAW_OPTIONS) \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

@@ -4,19 +4,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "cpu/search.h"
+#include "cpu/cpu_backend.h"
 #include "math/score.h"
 
-struct cpu_backend {
-  const wf_graph *graph;
-  wf_decoder_options options;
-  wf__pool *pool;
-  wf__search **searches; /* [pool size], made on first use */
-};
-
 struct job {
-  struct cpu_backend *self;
+  struct wf__cpu_backend *self;
   const wf__batch *batch;
   const uint32_t *order; /* utterances, longest first */
   atomic_uint_fast64_t done;
@@ -26,7 +18,7 @@ struct job {
 };
 
 static void cpu_close(void *opaque) {
-  struct cpu_backend *self = opaque;
+  struct wf__cpu_backend *self = opaque;
   for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++) wf__search_free(self->searches[i]);
   free(self->searches);
   wf__pool_free(self->pool);
@@ -34,7 +26,7 @@ static void cpu_close(void *opaque) {
 }
 
 static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
-  struct cpu_backend *self = wf__calloc(1, sizeof *self);
+  struct wf__cpu_backend *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
   self->graph = graph;
   self->options = *options;
@@ -51,25 +43,31 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
-static bool check_values(const wf_scores *scores, int32_t num_columns, wf_result *result) {
+bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
     for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
       if (wf__score_usable(value)) continue;
-      wf__result_bad_score(result, t, c, value);
+      wf__result_bad_score(result, first + t, c, value);
       return false;
     }
   }
   return true;
 }
 
-static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
-  struct cpu_backend *self = job->self;
+wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err) {
   if (self->searches[worker] == NULL) WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
-  wf__search *search = self->searches[worker];
+  *out = self->searches[worker];
+  return WF_OK;
+}
+
+static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
+  struct wf__cpu_backend *self = job->self;
+  wf__search *search;
+  WF__TRY(wf__cpu_search(self, worker, &search, err));
   const wf_scores *scores = &job->batch->scores[i];
   if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  if (!check_values(scores, self->graph->min_columns, job->batch->results[i])) return WF_OK;
+  if (!wf__cpu_check_values(scores, self->graph->min_columns, 0, job->batch->results[i])) return WF_OK;
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
@@ -99,7 +97,7 @@ static void run_item(void *user, uint64_t item, int worker) {
 }
 
 static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err) {
-  struct cpu_backend *self = opaque;
+  struct wf__cpu_backend *self = opaque;
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
   wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
@@ -116,4 +114,4 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   return status;
 }
 
-const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close};
+const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams};

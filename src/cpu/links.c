@@ -110,13 +110,28 @@ static wf_status add_epsilons(wf__search *search, wf_error *err) {
   return search->epsilons.size > 0 ? sort_epsilons(search, err) : WF_OK;
 }
 
+/* What the frame's links read of its scores, for streams. */
+static wf_status keep_loglikes(wf__search *search, wf_error *err) {
+  wf__history *history = &search->history;
+  const wf_graph *graph = search->graph;
+  uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
+  WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size, "the lattice", err));
+  for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
+    int32_t label = i < first_epsilon ? graph->view.arcs[history->links.data[i].arc].ilabel : 0;
+    history->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+  }
+  history->loglikes.size = history->links.size;
+  return WF_OK;
+}
+
 wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
   wf__history *history = &search->history;
   uint64_t size = search->tokens.size;
-  WF__TRY(wf__history_begin_frame(history, err));
+  WF__TRY(wf__history_begin_frame(history, search->path.num_decoded, err));
   WF__TRY(add_emitting(search, cutoff, err));
   wf__history_begin_epsilons(history);
   WF__TRY(add_epsilons(search, err));
+  if (history->keeps_loglikes) WF__TRY(keep_loglikes(search, err));
   WF__TRY(wf__vec_grow(&history->tokens, size, "the lattice", err));
   for (uint64_t i = 0; i < size; i++) history->tokens.data[history->tokens.size++] = (wf__past_token){search->tokens.data[i].state, 0};
   if (search->scoring.scorer != NULL) {

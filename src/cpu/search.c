@@ -86,7 +86,7 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   const int32_t *columns = search->graph->columns;
   float scale = search->options.acoustic_scale;
   for (int32_t label = 1; label < search->graph->num_labels; label++) {
-    float loglike = wf__score_at(scores, frame, columns[label]);
+    float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
     search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
 }
@@ -373,6 +373,20 @@ static wf_status close_within_room(wf__search *search, struct limit last, float 
 
 /* --- the end of a frame --------------------------------------------------------------------------------------------- */
 
+/* Scores that the newest records read, for streams. */
+static wf_status keep_loglikes(wf__search *search, wf_error *err) {
+  wf__trace *trace = &search->trace;
+  const wf_graph *graph = search->graph;
+  WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size, "the token history", err));
+  for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
+    uint32_t arc = trace->records.data[i].arc;
+    int32_t label = arc == WF__NO_ARC ? 0 : graph->view.arcs[arc].ilabel;
+    trace->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+  }
+  trace->loglikes.size = trace->records.size;
+  return WF_OK;
+}
+
 /* Costs relative to the best token; records of all tokens into the trace, and what the lattice needs into its history. */
 static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
@@ -390,7 +404,8 @@ static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
     search->trace.records.data[search->trace.records.size++] = (wf__trace_record){prev, token->arc};
   }
   search->path.num_tokens += size;
-  return wf__trace_collect(&search->trace, &search->trace_base, false, err);
+  if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph, search->stem, err);
 }
 
 /* --- the utterance -------------------------------------------------------------------------------------------------- */
@@ -404,6 +419,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   wf__decoder_limits(&search->options);
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
   search->remembers = options->lattice_beam > 0;
+  search->skip_above = wf__skip_above(options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
   if (status != WF_OK) {
@@ -451,7 +467,8 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
   wf__history_clear(&search->history, search->options.lattice_beam);
-  search->path.arcs.size = 0;
+  wf__path_clear(&search->path);
+  search->after_blank = false;
   search->path.flags = 0;
   search->path.num_decoded = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs = search->path.num_narrowed = 0;
@@ -459,6 +476,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   search->full = false;
   search->most_tokens = (uint64_t)search->options.max_tokens;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->stem_sum = (wf__score_sum){search->scoring.start, 0};
   bool scored = search->scoring.scorer != NULL;
   uint32_t state = (uint32_t)search->graph->view.start;
   wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err) : token_of(search, false, state, 0, err);
@@ -474,9 +492,23 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
+/* Of a run of frames that are blank for sure, all but the first. */
+static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
+  if (search->skip_above == INFINITY) return false;
+  bool after_blank = search->after_blank;
+  search->after_blank = wf__score_at(scores, t, search->options.blank) > search->skip_above;
+  return after_blank && search->after_blank;
+}
+
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  search->scores = scores;
   for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
     struct limit last;
+    if (is_skipped(search, scores, t)) {
+      search->path.num_decoded++;
+      continue;
+    }
+    search->frame = t;
     set_label_costs(search, scores, t);
     WF__TRY(select_sources(search, err));
     WF__TRY(emit(search, &last, err));
@@ -491,82 +523,8 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
     float cutoff;
     WF__TRY(close_within_room(search, last, &cutoff, err));
     WF__TRY(settle(search, cutoff, err));
+    if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
     search->path.num_decoded++;
   }
   return WF_OK;
-}
-
-wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err) {
-  const wf__token *token = &search->tokens.data[i];
-  float extra = 0;
-  *cost = token->cost;
-  if (!with_final) return WF_OK;
-  *cost += search->graph->view.final_cost[token->state];
-  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__scoring_final(&search->scoring, wf__search_context(search, i), &extra, err));
-  *cost += extra;
-  return WF_OK;
-}
-
-/* Best token by (cost for ending, state, context), its number into *out; NONE if `with_final` and none is final. */
-static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, wf_error *err) {
-  bool scored = search->scoring.scorer != NULL;
-  struct limit best = {UINT64_MAX, UINT64_MAX};
-  *out = NONE;
-  for (uint64_t i = 0; i < search->tokens.size; i++) {
-    float cost;
-    WF__TRY(wf__search_ending(search, i, with_final, &cost, err));
-    if (cost == INFINITY) continue;
-    struct limit rank = {(uint64_t)wf__ordered_cost(cost) << 32 | search->tokens.data[i].state, scored ? wf__search_context(search, i) : 0};
-    if (rank.key > best.key || (rank.key == best.key && rank.context >= best.context)) continue;
-    best = rank;
-    *out = (uint32_t)i;
-  }
-  return WF_OK;
-}
-
-/* The scores along the path, in its order. */
-static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_error *err) {
-  const wf_graph *graph = search->graph;
-  search->path.loglikes.size = 0;
-  WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
-  for (uint64_t i = 0; i < search->path.arcs.size; i++) {
-    int32_t label = graph->view.arcs[search->path.arcs.data[i]].ilabel;
-    int64_t frame = (int64_t)search->path.loglikes.size;
-    if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__score_at(scores, frame, graph->columns[label]);
-  }
-  return WF_OK;
-}
-
-wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
-  uint32_t number = NONE;
-  if (!search->died) WF__TRY(best_token(search, true, &number, err));
-  search->path.final_cost = number != NONE ? search->graph->view.final_cost[search->tokens.data[number].state] : 0;
-  if (number == NONE) {
-    WF__TRY(best_token(search, false, &number, err));
-    search->path.flags |= WF_RESULT_NOT_FINAL;
-  }
-  const wf__token *best = &search->tokens.data[number];
-  search->path.arcs.size = 0;
-  uint32_t at = search->died ? best->prev : (uint32_t)search->trace_base + number;
-  for (; at != WF__TRACE_ROOT; at = search->trace.records.data[at].prev) {
-    if (search->path.arcs.size > search->trace.records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
-    uint32_t arc = search->trace.records.data[at].arc;
-    if (arc != WF__NO_ARC) WF__TRY(wf__vec_push(&search->path.arcs, arc, "a path", err));
-  }
-  uint32_t *arcs = search->path.arcs.data;
-  for (uint64_t i = 0, j = search->path.arcs.size; i + 1 < j; i++) {
-    uint32_t swap = arcs[i];
-    arcs[i] = arcs[--j];
-    arcs[j] = swap;
-  }
-  WF__TRY(wf__path_score(&search->path, search->graph, &search->scoring, err));
-  return read_loglikes(search, scores, err);
-}
-
-wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
-  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
-  WF__TRY(wf__search_endings(search, final, err));
-  WF__TRY(wf__history_end(&search->history, err));
-  return wf__history_lattice(&search->history, search->graph, &search->options, scores, &search->scoring, final, out, err);
 }

@@ -57,6 +57,13 @@ typedef struct wf__search {
   WF__VEC(uint64_t) agenda_contexts;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
+  wf__path *stem;        /* of a stream: what all tokens share and nothing can change any more, cut off the trace; else NULL */
+  wf__score_sum stem_sum; /* what the scorer said of it */
+  const wf_scores *scores; /* those being searched, and the frame in them */
+  int64_t frame;
+  float skip_above;      /* score of the blank beyond which a frame is blank for sure */
+  bool after_blank;      /* the last frame was */
+  bool goes_on;          /* wf__search_finish is only to look: the path may end anywhere */
   /* For the lattice, if one is asked for (links.c). */
   bool remembers;                /* lattice_beam > 0 */
   wf__history history;
@@ -81,7 +88,8 @@ wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_
 wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* Consumes frames until the end of `scores` or until no token is left (then path.flags gets WF_RESULT_DIED). */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
-/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on. */
+/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
+ * was read of them; of a stream the path is what comes behind the stem. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);

@@ -191,32 +191,25 @@ template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
-  lane_shared &sh = own();
-  for (u32 first = warp() * 128; first < end; first += THREADS * 4) {
-    const u32 at = first + in_warp() * 4;
-    const four_slots slots(sh, at);
-    u32 mine = 0, epsilons = 0; /* bit k: slot at + k */
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      const bool token = slots.values[k] != NO_TOKEN, stays = token && (u32)(slots.values[k] >> 32) <= limit;
-      if (token && !stays) sh.values[at + k] = NO_TOKEN;
-      mine += stays;
-      epsilons |= stays && (slots.keys[k] & HAS_EPSILONS) != 0 ? 1u << k : 0;
+  for (u32 at = tid(); at < end; at += THREADS) {
+    u64 value = own().values[at];
+    u32 key = own().keys[at];
+    bool token = value != NO_TOKEN;
+    if (token && (u32)(value >> 32) > limit) {
+      own().values[at] = NO_TOKEN;
+      token = false;
     }
-    kept += mine;
-    if (!__any_sync(ALL, epsilons != 0)) continue;
-    const u32 count = __popc(epsilons), upto = sum_upto(count);
-    u32 place = 0;
-    if (in_warp() == 31) {
-      place = atomicAdd(&sh.agenda_size[agenda_now], upto);
-      sh.agenda_work[agenda_now] = 1;
+    kept += __popc(__ballot_sync(ALL, token));
+    bool epsilons = token && (key & HAS_EPSILONS) != 0;
+    u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
+    if (vote == 0) continue;
+    if (in_warp() == 0) {
+      at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
+      own().agenda_work[agenda_now] = 1;
     }
-    place = __shfl_sync(ALL, place, 31) + upto - count;
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-      if (epsilons >> k & 1) put_agenda(l.rank(), agenda_now, place++, at + k);
+    at_list = __shfl_sync(ALL, at_list, 0);
+    if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
   }
-  kept = __reduce_add_sync(ALL, kept);
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
   l.sync(); /* the agenda stands too */
   return num_emitted = own().kept;

@@ -111,7 +111,11 @@ struct searcher {
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
-  __device__ u32 find_token(u32 state, u32 frame_number, u32 *owner);
+  __device__ u32 source_of(u32 arc) const;
+  __device__ u32 find_token(u32 state, u32 number, u32 *owner);
+  __device__ bool follow_arcs(u32 number);
+  __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
+  __device__ __noinline__ bool collect();
   __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };
@@ -182,7 +186,12 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
   u32 mine[8], sum = 0, found = 0, below = 0;
 #pragma unroll
   for (int b = 0; b < 8; b++) sum += mine[b] = own().hist_all[in_warp() * 8 + b];
-  const u32 upto = sum_upto(sum);
+  u32 upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    u32 x = __shfl_up_sync(ALL, upto, d);
+    if (in_warp() >= d) upto += x;
+  }
   bool here = upto - sum < want && want <= upto;
   if (here) {
     below = upto - sum;

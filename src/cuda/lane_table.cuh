@@ -27,7 +27,7 @@ typedef uint32_t u32;
 constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u;
+constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u, MARKED = 0x80000000u; /* the last: of a state in the trace */
 constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
@@ -185,36 +185,18 @@ struct lane {
   }
 };
 
-/* Sum over the threads of the warp up to this one. */
-__device__ __forceinline__ u32 sum_upto(u32 value) {
-#pragma unroll
-  for (int d = 1; d < 32; d <<= 1) {
-    u32 x = __shfl_up_sync(ALL, value, d);
-    if (in_warp() >= d) value += x;
-  }
-  return value;
-}
-
-/* Four slots of the block's table from `at` on, as the passes over the whole table read them. */
-struct four_slots {
-  u64 values[4];
-  u32 keys[4];
-  __device__ __forceinline__ four_slots(const lane_shared &sh, u32 at) {
-    const ulonglong2 *pairs = (const ulonglong2 *)&sh.values[at];
-    const ulonglong2 a = pairs[0], b = pairs[1];
-    const uint4 k = *(const uint4 *)&sh.keys[at];
-    values[0] = a.x, values[1] = a.y, values[2] = b.x, values[3] = b.y;
-    keys[0] = k.x, keys[1] = k.y, keys[2] = k.z, keys[3] = k.w;
-  }
-};
-
 /* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
 struct arc_share {
   u32 box; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
 
   __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
-    const u32 upto = sum_upto(arcs);
+    u32 upto = arcs;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      u32 x = __shfl_up_sync(ALL, upto, d);
+      if (lane >= d) upto += x;
+    }
     total = __shfl_sync(ALL, upto, 31);
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);

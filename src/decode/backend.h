@@ -7,14 +7,17 @@
 
 #include "base/memory.h"
 #include "decode/decode_graph.h"
+#include "math/score.h"
 #include "scorer/scoring.h"
 
-/* The outcome of the search over one utterance. */
+/* The outcome of the search over one utterance, or a part of it. */
 typedef struct wf__path {
-  WF__VEC(uint32_t) arcs;  /* arcs of the graph from the start on */
-  WF__VEC(float) loglikes; /* [num_decoded] score that each consuming arc read */
+  WF__VEC(uint32_t) arcs;  /* arcs of the graph, one after the other */
+  WF__VEC(float) loglikes; /* score that each consuming arc read */
+  WF__VEC(int32_t) frames; /* number of its frame, and of the next one if there is one yet; empty if no frames are skipped */
   float final_cost;       /* of the last state, 0 if not final or died */
-  double scorer_cost;     /* see wf__path_score; 0 without a scorer */
+  float relative_cost;    /* of a path that goes on: of ending in a final state, above the best token; +infinity: there is none */
+  double scorer_cost;     /* of the whole path up to here, whatever part this is; 0 without a scorer */
   uint32_t flags;         /* WF_RESULT_* */
   int64_t num_decoded;
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
@@ -29,6 +32,29 @@ typedef struct wf__batch {
   const wf_progress *progress;
 } wf__batch;
 
+/* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's tokens, the trace behind them down to what all tokens share,
+ * the lattice's history. One call at a time for all channels of a decoder. */
+typedef struct wf__stream_backend {
+  wf_status (*open)(void *self, void **channel, wf_error *err);
+  void (*close)(void *self, void *channel);
+  /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 .. num_words), which are decided, and what follows them; what the
+   * scorer before has added stays. */
+  wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err);
+  /* A new utterance, with the same scorer. */
+  void (*reset)(void *self, void *channel);
+  uint64_t (*bytes)(const void *self, const void *channel);
+  /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each, scatters them back. batch->results[i] holds the frames accepted
+   * before; it takes the status and message of a stream that fails, and then only the values of its scores are looked at. Fails, with all others advanced,
+   * if one ran out of memory. */
+  wf_status (*advance)(void *self, const wf__batch *batch, void *const *channels, wf_error *err);
+  /* What nothing can change any more and has not been handed over yet: arcs that all tokens share. `now`: look for more first. */
+  wf_status (*stem)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
+  /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
+  wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
+  /* Without `goes_on`, after path and for the last time before reset. */
+  wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
+} wf__stream_backend;
+
 typedef struct wf__backend {
   const char *name;
   wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err);
@@ -39,6 +65,7 @@ typedef struct wf__backend {
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
   wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
+  const wf__stream_backend *streams;
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */
@@ -52,9 +79,43 @@ void wf__decoder_limits(wf_decoder_options *options);
 
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
+/* Empties it; its memory stays. */
+void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);
-/* Sets path->scorer_cost: what the scorer says along the path, and at its end unless it is not final. */
-wf_status wf__path_score(wf__path *path, const wf_graph *graph, wf__scoring *scoring, wf_error *err);
+/* Number of the frame that the i-th consuming arc reads, for a path from the start on. */
+static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) { return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i; }
+
+/* Words, times and sums of a path that comes in parts. Zero-initialised is empty. */
+typedef struct wf__account {
+  WF__VEC(wf_word) words;     /* the last one may grow */
+  WF__VEC(int32_t) alignment; /* by frame; 0: skipped */
+  int64_t num_forgotten;      /* frames before those of the alignment */
+  double graph_cost, loglike;
+} wf__account;
+wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err);
+/* Brings alignment and the end of the last word up to frame `end`; more may follow. */
+wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err);
+/* Drops the first `num_words` words and the alignment before what is left. */
+void wf__account_forget(wf__account *account, uint64_t num_words);
+/* Into the result, which takes the arrays over; what the path says of its end, and its statistics, come from `path`. */
+wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
+void wf__account_free(wf__account *account);
+
+/* A log-likelihood as the decoder takes it. */
+static inline float wf__loglike(const wf_decoder_options *options, const wf_scores *scores, int64_t frame, int32_t column) {
+  float loglike = wf__score_at(scores, frame, column);
+  return column == options->blank ? loglike - options->blank_penalty : loglike;
+}
+/* Score of the blank beyond which blank_skip_threshold calls a frame blank; +infinity: none is. */
+float wf__skip_above(const wf_decoder_options *options);
+
+/* A scorer's costs along a path, added up in its order, and the context behind it. */
+typedef struct wf__score_sum {
+  uint64_t context;
+  double cost;
+} wf__score_sum;
+/* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does nothing without a scorer. */
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);

@@ -7,75 +7,116 @@
 #include "decode/backend.h"
 
 /* A word starts with the first frame consumed at or after the arc that carries it. It ends where the next one starts, less the
- * frames at its end whose column is the blank. */
-static void close_word(wf_result *result, const wf_graph *graph, int32_t blank, int64_t end) {
-  if (result->num_words == 0) return;
-  wf_word *word = &result->words[result->num_words - 1];
-  while (blank >= 0 && end > word->start_frame + 1 && graph->columns[result->alignment[end - 1]] == blank) end--;
+ * frames at its end whose column is the blank, or that were skipped for being blank. */
+static void close_word(wf__account *account, const wf_graph *graph, int32_t blank, int64_t end) {
+  if (account->words.size == 0) return;
+  wf_word *word = &account->words.data[account->words.size - 1];
+  for (; blank >= 0 && end > word->start_frame + 1; end--) {
+    int32_t label = account->alignment.data[end - 1 - account->num_forgotten];
+    if (label != 0 && graph->columns[label] != blank) break;
+  }
   word->end_frame = (int32_t)end;
 }
 
-static wf_status allocate(wf_result *result, const wf_graph *graph, const wf__path *path, wf_error *err) {
-  size_t num_words = 0;
-  for (uint64_t i = 0; i < path->arcs.size; i++) num_words += graph->view.arcs[path->arcs.data[i]].olabel != 0;
-  result->words = wf__alloc(num_words, sizeof *result->words);
-  result->alignment = wf__alloc((uint64_t)path->num_decoded, sizeof *result->alignment);
-  if (result->words == NULL || result->alignment == NULL)
-    return wf__fail_memory(err, num_words * sizeof *result->words + (uint64_t)path->num_decoded * 4, "a result");
+/* Frames before `frame` that no arc has read yet were skipped. */
+static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err) {
+  uint64_t missing = (uint64_t)(frame - account->num_forgotten) - account->alignment.size;
+  WF__TRY(wf__vec_grow(&account->alignment, missing, "a result", err));
+  for (; missing > 0; missing--) account->alignment.data[account->alignment.size++] = 0;
   return WF_OK;
 }
 
-wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
-  WF__TRY(allocate(result, graph, path, err));
+wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err) {
+  uint64_t num_read = 0; /* of the part's scores */
+  for (uint64_t i = 0; i < part->arcs.size; i++) {
+    const wf_arc *arc = &graph->view.arcs[part->arcs.data[i]];
+    account->graph_cost += (double)arc->weight;
+    if (num_read < part->frames.size) WF__TRY(align_up_to(account, part->frames.data[num_read], err));
+    if (arc->olabel != 0) {
+      int32_t frame = (int32_t)(account->num_forgotten + (int64_t)account->alignment.size);
+      close_word(account, graph, options->blank, frame);
+      account->graph_cost -= (double)options->word_score;
+      WF__TRY(wf__vec_push(&account->words, ((wf_word){.label = arc->olabel, .start_frame = frame, .end_frame = frame}), "a result", err));
+    }
+    if (arc->ilabel == 0) continue;
+    account->loglike += (double)part->loglikes.data[num_read++];
+    WF__TRY(wf__vec_push(&account->alignment, arc->ilabel, "a result", err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err) {
+  WF__TRY(align_up_to(account, end, err));
+  close_word(account, graph, options->blank, end);
+  return WF_OK;
+}
+
+void wf__account_forget(wf__account *account, uint64_t num_words) {
+  wf_word *words = account->words.data;
+  if (num_words > 0) memmove(words, words + num_words, (account->words.size - num_words) * sizeof *words);
+  account->words.size -= num_words;
+  int64_t num_frames = (account->words.size > 0 ? words[0].start_frame : account->num_forgotten + (int64_t)account->alignment.size) - account->num_forgotten;
+  if (num_frames <= 0) return;
+  memmove(account->alignment.data, account->alignment.data + num_frames, (account->alignment.size - (uint64_t)num_frames) * sizeof(int32_t));
+  account->alignment.size -= (uint64_t)num_frames;
+  account->num_forgotten += num_frames;
+}
+
+wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
+  WF__TRY(wf__account_close(account, graph, options, path->num_decoded, err));
   result->flags = path->flags;
   result->num_decoded = path->num_decoded;
   result->num_tokens = path->num_tokens;
   result->num_expanded = path->num_expanded;
   result->num_arcs = path->num_arcs;
   result->num_narrowed = path->num_narrowed;
-  int64_t frame = 0;
-  double graph_cost = 0, loglike = 0;
-  for (uint64_t i = 0; i < path->arcs.size; i++) {
-    const wf_arc *arc = &graph->view.arcs[path->arcs.data[i]];
-    graph_cost += (double)arc->weight;
-    if (arc->olabel != 0) {
-      close_word(result, graph, options->blank, frame);
-      graph_cost -= (double)options->word_score;
-      result->words[result->num_words++] = (wf_word){.label = arc->olabel, .start_frame = (int32_t)frame, .end_frame = (int32_t)frame};
-    }
-    if (arc->ilabel == 0) continue;
-    loglike += (double)path->loglikes.data[frame];
-    result->alignment[frame++] = arc->ilabel;
-  }
-  close_word(result, graph, options->blank, frame);
-  result->graph_cost = graph_cost + (double)path->final_cost;
-  result->acoustic_cost = 0 - (double)options->acoustic_scale * loglike;
+  result->graph_cost = account->graph_cost + (double)path->final_cost;
+  result->acoustic_cost = 0 - (double)options->acoustic_scale * account->loglike;
   if (options->acoustic_scale == 0) result->acoustic_cost = 0;
   result->scorer_cost = path->scorer_cost;
   result->cost = result->graph_cost + result->acoustic_cost + result->scorer_cost;
+  result->words = account->words.data;
+  result->num_words = account->words.size;
+  result->alignment = account->alignment.data;
+  *account = (wf__account){0};
   return WF_OK;
 }
 
-wf_status wf__path_score(wf__path *path, const wf_graph *graph, wf__scoring *scoring, wf_error *err) {
-  path->scorer_cost = 0;
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
-  uint64_t context = scoring->start;
   float cost;
-  for (uint64_t i = 0; i < path->arcs.size; i++) {
+  for (uint64_t i = first; i < path->arcs.size; i++) {
     int32_t word = graph->view.arcs[path->arcs.data[i]].olabel;
     if (word == 0) continue;
-    WF__TRY(wf__scoring_step(scoring, context, word, &cost, &context, err));
-    path->scorer_cost += (double)cost;
+    WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
+    sum->cost += (double)cost;
   }
-  if (path->flags & WF_RESULT_NOT_FINAL) return WF_OK;
-  WF__TRY(wf__scoring_final(scoring, context, &cost, err));
-  path->scorer_cost += (double)cost;
+  if (!final) return WF_OK;
+  WF__TRY(wf__scoring_final(scoring, sum->context, &cost, err));
+  sum->cost += (double)cost;
   return WF_OK;
 }
+
+void wf__account_free(wf__account *account) {
+  wf__vec_free(&account->words);
+  wf__vec_free(&account->alignment);
+  *account = (wf__account){0};
+}
+
+wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
+  wf__account account = {0};
+  wf_status status = wf__account_add(&account, graph, options, path, err);
+  if (status == WF_OK) status = wf__account_finish(&account, result, graph, options, path, err);
+  wf__account_free(&account);
+  return status;
+}
+
+void wf__path_clear(wf__path *path) { path->arcs.size = path->loglikes.size = path->frames.size = 0; }
 
 void wf__path_free(wf__path *path) {
   wf__vec_free(&path->arcs);
   wf__vec_free(&path->loglikes);
+  wf__vec_free(&path->frames);
 }
 
 void wf_result_free(wf_result *result) {

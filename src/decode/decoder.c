@@ -4,15 +4,19 @@
 #include <string.h>
 
 #include "base/option_tables.h"
-#include "decode/backend.h"
+#include "decode/decoder.h"
 
-struct wf_decoder {
-  wf_graph *graph;
-  wf_decoder_options options;
-  const wf__backend *backend;
-  void *search;
-  wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
-};
+static wf_status check_blank(const wf_decoder *decoder, bool cuda, wf_error *err) {
+  const wf_decoder_options *options = &decoder->options;
+  if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
+  if (options->blank < 0) return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty and blank_skip_threshold need blank, the column that they are about");
+  if (options->blank >= decoder->graph->min_columns)
+    return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
+                    decoder->graph->min_columns - 1);
+  if (!cuda) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: blank_penalty and blank_skip_threshold work on the CPU only; leave them out, or take device cpu",
+                  options->device);
+}
 
 wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
   *out = NULL;
@@ -24,6 +28,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
   if (status == WF_OK && devices.cuda && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
+  if (status == WF_OK) status = check_blank(decoder, devices.cuda, err);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
@@ -104,8 +109,11 @@ void wf__decoder_limits(wf_decoder_options *options) {
   if (options->min_active > options->max_active) options->min_active = options->max_active;
 }
 
-/* A matrix that is none, said in the utterance's own result. Returns false then. Values are the backend's to check. */
-static bool check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
+float wf__skip_above(const wf_decoder_options *options) {
+  return options->blank_skip_threshold < 1 ? (float)log((double)options->blank_skip_threshold) : INFINITY;
+}
+
+bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
   result->num_frames = scores->num_frames;
   int32_t needed = graph->min_columns;
   if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 || scores->num_frames > INT32_MAX || scores->num_columns < 0 || scores->stride < scores->num_columns ||
@@ -165,7 +173,7 @@ wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const w
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
-    else skip[i] = !check_scores(decoder->graph, &scores[i], results[i]);
+    else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]);
   }
   wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .count = count, .results = results, .progress = progress};
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);

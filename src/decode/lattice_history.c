@@ -6,7 +6,7 @@
 
 void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
-  history->frames.size = history->tokens.size = history->contexts.size = history->links.size = history->endings.size = 0;
+  history->frames.size = history->tokens.size = history->contexts.size = history->links.size = history->loglikes.size = history->endings.size = 0;
   history->num_settled = 0;
 }
 
@@ -15,14 +15,34 @@ void wf__history_free(wf__history *history) {
   wf__vec_free(&history->tokens);
   wf__vec_free(&history->contexts);
   wf__vec_free(&history->links);
+  wf__vec_free(&history->loglikes);
   wf__vec_free(&history->endings);
   wf__vec_free(&history->before);
   wf__vec_free(&history->renumber[0]);
   wf__vec_free(&history->renumber[1]);
 }
 
-wf_status wf__history_begin_frame(wf__history *history, wf_error *err) {
-  wf__past_frame frame = {history->tokens.size, history->links.size, history->links.size};
+#define COPY(field)                                                                                      \
+  do {                                                                                                   \
+    WF__TRY(wf__vec_grow(&to->field, from->field.size, "the lattice", err));                             \
+    if (from->field.size > 0) memcpy(to->field.data, from->field.data, from->field.size * sizeof *from->field.data); \
+    to->field.size = from->field.size;                                                                   \
+  } while (0)
+
+wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err) {
+  wf__history_clear(to, from->beam);
+  to->keeps_loglikes = from->keeps_loglikes;
+  to->num_settled = from->num_settled;
+  COPY(frames);
+  COPY(tokens);
+  COPY(contexts);
+  COPY(links);
+  COPY(loglikes);
+  return WF_OK;
+}
+
+wf_status wf__history_begin_frame(wf__history *history, int64_t number, wf_error *err) {
+  wf__past_frame frame = {history->tokens.size, history->links.size, history->links.size, number};
   return wf__vec_push(&history->frames, frame, "the lattice", err);
 }
 
@@ -86,9 +106,10 @@ static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) 
 /* Moves the links [first, end) that are within the beam to `kept`, renumbered (from: NULL if its numbers stay). Returns the new end. */
 static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, uint64_t kept, const uint32_t *from, const uint32_t *to, const wf__past_token *targets) {
   wf__link *links = history->links.data;
-  float beam = history->beam;
+  float beam = history->beam, *loglikes = history->keeps_loglikes ? history->loglikes.data : NULL;
   for (uint64_t i = first; i < end; i++) {
     wf__link link = links[i];
+    if (loglikes != NULL) loglikes[kept] = loglikes[i];
     bool keep = link.excess + targets[link.to].extra <= beam;
     if (from != NULL) link.from = from[link.from];
     link.to = to[link.to];
@@ -131,7 +152,8 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
     WF__TRY(wf__vec_grow(&history->renumber[f & 1], count, "the lattice", err));
     uint32_t *now = history->renumber[f & 1].data, *before = f == first ? NULL : history->renumber[(f - 1) & 1].data;
     renumber(tokens, count, history->beam, now);
-    history->frames.data[f] = (wf__past_frame){.first_token = num_tokens, .first_link = num_links};
+    history->frames.data[f].first_token = num_tokens;
+    history->frames.data[f].first_link = num_links;
     num_links = keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
     history->frames.data[f].first_epsilon = num_links;
     num_links = keep_links(history, span.first_epsilon, span.end_link, num_links, now, now, tokens);
@@ -142,6 +164,7 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
   history->tokens.size = num_tokens;
   if (history->contexts.size > 0) history->contexts.size = num_tokens;
   history->links.size = num_links;
+  if (history->keeps_loglikes) history->loglikes.size = num_links;
   return WF_OK;
 }
 

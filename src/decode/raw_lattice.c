@@ -4,6 +4,7 @@
  * of a state by their number in the graph. */
 #include <math.h>
 
+#include "decode/backend.h"
 #include "decode/lattice_history.h"
 #include "lattice/lattice.h"
 #include "math/score.h"
@@ -18,6 +19,7 @@ struct drawn_arc {
   uint32_t source, target; /* states of the lattice */
   uint32_t arc;
   uint32_t token; /* the source's, counted over the history */
+  uint64_t link;  /* of the history */
 };
 
 struct assembly {
@@ -81,19 +83,23 @@ static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, 
   WF__TRY(wf__vec_grow(&a->arcs, end - first, "the lattice", err));
   for (uint64_t i = first; i < end; i++) {
     const wf__link *link = &a->history->links.data[i];
-    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc, (uint32_t)from + link->from};
+    a->arcs.data[a->arcs.size++] = (struct drawn_arc){a->numbers[from + link->from], a->numbers[to + link->to], link->arc, (uint32_t)from + link->from, i};
   }
   return WF_OK;
 }
 
-static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, uint64_t f, wf_error *err) {
+/* `frame`: number of the scores that consuming arcs read. */
+static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int64_t frame, wf_error *err) {
   const wf_arc *arc = &a->graph->view.arcs[drawn->arc];
   wf_lattice_arc out = {.ilabel = arc->ilabel, .olabel = arc->olabel, .graph_cost = arc->weight, .nextstate = (int32_t)drawn->target};
   uint64_t next;
   if (arc->olabel != 0) out.graph_cost -= a->options->word_score;
   if (arc->olabel != 0 && a->scoring->scorer != NULL)
     WF__TRY(wf__scoring_step(a->scoring, context_of(a->history, drawn->token), arc->olabel, &out.scorer_cost, &next, err));
-  if (arc->ilabel != 0) out.acoustic_cost = 0 - a->options->acoustic_scale * wf__score_at(a->scores, (int64_t)f, a->graph->columns[arc->ilabel]);
+  if (arc->ilabel != 0) {
+    float loglike = a->scores != NULL ? wf__loglike(a->options, a->scores, frame, a->graph->columns[arc->ilabel]) : a->history->loglikes.data[drawn->link];
+    out.acoustic_cost = 0 - a->options->acoustic_scale * loglike;
+  }
   return wf__lattice_push(&a->arrays, out, err);
 }
 
@@ -102,8 +108,8 @@ struct ending {
   float graph_cost, scorer_cost; /* graph_cost +infinity: it may not end */
 };
 
-/* States of frame f with their arcs. `ends`: by token, for the last frame, else NULL. */
-static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending *ends, wf_error *err) {
+/* States of frame f with their arcs. `ends`: by token, for the last frame, else NULL. `number`: of the scores that are consumed next. */
+static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending *ends, int64_t number, wf_error *err) {
   const wf__history *history = a->history;
   const wf__past_frame *frame = &history->frames.data[f];
   uint64_t first = frame->first_token, end = end_token(history, f), at = 0;
@@ -115,9 +121,9 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending 
   for (uint64_t i = first; i < end; i++) a->tokens.data[a->numbers[i] - first] = (uint32_t)(i - first);
   for (uint64_t s = first; s < end; s++) {
     struct ending ending = ends != NULL ? ends[a->tokens.data[s - first]] : (struct ending){INFINITY, 0};
-    WF__TRY(wf__lattice_add_state(&a->arrays, ending.graph_cost, 0, (int32_t)f, err));
+    WF__TRY(wf__lattice_add_state(&a->arrays, ending.graph_cost, 0, (int32_t)number, err));
     wf__lattice_set_final_scorer_cost(&a->arrays, ending.scorer_cost);
-    for (; at < a->arcs.size && a->arcs.data[at].source == s; at++) WF__TRY(push_arc(a, &a->arcs.data[at], f, err));
+    for (; at < a->arcs.size && a->arcs.data[at].source == s; at++) WF__TRY(push_arc(a, &a->arcs.data[at], number, err));
   }
   return WF_OK;
 }
@@ -136,7 +142,7 @@ static wf_status final_costs(const struct assembly *a, bool final, struct ending
   return WF_OK;
 }
 
-wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, wf__scoring *scoring,
+wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, wf__scoring *scoring, int64_t num_frames,
                               bool final, wf_lattice **out, wf_error *err) {
   *out = NULL;
   if (history->tokens.size > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu states; lower lattice_beam", (unsigned long long)history->tokens.size);
@@ -144,10 +150,13 @@ wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph,
       .history = history, .graph = graph, .options = options, .scores = scores, .scoring = scoring, .numbers = wf__alloc(history->tokens.size, sizeof(uint32_t))};
   struct ending *ends = NULL;
   wf_status status = a.numbers != NULL ? final_costs(&a, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
-  uint64_t num_frames = history->frames.size;
+  uint64_t count = history->frames.size;
   if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = number_frame(&a, f, err);
-  for (uint64_t f = 0; f < num_frames && status == WF_OK; f++) status = draw_frame(&a, f, f + 1 == num_frames ? ends : NULL, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) status = number_frame(&a, f, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) {
+    bool last = f + 1 == count;
+    status = draw_frame(&a, f, last ? ends : NULL, last ? num_frames : history->frames.data[f + 1].number, err);
+  }
   if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
   else wf__lattice_arrays_free(&a.arrays);
   free(a.numbers);

@@ -70,6 +70,10 @@ struct wf_hmm {
   WF__VEC(int32_t) fillers; /* phones (of lexicon_phones) of noises that may stand between words, like silence */
   WF__VEC(int32_t) ready_disambig; /* labels of #0, #1, ... in an L made by the toolkit itself, whose other input labels are those of `phones` */
 
+  /* what alignments tell (Kaldi; else empty) */
+  int8_t *word_position; /* [num_phones + 1] of `phones`: WF__BEGIN ... WF__SINGLE, -1: not of a word; NULL: not known */
+  WF__VEC(int32_t) begins; /* by label: the phone that begins with this label, 0: none does */
+
   /* labels and types */
   WF__VEC(wf__hmm_label) labels; /* [num_labels + 1]; entry 0 is not used */
   int32_t num_columns;

@@ -43,6 +43,7 @@ static float positive_zero(float x) { return x != 0 ? x : 0; }
 static wf_status make_labels(wf_hmm *hmm, const struct kaldi *kaldi, wf_error *err) {
   const wf__kaldi_transitions *transitions = &kaldi->transitions;
   hmm->num_columns = transitions->num_pdfs;
+  WF__TRY(wf__vec_push(&hmm->begins, 0, "labels", err));
   for (uint64_t i = 0; i < transitions->states.size; i++) {
     const wf__transition_state *state = &transitions->states.data[i];
     int32_t end = i + 1 < transitions->states.size ? state[1].first_id : transitions->num_ids + 1;
@@ -54,6 +55,8 @@ static wf_status make_labels(wf_hmm *hmm, const struct kaldi *kaldi, wf_error *e
     for (int32_t id = state->first_id; id < end; id++) {
       label.column = id == state->loop_id ? state->loop_pdf : state->forward_pdf;
       WF__TRY(wf__vec_push(&hmm->labels, label, "labels", err));
+      int32_t begins = state->state == 0 && id != state->loop_id ? state->phone : 0; /* self-loops come behind */
+      WF__TRY(wf__vec_push(&hmm->begins, begins, "labels", err));
     }
   }
   return WF_OK;

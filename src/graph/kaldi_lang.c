@@ -154,7 +154,7 @@ wf_status wf__kaldi_take_phones(wf_hmm *hmm, int32_t num_phones, const wf__lang_
   if (inputs->phones != NULL) WF__TRY(wf__symbols_read_input(inputs->phones, &table, err));
   struct lang lang = {.hmm = hmm, .table = table};
   wf_status status = take(&lang, num_phones, inputs, err);
-  free(lang.position);
+  hmm->word_position = lang.position;
   wf_symbols_free(lang.phones);
   wf_symbols_free(table);
   return status;

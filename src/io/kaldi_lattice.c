@@ -192,13 +192,13 @@ void wf__kaldi_write_raw(wf__output *output, const wf_lattice_view *lattice, flo
   write_header(output, "lattice4", lattice->num_states);
   for (uint64_t s = 0; s < lattice->num_states; s++) {
     int64_t count = (int64_t)(lattice->arc_off[s + 1] - lattice->arc_off[s]);
-    write_costs(output, wf__lattice_final_graph_cost(lattice, s), lattice->final_acoustic_cost[s], divisor);
+    write_costs(output, wf__lattice_final_cost(lattice, s), lattice->final_acoustic_cost[s], divisor);
     wf__write(output, &count, sizeof count);
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
       const wf_lattice_arc *arc = &lattice->arcs[a];
-      int32_t labels[2] = {arc->ilabel, arc->olabel};
+      const int32_t labels[2] = {arc->ilabel, arc->olabel};
       wf__write(output, labels, sizeof labels);
-      write_costs(output, wf__lattice_graph_cost(arc), arc->acoustic_cost, divisor);
+      write_costs(output, wf__lattice_arc_cost(arc), arc->acoustic_cost, divisor);
       wf__write(output, &arc->nextstate, 4);
     }
   }

@@ -12,6 +12,7 @@
 
 #include "base/output.h"
 #include "io/loose_lattice.h"
+#include "lattice/lattice.h"
 #include "io/source.h"
 
 /* The value at the source's place, behind its key. `words`: table of the words in text, NULL: numbers. On failure `*lost` tells whether the place behind the

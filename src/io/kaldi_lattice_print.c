@@ -29,7 +29,7 @@ void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice
       const wf_lattice_arc *arc = &lattice->arcs[a];
       wf__printf(output, "%llu\t%d\t%d\t", (unsigned long long)s, arc->nextstate, arc->ilabel);
       put_word(output, words, arc->olabel);
-      float graph_cost = wf__lattice_graph_cost(arc);
+      const float graph_cost = wf__lattice_arc_cost(arc);
       if (graph_cost != 0 || arc->acoustic_cost != 0) {
         wf__write(output, "\t", 1);
         put_costs(output, graph_cost, arc->acoustic_cost, divisor);
@@ -39,10 +39,10 @@ void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice
     bool final = lattice->final_graph_cost[s] < INFINITY;
     if (!final && lattice->arc_off[s] < lattice->arc_off[s + 1]) continue;
     wf__printf(output, "%llu", (unsigned long long)s);
-    float final_cost = wf__lattice_final_graph_cost(lattice, s);
-    if (final_cost != 0 || lattice->final_acoustic_cost[s] != 0) {
+    const float graph_cost = wf__lattice_final_cost(lattice, s);
+    if (graph_cost != 0 || lattice->final_acoustic_cost[s] != 0) {
       wf__write(output, "\t", 1);
-      put_costs(output, final_cost, lattice->final_acoustic_cost[s], divisor);
+      put_costs(output, graph_cost, lattice->final_acoustic_cost[s], divisor);
     }
     wf__write(output, "\n", 1);
   }

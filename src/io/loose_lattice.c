@@ -143,7 +143,7 @@ static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, u
       const wf__loose_arc *arc = &loose->arcs.data[a];
       wf_compact_weight weight = scaled(&arc->weight, wish);
       if (is_zero(&weight)) continue;
-      status = wf__lattice_push(&arrays, (wf_lattice_arc){arc->ilabel, arc->olabel, weight.graph_cost, weight.acoustic_cost, (int32_t)number[arc->target]}, err);
+      status = wf__lattice_push(&arrays, (wf_lattice_arc){arc->ilabel, arc->olabel, weight.graph_cost, weight.acoustic_cost, (int32_t)number[arc->target], 0}, err);
     }
   }
   if (status == WF_OK) wf__lattice_find_frames(&arrays);

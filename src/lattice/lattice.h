@@ -31,13 +31,15 @@ static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_
 }
 /* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices from files. */
 void wf__lattice_find_frames(wf__lattice_arrays *arrays);
-/* With the scorer's part, for what tells two costs apart, not three. */
-static inline float wf__lattice_graph_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
-static inline float wf__lattice_final_graph_cost(const wf_lattice_view *lattice, uint64_t state) {
-  return lattice->final_graph_cost[state] + lattice->final_scorer_cost[state];
-}
+/* Costs of the graph and of a scorer as one, as Kaldi's formats and compact lattices have them. */
+static inline float wf__lattice_arc_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
+static inline float wf__lattice_final_cost(const wf_lattice_view *view, uint64_t state) { return view->final_graph_cost[state] + view->final_scorer_cost[state]; }
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
+
+/* What formats and compact lattices, which know two costs only, call the graph's: a scorer's is of the same kind. */
+static inline float wf__arc_graph_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
+static inline float wf__final_graph_cost(const wf_lattice_view *lattice, uint64_t s) { return lattice->final_graph_cost[s] + lattice->final_scorer_cost[s]; }
 
 #endif

@@ -15,10 +15,10 @@ wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_latt
   wf_status status = wf__vec_grow(&arrays.labels, raw.num_arcs, "a lattice", err);
   for (uint64_t s = 0; s < raw.num_states && status == WF_OK; s++) {
     bool final = raw.final_graph_cost[s] < INFINITY;
-    status = wf__compact_add_state(&arrays, (wf_compact_weight){wf__lattice_final_graph_cost(&raw, s), final ? raw.final_acoustic_cost[s] : 0, 0, 0}, err);
+    status = wf__compact_add_state(&arrays, (wf_compact_weight){wf__lattice_final_cost(&raw, s), final ? raw.final_acoustic_cost[s] : 0, 0, 0}, err);
     for (uint64_t a = raw.arc_off[s]; a < raw.arc_off[s + 1] && status == WF_OK; a++) {
       const wf_lattice_arc *arc = &raw.arcs[a];
-      wf_compact_weight weight = {wf__lattice_graph_cost(arc), arc->acoustic_cost, arc->ilabel != 0, arrays.labels.size};
+      wf_compact_weight weight = {wf__lattice_arc_cost(arc), arc->acoustic_cost, arc->ilabel != 0, arrays.labels.size};
       if (arc->ilabel != 0) arrays.labels.data[arrays.labels.size++] = arc->ilabel;
       status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, arc->nextstate, weight}, err);
     }
@@ -66,7 +66,7 @@ static wf_status add_chain(struct expansion *e, const wf_compact_weight *weight,
   for (uint32_t i = 1; i < weight->num_labels; i++) {
     int32_t next = i + 1 < weight->num_labels || ends ? first + (int32_t)i : target;
     WF__TRY(wf__lattice_add_state(&e->arrays, INFINITY, 0, frame >= 0 ? frame + (int32_t)i : frame, err));
-    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){labels[i], 0, 0, 0, next}, err));
+    WF__TRY(wf__lattice_push(&e->arrays, (wf_lattice_arc){labels[i], 0, 0, 0, next, 0}, err));
   }
   return ends ? wf__lattice_add_state(&e->arrays, 0, 0, frame >= 0 ? frame + (int32_t)weight->num_labels : frame, err) : WF_OK;
 }

@@ -113,8 +113,6 @@ wf_status wf__rnn_finish(wf_rnnlm *lm, wf_error *err);
 wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out, wf_error *err);
 /* Reads a safetensors model from its file and its words. */
 wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out, wf_error *err);
-/* Writes a toolkit model: PATH and PATH.nnet. */
-wf_status wf__rnnlm_write(const wf_rnnlm *lm, const char *path, wf_error *err);
 
 /* --- running one --- */
 

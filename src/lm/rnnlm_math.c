@@ -73,6 +73,14 @@ INLINE void outer_add(float *rows, size_t num_rows, size_t stride, float keep, f
   }
 }
 
+INLINE void learn_row(float *row, const float *hidden, float *delta, size_t n, float gradient, float keep, float step) {
+  for (size_t k = 0; k < n; k += WF__LANES) {
+    v8 *at = (v8 *)(row + k);
+    *(v8 *)(delta + k) += gradient * *at;
+    *at = keep * *at + step * *(const v8 *)(hidden + k);
+  }
+}
+
 /* e^x = 2^n e^r, |r| <= ln(2) / 2, e^r by its Taylor polynomial of degree 7. x is clamped to [-87, 88]. */
 INLINE void exp8(v8 *x) {
   const v8 low = {-87, -87, -87, -87, -87, -87, -87, -87}, high = {88, 88, 88, 88, 88, 88, 88, 88};
@@ -130,6 +138,7 @@ TWICE(axpy, (float a, const float *x, float *y, size_t n), (a, x, y, n))
 TWICE(transposed_dot, (const float *rows, size_t num_rows, size_t stride, const float *d, float *y), (rows, num_rows, stride, d, y))
 TWICE(outer_add, (float *rows, size_t num_rows, size_t stride, float keep, float scale, const float *d, size_t d_stride, const float *x, size_t x_stride, size_t count),
       (rows, num_rows, stride, keep, scale, d, d_stride, x, x_stride, count))
+TWICE(learn_row, (float *row, const float *hidden, float *delta, size_t n, float gradient, float keep, float step), (row, hidden, delta, n, gradient, keep, step))
 TWICE(vec_exp, (float *x, size_t n), (x, n))
 TWICE(vec_sigmoid, (float *x, size_t n), (x, n))
 TWICE(vec_tanh, (float *x, size_t n), (x, n))

@@ -14,16 +14,30 @@ wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_erro
   if (scorer == scoring->scorer) return WF_OK;
   close_scorer(scoring);
   if (scorer == NULL) return WF_OK;
-  if (scoring->cache == NULL) scoring->cache = wf__alloc((uint64_t)1 << WF__SCORING_CACHE_BITS, sizeof *scoring->cache);
-  if (scoring->cache == NULL) return wf__fail_memory(err, sizeof *scoring->cache << WF__SCORING_CACHE_BITS, "a scorer's cache");
   if (scorer->ops->open != NULL) WF__TRY(scorer->ops->open(scorer, &scoring->memory, err));
   scoring->scorer = wf_scorer_ref(scorer);
   return WF_OK;
 }
 
+wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err) {
+  if (scoring->scorer == NULL) return WF_OK;
+  if (scoring->cache == NULL) scoring->cache = wf__alloc((uint64_t)1 << WF__SCORING_CACHE_BITS, sizeof *scoring->cache);
+  if (scoring->cache == NULL) return wf__fail_memory(err, sizeof *scoring->cache << WF__SCORING_CACHE_BITS, "a scorer's cache");
+  memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
+  return WF_OK;
+}
+
+void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other) {
+  wf__scoring mine = *scoring;
+  *scoring = *other;
+  scoring->cache = mine.cache;
+  mine.cache = other->cache;
+  *other = mine;
+}
+
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
-  memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
+  WF__TRY(wf__scoring_resume(scoring, err));
   return scoring->scorer->ops->begin(scoring->scorer, scoring->memory, &scoring->start, err);
 }
 

@@ -21,7 +21,7 @@ typedef struct wf__scored {
 typedef struct wf__scoring {
   wf_scorer *scorer; /* NULL: none */
   void *memory;
-  wf__scored *cache;
+  wf__scored *cache; /* made by begin or resume */
   uint64_t start; /* context at the start of the utterance */
 } wf__scoring;
 
@@ -29,6 +29,10 @@ typedef struct wf__scoring {
 wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_error *err);
 /* A new utterance. */
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err);
+/* Exchanges scorers and what they have learnt about their utterances; the caches stay where they are. */
+void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other);
+/* Goes on with an utterance that was begun before an exchange. */
+wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err);
 void wf__scoring_free(wf__scoring *scoring);
 
 static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {

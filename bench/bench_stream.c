@@ -1,0 +1,305 @@
+/* bench_stream.c - live audio, simulated: many streams whose chunks arrive in real time; and one stream of an hour. A JSON object a line; bench/stream.py makes
+ * tables of them.
+ *
+ *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
+ *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 lattice-beam=0 blank=-1 threads=0    the decoder
+ *         streams=16 chunk=0.32 seconds=20 partials=1    each stream says the utterances of SCORES one after the other, beginning anywhere; every `chunk` seconds a
+ *                                    chunk arrives, at its own time. All that has arrived is decoded in one call, then the next such call begins. partials: after
+ *                                    each chunk a partial result and the endpoint rules are asked for
+ *         hours=0 forget=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes
+ *
+ * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is there; of the last word: until the result is there. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "warpfst.h"
+
+enum { MAX_UTTERANCES = 100000 };
+
+struct settings {
+  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, hours, forget;
+};
+
+struct speaker {
+  wf_stream *stream;
+  size_t utterance;   /* being said */
+  int64_t num_said;   /* frames of it */
+  double next_s;      /* when the next chunk arrives */
+};
+
+struct samples {
+  double *data;
+  size_t size, cap;
+};
+
+struct bench {
+  struct settings set;
+  wf_decoder *decoder;
+  wf_matrix *matrices;
+  size_t num_matrices;
+  struct speaker *speakers;
+  /* the batch in hand */
+  wf_stream **ready;
+  wf_scores *chunks;
+  wf_stream_event *events;
+  size_t *who, num_ready;
+  struct samples chunk_ms, wait_ms, word_ms;
+  double busy_s, audio_s;
+  uint64_t num_calls, num_batched;
+};
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void fail(const char *message) {
+  fprintf(stderr, "bench_stream: %s\n", message);
+  exit(2);
+}
+
+static void check(wf_status status, const wf_error *err) {
+  if (status != WF_OK) fail(err->message);
+}
+
+static void *allocate(size_t count, size_t bytes) {
+  void *memory = calloc(count > 0 ? count : 1, bytes);
+  if (memory == NULL) fail("out of memory");
+  return memory;
+}
+
+static void add(struct samples *samples, double value) {
+  if (samples->size == samples->cap) {
+    samples->cap = samples->cap * 2 + 1024;
+    samples->data = realloc(samples->data, samples->cap * sizeof *samples->data);
+    if (samples->data == NULL) fail("out of memory");
+  }
+  samples->data[samples->size++] = value;
+}
+
+static int compare(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+
+static void print_samples(const char *name, struct samples *samples) {
+  static const int percents[] = {50, 95, 99};
+  if (samples->size > 0) qsort(samples->data, samples->size, sizeof *samples->data, compare);
+  for (int i = 0; i < 3; i++) {
+    size_t at = samples->size * (size_t)percents[i] / 100;
+    printf(", \"%s_p%d_ms\": %.3f", name, percents[i], samples->size > 0 ? samples->data[at < samples->size ? at : samples->size - 1] : 0);
+  }
+}
+
+/* --- in real time -------------------------------------------------------------------------------------------------------- */
+
+static wf_scores rows(const wf_matrix *matrix, int64_t first, int64_t count) {
+  return (wf_scores){matrix->data + first * matrix->num_columns, count, matrix->num_columns, matrix->num_columns};
+}
+
+/* Chunks that have arrived; of each speaker the next one. */
+static void gather(struct bench *bench, double now) {
+  int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5);
+  bench->num_ready = 0;
+  for (size_t i = 0; i < (size_t)bench->set.streams; i++) {
+    struct speaker *speaker = &bench->speakers[i];
+    const wf_matrix *matrix = &bench->matrices[speaker->utterance];
+    int64_t left = matrix->num_frames - speaker->num_said;
+    if (speaker->next_s > now) continue;
+    bench->chunks[bench->num_ready] = rows(matrix, speaker->num_said, left < size ? left : size);
+    bench->ready[bench->num_ready] = speaker->stream;
+    bench->who[bench->num_ready++] = i;
+  }
+}
+
+/* Asks for what a user would be shown. Returns when it is there. */
+static void show(struct bench *bench, size_t k, double start) {
+  struct speaker *speaker = &bench->speakers[bench->who[k]];
+  const wf_matrix *matrix = &bench->matrices[speaker->utterance];
+  wf_error err = {0};
+  wf_partial partial;
+  wf_result *result;
+  if (bench->set.partials != 0) check(wf_stream_partial(speaker->stream, &partial, &err), &err);
+  add(&bench->chunk_ms, (now_s() - speaker->next_s) * 1e3);
+  add(&bench->wait_ms, (start - speaker->next_s) * 1e3);
+  double seconds = (double)bench->chunks[k].num_frames * bench->set.frame_shift;
+  bench->audio_s += seconds;
+  speaker->num_said += bench->chunks[k].num_frames;
+  if (speaker->num_said == matrix->num_frames) {
+    check(wf_stream_finish(speaker->stream, &result, &err), &err);
+    add(&bench->word_ms, (now_s() - speaker->next_s) * 1e3);
+    wf_result_free(result);
+    check(wf_stream_reset(speaker->stream, &err), &err);
+    speaker->utterance = (speaker->utterance + 1) % bench->num_matrices;
+    speaker->num_said = 0;
+    matrix = &bench->matrices[speaker->utterance];
+  }
+  double next = bench->set.chunk, left = (double)(matrix->num_frames - speaker->num_said) * bench->set.frame_shift;
+  speaker->next_s += left < next ? left : next;
+}
+
+static void sleep_until(double s) {
+  struct timespec t = {(time_t)s, (long)((s - floor(s)) * 1e9)};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+static void run_live(struct bench *bench, double until) {
+  wf_error err = {0};
+  for (;;) {
+    double start = now_s(), next = INFINITY;
+    if (start > until) return;
+    gather(bench, start);
+    if (bench->num_ready > 0) {
+      check(wf_streams_advance(bench->decoder, bench->ready, bench->chunks, bench->num_ready, bench->set.partials != 0 ? bench->events : NULL, &err), &err);
+      for (size_t k = 0; k < bench->num_ready; k++) show(bench, k, start);
+      bench->busy_s += now_s() - start;
+      bench->num_calls++;
+      bench->num_batched += bench->num_ready;
+      continue;
+    }
+    for (size_t i = 0; i < (size_t)bench->set.streams; i++)
+      if (bench->speakers[i].next_s < next) next = bench->speakers[i].next_s;
+    sleep_until(next);
+  }
+}
+
+static void live(struct bench *bench) {
+  size_t count = (size_t)bench->set.streams;
+  wf_error err = {0};
+  bench->speakers = allocate(count, sizeof *bench->speakers);
+  bench->ready = allocate(count, sizeof *bench->ready);
+  bench->chunks = allocate(count, sizeof *bench->chunks);
+  bench->events = allocate(count, sizeof *bench->events);
+  bench->who = allocate(count, sizeof *bench->who);
+  double begin = now_s() + 0.05;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    struct speaker *speaker = &bench->speakers[i];
+    check(wf_stream_open(bench->decoder, NULL, &speaker->stream, &err), &err);
+    speaker->utterance = i * 7919 % bench->num_matrices;
+    speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
+  }
+  run_live(bench, begin + 2); /* not counted: memory is allocated, the first words are said */
+  bench->chunk_ms.size = bench->wait_ms.size = bench->word_ms.size = 0;
+  bench->busy_s = bench->audio_s = 0;
+  bench->num_calls = bench->num_batched = 0;
+  double start = now_s();
+  run_live(bench, start + bench->set.seconds);
+  double seconds = now_s() - start, behind = 0;
+  for (size_t i = 0; i < count; i++) {
+    bytes += wf_stream_bytes(bench->speakers[i].stream);
+    if (now_s() - bench->speakers[i].next_s > behind) behind = now_s() - bench->speakers[i].next_s;
+    wf_stream_close(bench->speakers[i].stream);
+  }
+  printf("{\"streams\": %zu, \"chunk_s\": %g, \"seconds\": %.2f, \"heard_s\": %.1f, \"busy\": %.3f, \"batch\": %.2f, \"behind_s\": %.3f, \"bytes_a_stream\": %.0f", count, bench->set.chunk,
+         seconds, bench->audio_s, bench->busy_s / seconds, bench->num_calls > 0 ? (double)bench->num_batched / (double)bench->num_calls : 0, behind, (double)bytes / (double)count);
+  print_samples("chunk", &bench->chunk_ms);
+  print_samples("queue", &bench->wait_ms);
+  print_samples("word", &bench->word_ms);
+  printf("}\n");
+  free(bench->speakers);
+  free(bench->ready);
+  free(bench->chunks);
+  free(bench->events);
+  free(bench->who);
+}
+
+/* --- an hour in one stream --------------------------------------------------------------------------------------------------- */
+
+static void hours(struct bench *bench) {
+  wf_error err = {0};
+  wf_stream_options options;
+  wf_stream *stream;
+  wf_stream_options_init(&options);
+  options.forget = bench->set.forget != 0;
+  check(wf_stream_open(bench->decoder, &options, &stream, &err), &err);
+  int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5), heard = 0, wanted = (int64_t)(bench->set.hours * 3600 / bench->set.frame_shift);
+  uint64_t most = 0;
+  double next_report_s = 0, start = now_s();
+  for (size_t u = 0; heard < wanted; u = (u + 1) % bench->num_matrices) {
+    const wf_matrix *matrix = &bench->matrices[u];
+    for (int64_t first = 0; first < matrix->num_frames && heard < wanted; first += size) {
+      wf_scores chunk = rows(matrix, first, matrix->num_frames - first < size ? matrix->num_frames - first : size);
+      wf_partial partial;
+      check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
+      heard += chunk.num_frames;
+      uint64_t bytes = wf_stream_bytes(stream);
+      if (bytes > most) most = bytes;
+      if ((double)heard * bench->set.frame_shift < next_report_s) continue;
+      check(wf_stream_partial(stream, &partial, &err), &err);
+      printf("{\"heard_s\": %.1f, \"bytes\": %llu, \"most_bytes\": %llu, \"open_frames\": %lld, \"words\": %zu, \"rtfx\": %.1f}\n", (double)heard * bench->set.frame_shift,
+             (unsigned long long)wf_stream_bytes(stream), (unsigned long long)most, (long long)(partial.num_frames - partial.stable_frames), partial.num_words,
+             (double)heard * bench->set.frame_shift / (now_s() - start));
+      next_report_s += bench->set.hours * 360;
+      most = 0;
+    }
+  }
+  wf_stream_close(stream);
+}
+
+/* --- command line --------------------------------------------------------------------------------------------------------------- */
+
+static void parse(struct settings *set, const char *argument) {
+  const struct {
+    const char *name;
+    double *value;
+  } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
+               {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
+               {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
+               {"forget", &set->forget}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    size_t size = strlen(known[i].name);
+    if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
+    *known[i].value = atof(argument + 3 + size);
+    return;
+  }
+  fail(argument);
+}
+
+static void read_scores(struct bench *bench, const char *path) {
+  wf_error err = {0};
+  wf_score_reader *reader;
+  bench->matrices = allocate(MAX_UTTERANCES, sizeof *bench->matrices);
+  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
+  for (bool done = false; !done && bench->num_matrices < MAX_UTTERANCES;) {
+    wf_matrix *matrix = &bench->matrices[bench->num_matrices];
+    check(wf_score_reader_next(reader, matrix, &done, &err), &err);
+    if (!done && matrix->num_frames > 0) bench->num_matrices++;
+  }
+  wf_score_reader_free(reader);
+  if (bench->num_matrices == 0) fail("no scores");
+}
+
+int main(int argc, char **argv) {
+  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1}};
+  if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
+  for (int i = 3; i < argc; i++) parse(&bench.set, argv[i]);
+  wf_error err = {0};
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.acoustic_scale = (float)bench.set.acoustic_scale;
+  options.beam = (float)bench.set.beam;
+  options.max_active = (int32_t)bench.set.max_active;
+  options.lattice_beam = (float)bench.set.lattice_beam;
+  options.blank = (int32_t)bench.set.blank;
+  options.num_threads = (int32_t)bench.set.threads;
+  check(wf_fst_read(argv[1], &fst, &err), &err);
+  check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
+  check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
+  read_scores(&bench, argv[2]);
+  if (bench.set.hours > 0) hours(&bench);
+  else live(&bench);
+  for (size_t i = 0; i < bench.num_matrices; i++) wf_matrix_clear(&bench.matrices[i]);
+  free(bench.matrices);
+  free(bench.chunk_ms.data);
+  free(bench.wait_ms.data);
+  free(bench.word_ms.data);
+  wf_decoder_free(bench.decoder);
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  return 0;
+}

@@ -1,0 +1,26 @@
+"""Real CTC scores to words, with the word error rate: a graph from tokens, lexicon and language model, then the decoder."""
+
+import pathlib
+
+import warpfst as wf
+
+folder = pathlib.Path(__file__).parent.parent / "ctc"
+graph = wf.build_ctc_graph(tokens=folder / "tokens_phone.txt", lexicon=folder / "lexicon_phone.txt", lm=folder / "lm3.arpa.gz")
+decoder = wf.Decoder(graph, acoustic_scale=0.7, max_active=7000, blank=0)
+
+keys, scores = zip(*wf.ScoreReader(folder / "logp_phone"))
+results = decoder.decode(scores)  # as well: a list of arrays, or a padded batch with lengths, of numpy, torch, cupy, jax
+
+for word in results[0].words:
+    print(f"{word.start * 0.04:5.2f} {word.end * 0.04:5.2f} {word.text}")
+references = wf.read_transcripts(folder / "text")
+print(wf.wer([" ".join(references[key]) for key in keys], [result.text for result in results]))
+
+# prints:
+#  0.88  0.92 MARK
+#  1.00  1.24 IS
+#  1.24  1.52 GOING
+#  1.56  1.84 TO
+#  1.84  2.12 SEE
+#  2.24  2.76 ELEPHANT
+# WER 37.50% (390 of 1040 words)

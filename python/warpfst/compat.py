@@ -1,0 +1,242 @@
+"""Call shapes of other decoders, on what this one does. What differs is said at each; docs/python.md has tables.
+
+Both search for the best path, not for the sum over alignments, and give one hypothesis.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ._library import encode_text
+from .decoder import Decoder, Result
+from .errors import UnsupportedError
+from .graphs import Graph, build_ctc_graph
+from .lexicon import Lexicon
+from .lm import LM
+from .symbols import Symbols
+
+_BLANK, _SPACE, _WORD_START = "<blk>", "|", "\u2581"
+_BLANKS = ("", "<pad>", "[PAD]", "<blank>", "<blk>", "<s>")
+_EXTRA_FRAME = 1
+
+
+def _one_hypothesis(wanted: int) -> None:
+    if wanted != 1:
+        raise UnsupportedError(f"{wanted} hypotheses asked for: there is one, the best")
+
+
+class _Alphabet:
+    """Labels as pyctcdecode takes them: "" (or a name such as <pad>) is the blank, " " or "|" parts words, or words begin with U+2581."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        found = [name for name in _BLANKS if name in labels]
+        self.labels = list(labels) + ([] if found else [""])  # pyctcdecode adds the blank behind the others, too
+        self.blank = self.labels.index(found[0] if found else "")
+        names = [_SPACE if label == " " else label for label in self.labels]
+        names[self.blank] = _BLANK
+        if len(set(names)) != len(names):
+            raise ValueError("labels given twice")
+        for name in names:
+            encode_text(name)
+        self.tokens = Symbols(names)
+        self.by_pieces = any(name.startswith(_WORD_START) for name in names)
+        self.space = names.index(_SPACE) if _SPACE in names else None
+        self.delimited = self.space is not None and not self.by_pieces
+
+    def text(self, tokens: Iterable[str]) -> str:
+        joined = "".join(tokens).replace(_WORD_START, " ").replace(_SPACE, " ")
+        return " ".join(joined.split())
+
+    def lexicon(self, words: Iterable[str]) -> Lexicon:
+        """Words spelled: pieces, longest first, or characters with the token between words behind each."""
+        if self.by_pieces:
+            return Lexicon.spell(["<eps>", *words], self.tokens, blank=_BLANK, unknown="skip")
+        end = [] if self.space is None else [_SPACE]
+        known = {word: [*word, *end] for word in words if all(character in self.tokens for character in word)}
+        if not known:
+            raise ValueError("the labels can spell none of the words")
+        return Lexicon.from_dict(known, self.tokens, blank=_BLANK)
+
+
+class BeamSearchDecoderCTC:
+    """What `build_ctcdecoder` returns: decode, decode_beams, decode_batch as pyctcdecode has them. Needs numpy."""
+
+    def __init__(self, alphabet: _Alphabet, graph: Graph, alpha: float | None, beta: float, device: str) -> None:
+        """`alpha` None: no language model; the graph's words are tokens."""
+        self._alphabet, self.graph, self._words = alphabet, graph, alpha is not None
+        self._alpha = alpha or 1.0
+        self._beta, self._device = beta, device
+        self._decoders: dict[float, Decoder] = {}
+        # Another delimiter may stand in front and behind each word, with and without at ln 2 (lexicon option silence_prob = 0.5): no opinion about words, so given back.
+        self._given_back = math.log(2) if self._words and alphabet.delimited else 0.0
+
+    def _decoder(self, beam: float) -> Decoder:
+        if beam not in self._decoders:
+            word_score = self._beta / self._alpha + self._given_back if self._words else 0.0
+            options = {"acoustic_scale": 1 / self._alpha, "word_score": word_score, "beam": beam / self._alpha, "blank": self._alphabet.blank}
+            self._decoders[beam] = Decoder(self.graph, device=self._device, **options)  # type: ignore[arg-type]
+        return self._decoders[beam]
+
+    def _scores(self, logits: Any) -> Any:
+        """float32 log-probabilities, and a frame behind them in which only the blank and the token between words can be: it ends the last word."""
+        import numpy as np
+
+        scores = np.asarray(logits, dtype=np.float64)
+        if scores.ndim != 2 or scores.shape[1] != len(self._alphabet.labels):
+            raise ValueError(f"logits of shape {scores.shape}, expected [frames, {len(self._alphabet.labels)}]")
+        if len(scores) and not math.isclose(np.exp(np.minimum(scores, 80)).sum(axis=1).mean(), 1, abs_tol=1e-3):
+            scores = scores - scores.max(axis=1, keepdims=True)
+            scores = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        last = np.full((_EXTRA_FRAME, scores.shape[1]), -np.inf)
+        last[:, [column for column in (self._alphabet.blank, self._alphabet.space) if column is not None]] = 0
+        return np.concatenate([scores, last]).astype(np.float32)
+
+    def _decode(
+        self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None
+    ) -> list[Result]:
+        if lm_start_state is not None:
+            raise UnsupportedError("lm_start_state is not supported: utterances start at <s>")
+        boost = dict.fromkeys(hotwords or (), hotword_weight / self._alpha)
+        if boost and not self._words:
+            raise UnsupportedError("hotwords need words: a language model or unigrams")
+        results = self._decoder(-beam_prune_logp).decode([self._scores(logits) for logits in logits_list], boost=boost or None)
+        for result in results:
+            if result.error is not None:
+                raise result.error
+        return results
+
+    def _text(self, result: Result) -> str:
+        return result.text if self._words else self._alphabet.text(word.text for word in result.words)
+
+    def decode(
+        self,
+        logits: Any,
+        beam_width: int = 100,
+        beam_prune_logp: float = -10.0,
+        token_min_logp: float = -5.0,
+        hotwords: Iterable[str] | None = None,
+        hotword_weight: float = 10.0,
+        lm_start_state: Any = None,
+    ) -> str:
+        """Best text of [frames, labels] logits or log-probabilities. beam_width and token_min_logp, which shape pyctcdecode's search, do nothing here."""
+        return self._text(self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0])
+
+    def decode_batch(
+        self,
+        pool: Any,
+        logits_list: Sequence[Any],
+        beam_width: int = 100,
+        beam_prune_logp: float = -10.0,
+        token_min_logp: float = -5.0,
+        hotwords: Iterable[str] | None = None,
+        hotword_weight: float = 10.0,
+    ) -> list[str]:
+        """`pool` is not used: the batch is decoded in threads, or on the GPU."""
+        return [self._text(result) for result in self._decode(logits_list, beam_prune_logp, hotwords, hotword_weight)]
+
+    def decode_beams(
+        self,
+        logits: Any,
+        beam_width: int = 100,
+        beam_prune_logp: float = -10.0,
+        token_min_logp: float = -5.0,
+        prune_history: bool = False,
+        hotwords: Iterable[str] | None = None,
+        hotword_weight: float = 10.0,
+        lm_start_state: Any = None,
+    ) -> list[tuple[str, None, list[tuple[str, tuple[int, int]]], float, float]]:
+        """One beam: (text, None, [(word, (first frame, frame behind))], logit score, combined score)."""
+        result = self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0]
+        frames = result.num_frames - _EXTRA_FRAME
+        words = [(word.text, (min(word.start, frames), min(word.end, frames))) for word in result.words] if self._words else self._spans(result, frames)
+        logit_score = -result.acoustic_cost * self._alpha
+        return [(self._text(result), None, words, logit_score, (self._given_back - result.cost) * self._alpha)]
+
+    def _spans(self, result: Result, frames: int) -> list[tuple[str, tuple[int, int]]]:
+        """Words of a result whose words are tokens."""
+        spans: list[tuple[str, tuple[int, int]]] = []
+        fresh = True
+        for token in result.words:
+            fresh = fresh or token.text == _SPACE or token.text.startswith(_WORD_START)
+            piece = token.text.replace(_SPACE, "").replace(_WORD_START, "")
+            if piece and fresh:
+                spans.append((piece, (token.start, min(token.end, frames))))
+                fresh = False
+            elif piece:
+                spans[-1] = (spans[-1][0] + piece, (spans[-1][1][0], min(token.end, frames)))
+        return spans
+
+
+def build_ctcdecoder(
+    labels: Sequence[str],
+    kenlm_model_path: str | os.PathLike[str] | None = None,
+    unigrams: Iterable[str] | None = None,
+    alpha: float = 0.5,
+    beta: float = 1.5,
+    unk_score_offset: float = -10.0,
+    lm_score_boundary: bool = True,
+    *,
+    device: str = "cpu",
+) -> BeamSearchDecoderCTC:
+    """pyctcdecode's `build_ctcdecoder`, with a graph behind it.
+
+    The model is an ARPA file (plain or gzipped; not KenLM's binary). With one, or with `unigrams`, only their words are recognised (unk_score_offset does nothing), pieces are
+    spelled one way, longest first, and the scores are the same: logits + alpha ln P + beta a word. Without both, text comes from the labels alone.
+    """
+    if not lm_score_boundary:
+        raise UnsupportedError("lm_score_boundary=False is not supported: sentences begin with <s> and end with </s>")
+    alphabet = _Alphabet(labels)
+    if kenlm_model_path is None and unigrams is None:
+        return BeamSearchDecoderCTC(alphabet, build_ctc_graph(alphabet.tokens, blank=_BLANK), None, beta, device)
+    if kenlm_model_path is not None and not alpha > 0:
+        raise ValueError(f"alpha {alpha} is not positive")
+    lm = None if kenlm_model_path is None else LM.read(kenlm_model_path)
+    known = {text for text, _ in lm.words if not text.startswith("<")} if lm is not None else set()
+    wanted = known if unigrams is None else known & set(unigrams) if lm is not None else set(unigrams)
+    lexicon = alphabet.lexicon(sorted(wanted))
+    # The model is read again with the words as its labels: n-grams of others are left out.
+    lm = None if kenlm_model_path is None else LM.read(kenlm_model_path, lexicon.words(), oov="skip")
+    silence: dict[str, Any] = {} if not alphabet.delimited else {"silence": _SPACE, "silence_prob": 0.5}
+    return BeamSearchDecoderCTC(alphabet, build_ctc_graph(alphabet.tokens, lexicon, lm, **silence), alpha if lm is not None else 1.0, beta, device)
+
+
+class CUCTCHypothesis(NamedTuple):
+    tokens: list[int]
+    words: list[str]
+    score: float
+
+
+class CUCTCDecoder:
+    """What `cuda_ctc_decoder` returns. Tensors may be on a GPU or on the CPU; each device gets a decoder when it first comes."""
+
+    def __init__(self, graph: Graph, beam: float) -> None:
+        self.graph, self._beam = graph, beam
+        self._decoders: dict[str, Decoder] = {}
+
+    def __call__(self, log_prob: Any, encoder_out_lens: Any) -> list[list[CUCTCHypothesis]]:
+        """log_prob [batch, frames, tokens], encoder_out_lens [batch] -> the hypotheses of each utterance, one."""
+        kind, number = (int(x) for x in log_prob.__dlpack_device__())
+        device = f"cuda:{number}" if kind == 2 else "cpu"
+        if device not in self._decoders:
+            self._decoders[device] = Decoder(self.graph, beam=self._beam, device=device)
+        results = self._decoders[device].decode(log_prob, encoder_out_lens)
+        return [[CUCTCHypothesis([word.label - 1 for word in result.words], [word.text for word in result.words], -result.acoustic_cost)] for result in results]
+
+
+def cuda_ctc_decoder(tokens: str | os.PathLike[str] | Sequence[str], nbest: int = 1, beam_size: int = 10, blank_skip_threshold: float = 0.95) -> CUCTCDecoder:
+    """torchaudio's `cuda_ctc_decoder`: tokens (a file, one a line, or a list; the blank first), no words and no language model.
+
+    beam_size and blank_skip_threshold make torchaudio's search cheaper; here nothing is skipped, and the best path needs no beam.
+    """
+    _one_hypothesis(nbest)
+    if isinstance(tokens, (str, os.PathLike)):
+        with open(tokens, encoding="utf-8") as file:
+            tokens = [line.split()[0] for line in file if line.strip()]
+    table = Symbols(tokens)
+    first = table.text(0)
+    if first is None or len(table) != len(tokens):
+        raise ValueError("tokens are empty or given twice")
+    return CUCTCDecoder(build_ctc_graph(table, blank=first), beam=10.0)

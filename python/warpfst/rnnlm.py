@@ -1,0 +1,46 @@
+"""Recurrent language models."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import _abi
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib
+from .symbols import Symbols
+
+
+class RnnLM(Handle):
+    """A recurrent language model: faster-rnnlm's files, or LSTM and GRU models as safetensors. Immutable: any thread."""
+
+    _free = lib.wf_rnnlm_free
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], unk_symbol: str | None = None) -> RnnLM:
+        return cls(create("wf_rnnlm_open", encode_path(path), None if unk_symbol is None else encode_text(unk_symbol)))
+
+    def info(self) -> dict[str, Any]:
+        info = _abi.wf_rnnlm_info()
+        lib.wf_rnnlm_info_init(ctypes.byref(info))
+        call("wf_rnnlm_get_info", self.address, ctypes.byref(info))
+        values = as_dict(info, skip=1)
+        return {**values, "layer_type": decode_text(values["layer_type"])}
+
+    @property
+    def words(self) -> Symbols:
+        words = Symbols._share(lib.wf_rnnlm_words(self.address))
+        assert words is not None
+        return words
+
+    def costs(self, sentences: Sequence[str | Sequence[str]], num_threads: int = 0) -> list[list[float]]:
+        """-ln P of each word and of the sentence's end, by sentence. ArgumentError for a word outside the vocabulary of a model without an unknown word."""
+        split = [sentence.split() if isinstance(sentence, str) else list(sentence) for sentence in sentences]
+        labels = [lib.wf_rnnlm_find(self.address, encode_text(word)) for sentence in split for word in sentence]
+        first = [0]
+        for sentence in split:
+            first.append(first[-1] + len(sentence))
+        costs = (ctypes.c_float * (len(labels) + len(split)))()
+        call("wf_rnnlm_score", self.address, (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_uint64 * len(first))(*first), len(split), num_threads, costs)
+        return [list(costs[first[i] + i : first[i + 1] + i + 1]) for i in range(len(split))]

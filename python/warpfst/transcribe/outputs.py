@@ -1,0 +1,93 @@
+"""Words with times to text, JSON, CTM, SRT and VTT."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FORMATS = {"text": ".txt", "json": ".json", "ctm": ".ctm", "srt": ".srt", "vtt": ".vtt"}
+_CAPTION_CHARACTERS, _CAPTION_SECONDS, _PAUSE_SECONDS = 84, 6.0, 1.0
+
+
+class TimedWord(NamedTuple):
+    text: str
+    start: float  # seconds
+    end: float
+
+
+class Transcript(NamedTuple):
+    key: str
+    path: str
+    seconds: float
+    words: list[TimedWord]
+    cost: float
+    flags: list[str]
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+def as_text(transcript: Transcript) -> str:
+    return f"{transcript.key} {transcript.text}".rstrip() + "\n"
+
+
+def as_json(transcript: Transcript) -> str:
+    words = [{"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)} for word in transcript.words]
+    return (
+        json.dumps(
+            {
+                "key": transcript.key,
+                "audio": transcript.path,
+                "duration": round(transcript.seconds, 3),
+                "text": transcript.text,
+                "words": words,
+                "cost": round(transcript.cost, 4),
+                "flags": transcript.flags,
+            },
+            ensure_ascii=False,
+        )
+        + "\n"
+    )
+
+
+def as_ctm(transcript: Transcript) -> str:
+    return "".join(f"{transcript.key} 1 {word.start:.2f} {word.end - word.start:.2f} {word.text}\n" for word in transcript.words)
+
+
+def captions(words: list[TimedWord]) -> Iterator[list[TimedWord]]:
+    """Words that are shown at one time: two lines, a few seconds, no long pause within."""
+    current: list[TimedWord] = []
+    for word in words:
+        characters = sum(len(other.text) + 1 for other in current) + len(word.text)
+        if current and (characters > _CAPTION_CHARACTERS or word.end - current[0].start > _CAPTION_SECONDS or word.start - current[-1].end > _PAUSE_SECONDS):
+            yield current
+            current = []
+        current.append(word)
+    if current:
+        yield current
+
+
+def clock(seconds: float, point: str) -> str:
+    milliseconds = round(seconds * 1000)
+    return f"{milliseconds // 3600000:02d}:{milliseconds // 60000 % 60:02d}:{milliseconds // 1000 % 60:02d}{point}{milliseconds % 1000:03d}"
+
+
+def _cue(words: list[TimedWord], point: str) -> str:
+    text = " ".join(word.text for word in words)
+    if len(text) > _CAPTION_CHARACTERS // 2 and (middle := text.find(" ", len(text) // 2)) > 0:
+        text = text[:middle] + "\n" + text[middle + 1 :]
+    return f"{clock(words[0].start, point)} --> {clock(words[-1].end, point)}\n{text}\n"
+
+
+def as_srt(transcript: Transcript) -> str:
+    return "\n".join(f"{number}\n{_cue(words, ',')}" for number, words in enumerate(captions(transcript.words), 1))
+
+
+def as_vtt(transcript: Transcript) -> str:
+    escaped = [word._replace(text=word.text.replace("&", "&amp;").replace("<", "&lt;")) for word in transcript.words]
+    return "WEBVTT\n\n" + "\n".join(_cue(words, ".") for words in captions(escaped))
+
+
+WRITERS = {"text": as_text, "json": as_json, "ctm": as_ctm, "srt": as_srt, "vtt": as_vtt}

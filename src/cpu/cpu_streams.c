@@ -1,0 +1,403 @@
+/* cpu_streams.c - streams on the CPU: each worker's search is a lane, into which a channel's state is moved for a chunk and out of which it is moved again.
+ *
+ * What is long moves by exchange of pointers. Tables and scratch, which are larger than all that, stay with the lane; so thousands of channels can be open.
+ *
+ *   channel   tokens   {cost, state, source}   of the newest frame
+ *             trace, history                   what they lead back to
+ *             path                             statistics, flags, numbers of frames
+ *             stem                             arcs cut off the trace, until they are asked for
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/search.h"
+
+enum { COLLECT_BEYOND = 8192 }; /* records of the trace: few enough for thousands of channels */
+
+typedef struct saved_token {
+  float cost;
+  uint32_t state;
+  uint32_t source; /* after dying: number of its record in the last frame */
+} saved_token;
+
+struct channel {
+  bool begun;
+  WF__VEC(saved_token) tokens;
+  wf__trace trace; /* without scratch */
+  uint64_t trace_base;
+  wf__history history; /* without scratch */
+  wf__path path;       /* its arcs and loglikes are not used */
+  wf__path stem;
+  uint64_t num_summed; /* of its arcs */
+  wf__score_sum stem_sum;
+  wf__scoring scoring; /* without cache */
+  WF__VEC(uint64_t) contexts;      /* of the tokens */
+  WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
+  bool after_blank, died;
+};
+
+static wf_status channel_open(void *self, void **out, wf_error *err) {
+  struct channel *channel = wf__calloc(1, sizeof *channel);
+  *out = channel;
+  return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
+}
+
+/* Of a stream that says nothing nothing is kept. */
+static void channel_reset(void *self, void *opaque) {
+  struct channel *channel = opaque;
+  wf__vec_free(&channel->tokens);
+  wf__trace_free(&channel->trace);
+  wf__history_free(&channel->history);
+  wf__path_free(&channel->path);
+  wf__path_free(&channel->stem);
+  wf__vec_free(&channel->contexts);
+  wf__vec_free(&channel->past_contexts);
+  *channel = (struct channel){.scoring = channel->scoring};
+}
+
+static void channel_close(void *self, void *opaque) {
+  if (opaque == NULL) return;
+  channel_reset(self, opaque);
+  wf__scoring_free(&((struct channel *)opaque)->scoring);
+  free(opaque);
+}
+
+static uint64_t channel_bytes(const void *self, const void *opaque) {
+  const struct channel *channel = opaque;
+  const wf__history *history = &channel->history;
+  uint64_t trace = channel->trace.records.cap * sizeof(wf__trace_record) + channel->trace.loglikes.cap * sizeof(float);
+  uint64_t past = history->frames.cap * sizeof(wf__past_frame) + history->tokens.cap * sizeof(wf__past_token) + history->links.cap * sizeof(wf__link) +
+                  history->loglikes.cap * sizeof(float);
+  uint64_t paths = (channel->path.frames.cap + channel->stem.arcs.cap + channel->stem.loglikes.cap + channel->stem.frames.cap) * 4;
+  uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) * sizeof(uint64_t);
+  return sizeof *channel + channel->tokens.cap * sizeof(saved_token) + trace + past + paths + contexts;
+}
+
+/* --- into a lane and out of it ------------------------------------------------------------------------------------------ */
+
+static void exchange(wf__search *search, struct channel *channel) {
+  wf__vec_swap(&search->trace.records, &channel->trace.records);
+  wf__vec_swap(&search->trace.loglikes, &channel->trace.loglikes);
+  uint64_t live = search->trace.live;
+  search->trace.live = channel->trace.live;
+  channel->trace.live = live;
+  wf__vec_swap(&search->history.frames, &channel->history.frames);
+  wf__vec_swap(&search->history.tokens, &channel->history.tokens);
+  wf__vec_swap(&search->history.contexts, &channel->history.contexts);
+  wf__vec_swap(&search->history.links, &channel->history.links);
+  wf__vec_swap(&search->history.loglikes, &channel->history.loglikes);
+  uint64_t settled = search->history.num_settled;
+  search->history.num_settled = channel->history.num_settled;
+  channel->history.num_settled = settled;
+  wf__vec_swap(&search->path.frames, &channel->path.frames);
+  wf__vec_swap(&search->contexts, &channel->contexts);
+  if (channel->died) wf__vec_swap(&search->past_contexts, &channel->past_contexts);
+  wf__scoring_exchange(&search->scoring, &channel->scoring);
+}
+
+static void copy_statistics(const wf__path *from, wf__path *to) {
+  to->flags = from->flags;
+  to->num_decoded = from->num_decoded;
+  to->num_tokens = from->num_tokens;
+  to->num_expanded = from->num_expanded;
+  to->num_arcs = from->num_arcs;
+  to->num_narrowed = from->num_narrowed;
+}
+
+/* Makes the lane go on where the channel was left; afterwards store() must follow, whatever happens. */
+static wf_status load(wf__search *search, struct channel *channel, wf_error *err) {
+  exchange(search, channel);
+  search->stem = &channel->stem;
+  search->trace.keeps_loglikes = true;
+  search->history.keeps_loglikes = search->remembers;
+  search->goes_on = false;
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, search->scoring.scorer != NULL);
+  if (!channel->begun) {
+    WF__TRY(wf__search_begin(search, err));
+    channel->begun = true;
+    return WF_OK;
+  }
+  search->history.beam = search->options.lattice_beam;
+  copy_statistics(&channel->path, &search->path);
+  search->stem_sum = channel->stem_sum;
+  WF__TRY(wf__scoring_resume(&search->scoring, err));
+  search->trace_base = channel->trace_base;
+  search->after_blank = channel->after_blank;
+  search->died = channel->died;
+  uint64_t size = channel->tokens.size;
+  search->tokens.size = 0;
+  WF__TRY(wf__vec_grow(&search->tokens, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) {
+    const saved_token *token = &channel->tokens.data[i];
+    search->tokens.data[i] = (wf__token){.cost = token->cost, .state = token->state, .prev = (uint32_t)search->trace_base + token->source};
+  }
+  search->tokens.size = size;
+  return WF_OK;
+}
+
+/* Gives back room that a long chunk took and that the stream will not need again soon. */
+#define shrink(vec)                                                                          \
+  do {                                                                                       \
+    uint64_t cap = (vec)->size + (vec)->size / 2 + 64;                                       \
+    void *data = (vec)->cap > 2 * cap ? realloc((vec)->data, cap * sizeof *(vec)->data) : NULL; \
+    if (data != NULL) (vec)->data = data, (vec)->cap = cap;                                  \
+  } while (0)
+
+static wf_status save_tokens(wf__search *search, struct channel *channel, wf_error *err) {
+  uint64_t size = search->tokens.size;
+  channel->tokens.size = 0;
+  WF__TRY(wf__vec_grow(&channel->tokens, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__token *token = &search->tokens.data[i];
+    channel->tokens.data[i] = (saved_token){token->cost, token->state, search->died ? token->prev - (uint32_t)search->trace_base : 0};
+  }
+  channel->tokens.size = size;
+  shrink(&channel->tokens);
+  return WF_OK;
+}
+
+static wf_status store(wf__search *search, struct channel *channel, wf_status status, wf_error *err) {
+  if (status == WF_OK) status = save_tokens(search, channel, err);
+  if (status == WF_OK) status = wf__path_score(&channel->stem, channel->num_summed, search->graph, &search->scoring, false, &search->stem_sum, err);
+  channel->num_summed = channel->stem.arcs.size;
+  channel->stem_sum = search->stem_sum;
+  copy_statistics(&search->path, &channel->path);
+  channel->trace_base = search->trace_base;
+  channel->after_blank = search->after_blank;
+  channel->died = search->died;
+  search->stem = NULL;
+  search->trace.keeps_loglikes = search->history.keeps_loglikes = search->goes_on = false;
+  exchange(search, channel);
+  shrink(&channel->trace.records);
+  shrink(&channel->trace.loglikes);
+  shrink(&channel->history.frames);
+  shrink(&channel->history.tokens);
+  shrink(&channel->history.contexts);
+  shrink(&channel->contexts);
+  shrink(&channel->history.links);
+  shrink(&channel->history.loglikes);
+  return status;
+}
+
+static wf_status collect(wf__search *search, wf_error *err) {
+  uint64_t base = search->trace_base;
+  WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph, search->stem, err));
+  for (uint64_t i = 0; i < search->tokens.size && search->died; i++) search->tokens.data[i].prev -= (uint32_t)(base - search->trace_base);
+  return WF_OK;
+}
+
+/* --- another scorer ------------------------------------------------------------------------------------------------------- */
+
+/* Contexts behind each record of the trace: behind its predecessor's, and the word of its arc. Predecessors may be later in the same frame. */
+static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way, wf_error *err) {
+  const wf__trace *trace = &search->trace;
+  uint8_t *known = wf__calloc(trace->records.size, 1);
+  wf_status status = known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
+  for (uint64_t i = 0; i < trace->records.size && status == WF_OK; i++) {
+    uint64_t length = 0, context = search->stem_sum.context;
+    uint32_t at = (uint32_t)i;
+    for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size; at = trace->records.data[at].prev) way[length++] = at;
+    if (at != WF__TRACE_ROOT && known[at]) context = contexts[at];
+    while (length > 0 && status == WF_OK) {
+      at = way[--length];
+      uint32_t arc = trace->records.data[at].arc;
+      int32_t word = arc == WF__NO_ARC ? 0 : search->graph->view.arcs[arc].olabel;
+      float cost;
+      if (word != 0) status = wf__scoring_step(&search->scoring, context, word, &cost, &context, err);
+      contexts[at] = context;
+      known[at] = 1;
+    }
+  }
+  free(known);
+  return status;
+}
+
+/* Contexts of the newest frame's tokens. */
+static wf_status find_contexts(wf__search *search, wf_error *err) {
+  uint64_t size = search->trace.records.size, count = size - search->trace_base;
+  uint64_t *contexts = wf__alloc(size, sizeof *contexts);
+  uint32_t *way = wf__alloc(size, sizeof *way);
+  wf_status status = contexts != NULL && way != NULL ? follow_words(search, contexts, way, err) : wf__fail_memory(err, size * 12, "a scorer's contexts");
+  search->contexts.size = search->past_contexts.size = 0;
+  if (status == WF_OK) status = wf__vec_grow(&search->contexts, count, "a scorer's contexts", err);
+  if (status == WF_OK) status = wf__vec_grow(&search->past_contexts, count, "a scorer's contexts", err);
+  if (status == WF_OK) {
+    memcpy(search->contexts.data, contexts + search->trace_base, count * sizeof *contexts);
+    memcpy(search->past_contexts.data, contexts + search->trace_base, count * sizeof *contexts);
+    search->contexts.size = search->past_contexts.size = count;
+  }
+  free(contexts);
+  free(way);
+  return status;
+}
+
+static wf_status listen_again(wf__search *search, const wf_word *words, size_t num_words, wf_error *err) {
+  if (search->scoring.scorer == NULL) return WF_OK;
+  float cost;
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->stem_sum.context = search->scoring.start;
+  for (size_t i = 0; i < num_words; i++) WF__TRY(wf__scoring_step(&search->scoring, search->stem_sum.context, words[i].label, &cost, &search->stem_sum.context, err));
+  return find_contexts(search, err);
+}
+
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  struct channel *channel = opaque_channel;
+  if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
+  wf__search *search;
+  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  wf_status status = load(search, channel, err);
+  if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
+  if (status == WF_OK) status = listen_again(search, words, num_words, err);
+  return store(search, channel, status, err);
+}
+
+/* --- a batch of chunks -------------------------------------------------------------------------------------------------- */
+
+struct step {
+  struct wf__cpu_backend *self;
+  const wf__batch *batch;
+  void *const *channels;
+  const uint32_t *order; /* longest first */
+  atomic_int failed;     /* 0 or WF_ERR_MEMORY */
+  wf_error *errors;      /* [pool size], scratch of each worker */
+};
+
+static wf_status consume(struct step *step, uint32_t i, int worker, wf_error *err) {
+  wf__search *search;
+  WF__TRY(wf__cpu_search(step->self, worker, &search, err));
+  struct channel *channel = step->channels[i];
+  wf_status status = load(search, channel, err);
+  if (status == WF_OK) status = wf__search_advance(search, &step->batch->scores[i], err);
+  bool full = search->trace.records.size > 2 * search->trace.live + COLLECT_BEYOND;
+  if (status == WF_OK && full) status = collect(search, err);
+  return store(search, channel, status, err);
+}
+
+static void run_item(void *user, uint64_t item, int worker) {
+  struct step *step = user;
+  uint32_t i = step->order[item];
+  wf_result *result = step->batch->results[i];
+  wf_error *err = &step->errors[worker];
+  const wf_scores *chunk = &step->batch->scores[i];
+  wf_status status = WF_OK;
+  if (chunk->on_device) status = wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  else if (!wf__cpu_check_values(chunk, step->self->graph->min_columns, result->num_frames, result)) return;
+  if (result->status != WF_OK) return; /* it had failed before */
+  if (status == WF_OK) status = consume(step, i, worker, err);
+  if (status == WF_OK) return;
+  result->status = status;
+  snprintf(result->message, sizeof result->message, "%s", err->message);
+  if (status == WF_ERR_MEMORY) atomic_store(&step->failed, (int)status);
+}
+
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
+  struct wf__cpu_backend *self = opaque;
+  uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
+  wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
+  wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
+  if (status == WF_OK) {
+    struct step step = {.self = self, .batch = batch, .channels = channels, .order = order, .errors = errors};
+    atomic_init(&step.failed, 0);
+    wf__pool_run(self->pool, count, run_item, &step);
+    status = (wf_status)atomic_load(&step.failed);
+    if (status != WF_OK) wf__fail(err, status, "out of memory for streams; those that failed say so");
+  }
+  free(order);
+  free(errors);
+  return status;
+}
+
+/* --- what has come out -------------------------------------------------------------------------------------------------- */
+
+/* Numbers of the frames that the part reads, and of the next one. */
+static wf_status take_frames(wf__path *from, uint64_t num_read, wf__path *out, wf_error *err) {
+  uint64_t count = num_read < from->frames.size ? num_read + 1 : from->frames.size;
+  WF__TRY(wf__vec_grow(&out->frames, count, "a path", err));
+  if (count > 0) memcpy(out->frames.data, from->frames.data, count * sizeof *from->frames.data);
+  out->frames.size = count;
+  return WF_OK;
+}
+
+static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+  struct channel *channel = opaque_channel;
+  wf__path_clear(out);
+  if (now && channel->begun) {
+    wf__search *search;
+    WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+    wf_status status = load(search, channel, err);
+    if (status == WF_OK) status = collect(search, err);
+    WF__TRY(store(search, channel, status, err));
+  }
+  wf__vec_swap(&out->arcs, &channel->stem.arcs);
+  wf__vec_swap(&out->loglikes, &channel->stem.loglikes);
+  wf__path_clear(&channel->stem);
+  channel->num_summed = 0;
+  wf__path *path = &channel->path;
+  if (path->frames.size == 0) return WF_OK;
+  uint64_t num_read = out->loglikes.size;
+  WF__TRY(take_frames(path, num_read, out, err));
+  memmove(path->frames.data, path->frames.data + num_read, (path->frames.size - num_read) * sizeof *path->frames.data);
+  path->frames.size -= num_read;
+  return WF_OK;
+}
+
+static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_error *err) {
+  uint32_t flags = search->path.flags;
+  search->goes_on = goes_on;
+  WF__TRY(wf__search_finish(search, NULL, err));
+  wf__path_clear(out);
+  wf__vec_swap(&out->arcs, &search->path.arcs);
+  wf__vec_swap(&out->loglikes, &search->path.loglikes);
+  WF__TRY(take_frames(&search->path, search->path.frames.size, out, err));
+  copy_statistics(&search->path, out);
+  out->final_cost = search->path.final_cost;
+  out->scorer_cost = search->path.scorer_cost;
+  out->relative_cost = search->path.relative_cost;
+  if (goes_on) search->path.flags = flags;
+  return WF_OK;
+}
+
+static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out, wf_error *err) {
+  wf__search *search;
+  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  wf_status status = load(search, opaque_channel, err);
+  if (status == WF_OK) status = finish(search, goes_on, out, err);
+  return store(search, opaque_channel, status, err);
+}
+
+/* The lattice takes its history apart, so while the stream goes on it is made of a copy. */
+static wf_status partial_lattice(wf__search *search, wf_lattice **out, wf_error *err) {
+  uint32_t flags = search->path.flags;
+  wf__history copy = {0}, original = search->history;
+  wf_status status = wf__history_copy(&original, &copy, err);
+  if (status == WF_OK) {
+    search->history = copy;
+    search->path.flags |= WF_RESULT_NOT_FINAL;
+    status = wf__search_lattice(search, NULL, out, err);
+    search->path.flags = flags;
+    copy = search->history;
+    search->history = original;
+  }
+  wf__history_free(&copy);
+  return status;
+}
+
+static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out, wf_error *err) {
+  wf__search *search;
+  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  wf_status status = load(search, opaque_channel, err);
+  if (status == WF_OK) status = goes_on ? partial_lattice(search, out, err) : wf__search_lattice(search, NULL, out, err);
+  return store(search, opaque_channel, status, err);
+}
+
+const wf__stream_backend wf__cpu_streams = {.open = channel_open,
+                                            .close = channel_close,
+                                            .set_scorer = set_scorer,
+                                            .reset = channel_reset,
+                                            .bytes = channel_bytes,
+                                            .advance = advance,
+                                            .stem = stem,
+                                            .path = path,
+                                            .lattice = lattice};

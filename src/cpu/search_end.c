@@ -1,0 +1,87 @@
+/* search_end.c - the end of the search, or a look at it before that: which token the path ends in, the way back, the lattice. */
+#include <math.h>
+
+#include "cpu/links.h"
+#include "math/cost.h"
+
+#define NONE UINT32_MAX
+
+wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err) {
+  const wf__token *token = &search->tokens.data[i];
+  float extra = 0;
+  *cost = token->cost;
+  if (!with_final) return WF_OK;
+  *cost += search->graph->view.final_cost[token->state];
+  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->scoring, wf__search_context(search, i), &extra, err));
+  *cost += extra;
+  return WF_OK;
+}
+
+/* Best token by (cost for ending, state, context), its number into *out; NONE if `with_final` and none is final. */
+static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, wf_error *err) {
+  bool scored = search->scoring.scorer != NULL;
+  uint64_t best_key = UINT64_MAX, best_context = UINT64_MAX;
+  *out = NONE;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    float cost;
+    WF__TRY(wf__search_ending(search, i, with_final, &cost, err));
+    if (cost == INFINITY) continue;
+    uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | search->tokens.data[i].state, context = scored ? wf__search_context(search, i) : 0;
+    if (key > best_key || (key == best_key && context >= best_context)) continue;
+    best_key = key;
+    best_context = context;
+    *out = (uint32_t)i;
+  }
+  return WF_OK;
+}
+
+/* Of the best ending, above the best token. */
+static wf_status find_relative_cost(wf__search *search, float best_cost, wf_error *err) {
+  uint32_t end = NONE;
+  float cost = INFINITY;
+  if (!search->died) WF__TRY(best_token(search, true, &end, err));
+  if (end != NONE) WF__TRY(wf__search_ending(search, end, true, &cost, err));
+  search->path.relative_cost = cost - best_cost;
+  return WF_OK;
+}
+
+/* The scores along the path, in its order. */
+static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  search->path.loglikes.size = 0;
+  WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
+  for (uint64_t i = 0; i < search->path.arcs.size; i++) {
+    int32_t label = graph->view.arcs[search->path.arcs.data[i]].ilabel;
+    uint64_t at = search->path.loglikes.size;
+    int64_t frame = wf__path_frame(&search->path, at);
+    if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__loglike(&search->options, scores, frame, graph->columns[label]);
+  }
+  return WF_OK;
+}
+
+wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
+  uint32_t number = NONE;
+  if (!search->died && !search->goes_on) WF__TRY(best_token(search, true, &number, err));
+  search->path.final_cost = number != NONE ? search->graph->view.final_cost[search->tokens.data[number].state] : 0;
+  if (number == NONE) {
+    WF__TRY(best_token(search, false, &number, err));
+    search->path.flags |= WF_RESULT_NOT_FINAL;
+  }
+  const wf__token *best = &search->tokens.data[number];
+  if (search->goes_on) WF__TRY(find_relative_cost(search, best->cost, err));
+  search->path.arcs.size = search->path.loglikes.size = 0;
+  uint32_t at = search->died ? best->prev : (uint32_t)search->trace_base + number;
+  WF__TRY(wf__trace_path(&search->trace, at, search->graph, &search->path, err));
+  wf__score_sum sum = search->stem_sum;
+  WF__TRY(wf__path_score(&search->path, 0, search->graph, &search->scoring, (search->path.flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
+  search->path.scorer_cost = sum.cost;
+  return scores != NULL ? read_loglikes(search, scores, err) : WF_OK;
+}
+
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
+  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
+  WF__TRY(wf__search_endings(search, final, err));
+  WF__TRY(wf__history_end(&search->history, err));
+  return wf__history_lattice(&search->history, search->graph, &search->options, scores, &search->scoring, search->path.num_decoded, final, out, err);
+}

@@ -1,0 +1,18 @@
+/* decoder.h - a decoder from the inside: a graph, options, and the backend that searches. */
+#ifndef WF_DECODE_DECODER_H
+#define WF_DECODE_DECODER_H
+
+#include "decode/backend.h"
+
+struct wf_decoder {
+  wf_graph *graph;
+  wf_decoder_options options;
+  const wf__backend *backend;
+  void *search;
+  wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
+};
+
+/* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
+bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
+
+#endif

@@ -1,0 +1,323 @@
+/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend hands out.
+ *
+ *   decided   account   words, times and sums of what nothing can change any more: stems, as the backend cuts them off
+ *   open      path    from there to the best token or ending, looked up when asked for
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "decode/decoder.h"
+#include "decode/endpoint.h"
+
+struct wf_stream {
+  wf_decoder *decoder;
+  const wf__stream_backend *backend;
+  void *channel;
+  wf_stream_options options;
+  wf__endpointer endpointer;
+  wf_result *result;    /* that will be handed out, with the stream's own error if it has failed; NULL: finished */
+  wf__account account;
+  size_t num_shown;     /* of its words: by the last partial, as stable. All but the last may be forgotten */
+  int64_t start_frame;
+  wf__path part;        /* scratch */
+  WF__VEC(wf_word) words; /* of the last partial */
+  bool in_batch;
+};
+
+static wf_status new_result(wf_stream *stream, wf_error *err) {
+  stream->result = wf__calloc(1, sizeof *stream->result);
+  return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
+}
+
+wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err) {
+  *out = NULL;
+  const wf__stream_backend *backend = decoder->backend->streams;
+  if (backend == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: streams are decoded on the CPU only, so far; take device cpu", decoder->options.device);
+  wf_stream *stream = wf__calloc(1, sizeof *stream);
+  if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
+  stream->decoder = decoder;
+  stream->backend = backend;
+  wf_status status = wf__options_take(wf__stream_table(), options, &stream->options, err);
+  if (status == WF_OK) status = wf__endpointer_open(&stream->endpointer, decoder->graph, decoder->options.blank, &stream->options, err);
+  if (status == WF_OK) status = new_result(stream, err);
+  if (status == WF_OK) status = backend->open(decoder->search, &stream->channel, err);
+  if (status == WF_OK) status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
+  if (status != WF_OK) {
+    wf_stream_close(stream);
+    return status;
+  }
+  *out = stream;
+  return WF_OK;
+}
+
+void wf_stream_close(wf_stream *stream) {
+  if (stream == NULL) return;
+  if (stream->channel != NULL) stream->backend->close(stream->decoder->search, stream->channel);
+  wf__endpointer_close(&stream->endpointer);
+  wf_result_free(stream->result);
+  wf__account_free(&stream->account);
+  wf__path_free(&stream->part);
+  wf__vec_free(&stream->words);
+  free(stream);
+}
+
+wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
+  if (stream->result != NULL) stream->start_frame += stream->result->num_frames;
+  wf_result_free(stream->result);
+  stream->result = NULL;
+  WF__TRY(new_result(stream, err));
+  stream->backend->reset(stream->decoder->search, stream->channel);
+  wf__account_free(&stream->account);
+  wf__path_free(&stream->part);
+  wf__vec_free(&stream->words);
+  stream->num_shown = 0;
+  return WF_OK;
+}
+
+uint64_t wf_stream_bytes(const wf_stream *stream) {
+  const wf__account *account = &stream->account;
+  uint64_t decided = account->words.cap * sizeof(wf_word) + account->alignment.cap * sizeof(int32_t);
+  uint64_t scratch = (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 + stream->words.cap * sizeof(wf_word);
+  uint64_t fixed = sizeof *stream + sizeof(wf_result) + (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
+  return fixed + decided + scratch + stream->backend->bytes(stream->decoder->search, stream->channel);
+}
+
+/* --- the end of the path, as it stands ---------------------------------------------------------------------------------- */
+
+/* Takes what is decided into the account; `now`: also what nobody has noticed yet. */
+static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  WF__TRY(stream->backend->stem(decoder->search, stream->channel, now, &stream->part, err));
+  return wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err);
+}
+
+/* An account as it was, for the time that an open path is in it. */
+struct mark {
+  uint64_t num_words, num_aligned;
+  wf_word last;
+  double graph_cost, loglike;
+};
+
+static struct mark mark_account(const wf__account *account) {
+  struct mark mark = {.num_words = account->words.size, .num_aligned = account->alignment.size, .graph_cost = account->graph_cost, .loglike = account->loglike};
+  if (mark.num_words > 0) mark.last = account->words.data[mark.num_words - 1];
+  return mark;
+}
+
+static void roll_back(wf__account *account, const struct mark *mark) {
+  account->words.size = mark->num_words;
+  account->alignment.size = mark->num_aligned;
+  account->graph_cost = mark->graph_cost;
+  account->loglike = mark->loglike;
+  if (mark->num_words > 0) account->words.data[mark->num_words - 1] = mark->last;
+}
+
+/* Puts the path to the best token into the account, which roll_back takes out again, also after a failure. */
+static wf_status add_open_path(wf_stream *stream, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  WF__TRY(stream->backend->path(decoder->search, stream->channel, true, &stream->part, err));
+  WF__TRY(wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err));
+  return wf__account_close(&stream->account, decoder->graph, &decoder->options, stream->part.num_decoded, err);
+}
+
+/* --- chunks --------------------------------------------------------------------------------------------------------------- */
+
+static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf_error *err) {
+  struct mark mark = mark_account(&stream->account);
+  wf_status status = add_open_path(stream, err);
+  if (status == WF_OK) {
+    const wf__endpointer *endpointer = &stream->endpointer;
+    int64_t num_frames = stream->part.num_decoded;
+    int64_t silent = wf__trailing_silence(endpointer, stream->account.alignment.data, (int64_t)stream->account.alignment.size);
+    event->trailing_silence = (double)silent * endpointer->frame_seconds;
+    event->relative_cost = (double)stream->part.relative_cost;
+    event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
+  }
+  roll_back(&stream->account, &mark);
+  return status;
+}
+
+/* What one stream of the batch has to be told and to tell. */
+static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err) {
+  wf_result *result = stream->result;
+  result->num_frames += chunk->num_frames > 0 ? chunk->num_frames : 0;
+  if (result->status == WF_OK) WF__TRY(take_stem(stream, false, err));
+  if (event == NULL) return WF_OK;
+  *event = (wf_stream_event){.num_frames = result->num_frames, .relative_cost = INFINITY};
+  return result->status == WF_OK ? look_for_endpoint(stream, event, err) : WF_OK;
+}
+
+static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *streams, size_t count, wf_error *err) {
+  wf_status status = WF_OK;
+  size_t marked = 0;
+  for (; marked < count && status == WF_OK; marked++) {
+    if (streams[marked]->decoder != decoder) status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch belongs to another decoder", marked);
+    else if (streams[marked]->in_batch) status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch is in it twice", marked);
+    else if (streams[marked]->result == NULL) status = wf__fail(err, WF_ERR_STATE, "stream %zu of the batch is finished and not reset", marked);
+    if (status != WF_OK) break;
+    streams[marked]->in_batch = true;
+  }
+  for (size_t i = 0; i < marked; i++) streams[i]->in_batch = false;
+  return status;
+}
+
+/* Is the chunk a matrix that the backend may look into? After bad scores nothing more is looked at. */
+static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
+  wf_result *result = stream->result, said = {0};
+  if (result->status == WF_ERR_ARGUMENT) return false;
+  if (!wf__check_scores(stream->decoder->graph, chunk, &said)) {
+    result->status = said.status;
+    snprintf(result->message, sizeof result->message, "frame %lld on: %.200s", (long long)result->num_frames, said.message);
+    return false;
+  }
+  if (result->num_frames + chunk->num_frames <= INT32_MAX) return true;
+  result->status = WF_ERR_ARGUMENT;
+  snprintf(result->message, sizeof result->message, "2^31 frames without a reset");
+  return false;
+}
+
+/* What a batch needs, by stream. */
+struct batch_arrays {
+  bool *skip;
+  void **channels;
+  wf_result **results;
+};
+
+static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, const struct batch_arrays *arrays,
+                         wf_stream_event *events, wf_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    arrays->skip[i] = !check_chunk(streams[i], &chunks[i]);
+    arrays->channels[i] = streams[i]->channel;
+    arrays->results[i] = streams[i]->result;
+  }
+  wf__batch batch = {.scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
+  wf_status status = decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
+  for (size_t i = 0; i < count; i++) {
+    wf_error own = {0};
+    if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK) continue;
+    streams[i]->result->status = own.code;
+    snprintf(streams[i]->result->message, sizeof streams[i]->result->message, "%s", own.message);
+    if (own.code == WF_ERR_MEMORY) status = wf__fail(err, WF_ERR_MEMORY, "%s", own.message);
+  }
+  return status;
+}
+
+wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err) {
+  WF__TRY(check_streams(decoder, streams, count, err));
+  if (count == 0) return WF_OK;
+  struct batch_arrays arrays = {wf__alloc(count, sizeof *arrays.skip), wf__alloc(count, sizeof *arrays.channels), wf__alloc(count, sizeof *arrays.results)};
+  wf_status status = arrays.skip != NULL && arrays.channels != NULL && arrays.results != NULL
+                         ? advance(decoder, streams, chunks, count, &arrays, events, err)
+                         : wf__fail_memory(err, count * 24, "a batch of streams");
+  free(arrays.skip);
+  free(arrays.channels);
+  free(arrays.results);
+  return status;
+}
+
+wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err) {
+  return wf_streams_advance(stream->decoder, &stream, chunk, 1, event, err);
+}
+
+/* --- partials, results ------------------------------------------------------------------------------------------------- */
+
+static wf_status check_alive(const wf_stream *stream, wf_error *err) {
+  if (stream->result == NULL) return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
+  if (stream->result->status != WF_OK) return wf__fail(err, stream->result->status, "%s", stream->result->message);
+  return WF_OK;
+}
+
+static wf_status copy_words(wf_stream *stream, wf_error *err) {
+  uint64_t count = stream->account.words.size;
+  stream->words.size = 0;
+  WF__TRY(wf__vec_grow(&stream->words, count, "a partial result", err));
+  if (count > 0) memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
+  stream->words.size = count;
+  return WF_OK;
+}
+
+static void forget(wf_stream *stream) {
+  if (stream->options.forget && stream->num_shown > 0) wf__account_forget(&stream->account, stream->num_shown - 1);
+  stream->num_shown = 0;
+}
+
+wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
+  *out = (wf_partial){0};
+  WF__TRY(check_alive(stream, err));
+  forget(stream);
+  WF__TRY(take_stem(stream, true, err));
+  struct mark mark = mark_account(&stream->account);
+  wf_status status = add_open_path(stream, err);
+  if (status == WF_OK) status = copy_words(stream, err);
+  roll_back(&stream->account, &mark);
+  if (status != WF_OK) return status;
+  stream->num_shown = mark.num_words;
+  *out = (wf_partial){.words = stream->words.data,
+                      .num_words = stream->words.size,
+                      .num_stable = mark.num_words,
+                      .num_frames = stream->result->num_frames,
+                      .stable_frames = stream->account.num_forgotten + (int64_t)mark.num_aligned,
+                      .start_frame = stream->start_frame,
+                      .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW)};
+  return WF_OK;
+}
+
+wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  wf_result *result = stream->result;
+  bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
+  if (begun && decoder->options.lattice_beam > 0)
+    return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
+  if (begun) WF__TRY(take_stem(stream, false, err));
+  wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
+  if (status == WF_OK || !begun) return status;
+  result->status = status; /* its contexts are neither the old ones nor the new */
+  snprintf(result->message, sizeof result->message, "another scorer in the middle: %s", wf_status_text(status));
+  return status;
+}
+
+wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
+  *out = NULL;
+  WF__TRY(check_alive(stream, err));
+  if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  return stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err);
+}
+
+static wf_status finish(wf_stream *stream, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  wf_result *result = stream->result;
+  forget(stream);
+  WF__TRY(take_stem(stream, false, err));
+  WF__TRY(stream->backend->path(decoder->search, stream->channel, false, &stream->part, err));
+  WF__TRY(wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err));
+  WF__TRY(wf__account_finish(&stream->account, result, decoder->graph, &decoder->options, &stream->part, err));
+  if (stream->options.forget) {
+    free(result->alignment);
+    result->alignment = NULL;
+  }
+  return decoder->options.lattice_beam > 0 ? stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice, err) : WF_OK;
+}
+
+wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
+  *out = NULL;
+  if (stream->result == NULL) return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
+  wf_result *result = stream->result;
+  wf_error own = {0};
+  wf_status status = result->status == WF_OK ? finish(stream, &own) : WF_OK;
+  if (status == WF_ERR_MEMORY) {
+    if (err != NULL) *err = own;
+    return status;
+  }
+  if (status != WF_OK) {
+    result->status = status;
+    snprintf(result->message, sizeof result->message, "%s", own.message);
+  }
+  stream->start_frame += result->num_frames;
+  stream->result = NULL;
+  stream->backend->reset(stream->decoder->search, stream->channel);
+  *out = result;
+  return WF_OK;
+}

@@ -1,0 +1,184 @@
+"""Graphs, language models, lexicons, word error rates: the package against the command-line program and against definitions."""
+
+import math
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import CTC, ROOT
+
+import warpfst as wf
+
+PROGRAM = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+SPHINX = pathlib.Path("/usr/share/pocketsphinx/model/en-us")
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("topology", ["correct", "compact", "minimal", "eesen"])
+def test_graphs_and_results_are_the_programs(tmp_path, topology, ctc_scores):
+    run("mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", f"--topology={topology}", "-q", "-o", tmp_path / "g.wfst")
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology=topology)
+    assert wf.equal(graph.fst, wf.Fst.read(tmp_path / "g.wfst"))
+    run("decode", tmp_path / "g.wfst", *(CTC / "logp_phone" / f"{key}.npy" for key in ctc_scores), "--acoustic-scale=0.7", "-o", tmp_path / "hyp")
+    results = wf.Decoder(graph, acoustic_scale=0.7).decode(list(ctc_scores.values()))
+    assert (tmp_path / "hyp").read_text() == "".join(f"{key} {result.text}".rstrip() + "\n" for key, result in zip(ctc_scores, results))
+
+
+def test_word_error_rate_of_the_shipped_utterances(ctc_graph, references):
+    reader = wf.ScoreReader(CTC / "logp_phone")
+    scores = {key: data for key, data in reader}
+    assert len(scores) == 200
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, max_active=7000).decode(list(scores.values()))
+    counts = wf.wer({key: references[key] for key in scores}, {key: result.text for key, result in zip(scores, results)})
+    assert (counts.num_errors, counts.num_words) == (390, 1040), counts
+
+
+def test_what_parts_may_be(ctc_graph):
+    tokens = wf.Symbols.read(CTC / "tokens_phone.txt")
+    lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", tokens)
+    lm = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
+    assert wf.equal(wf.build_ctc_graph(tokens, lexicon, lm).fst, ctc_graph.fst)
+    assert wf.equal(wf.build_ctc_graph(dict(tokens), lexicon, lm).fst, ctc_graph.fst)
+    with pytest.raises(TypeError, match="either"):
+        wf.build_ctc_graph(tokens, lexicon, lm, grammar=lm.to_fst())
+    with pytest.raises(ValueError, match="no option named 'topolgy'"):
+        wf.build_ctc_graph(tokens, lexicon, lm, topolgy="compact")
+
+
+def decode_labels(graph, tokens, text):
+    scores = np.full((len(text), len(tokens)), -20, np.float32)
+    for t, token in enumerate(text):
+        scores[t, tokens.index(token)] = 0
+    return wf.Decoder(graph).decode(scores)[0].text
+
+
+def test_lexicons_from_python():
+    tokens = ["<blk>", "a", "b", "c"]
+    graph = wf.build_ctc_graph(tokens, {"ab": "a b", "cab": ["c", "a", "b"], "cc": [["c", "c"], "c b c"]})
+    for spoken, text in (("ab", "ab"), ("cabab", "cab ab"), ("c.c", "cc"), ("cbcab", "cc ab")):
+        assert decode_labels(graph, tokens, ["<blk>" if x == "." else x for x in spoken]) == text
+    spelled = wf.build_ctc_graph(tokens, words=["<eps>", "ab", "cab"])
+    assert decode_labels(spelled, tokens, "cabab") == "cab ab"
+    with pytest.raises(wf.Error, match="x"):
+        wf.build_ctc_graph(tokens, {"ax": "a x"})
+    lexicon = wf.Lexicon.from_dict({"ab": "a b", "ax": "a x"}, tokens, unknown="skip")
+    assert len(lexicon) == 1 and lexicon.num_skipped == 1 and next(iter(lexicon)) == wf.lexicon.Pronunciation("ab", 1.0, (2, 3))
+
+
+def test_grammar_graph():
+    tokens, words = ["<blk>", "a", "b"], wf.Symbols({"<eps>": 0, "A": 1, "B": 2, "#0": 3})
+    grammar = wf.Fst.from_text("0 1 A\n1 2 B\n2\n", words, words, acceptor=True)
+    graph = wf.build_ctc_graph(tokens, {"A": "a", "B": "b"}, grammar=grammar)
+    assert decode_labels(graph, tokens, "abb") == "A B"
+
+
+def test_progress_of_building_can_cancel():
+    with pytest.raises(KeyError, match="stop"):
+        wf.LM.read(CTC / "lm3.arpa.gz").prune(threshold=1e-7, progress=lambda *_: (_ for _ in ()).throw(KeyError("stop")))
+
+
+def test_language_model_by_its_arpa_file(tmp_path):
+    (tmp_path / "lm.arpa").write_text(
+        "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-1.0 </s>\n-99 <s> -0.3\n-0.5 a -0.25\n-0.75 b\n\n\\2-grams:\n-0.125 <s> a\n-0.5 a b\n\n\\end\\\n"
+    )
+    lm = wf.LM.read(tmp_path / "lm.arpa")
+    assert lm.info()["order"] == 2 and lm.info()["num_ngrams"] == [4, 2] and "a" in lm.words
+    for sentence, score in (("a b", -0.125 - 0.5 - 1.0), ("b a", -0.3 - 0.75 - 0.5 - 0.25 - 1.0), ("", -0.3 - 1.0)):
+        assert math.isclose(lm.score(sentence), score, abs_tol=1e-5)
+    assert math.isclose(lm.perplexity(["a b"]), 10 ** (1.625 / 3), rel_tol=1e-5) and lm.perplexity(["a zebra"]) == math.inf
+    lm.write_arpa(tmp_path / "again.arpa")
+    assert math.isclose(wf.LM.read(tmp_path / "again.arpa").score("b a"), lm.score("b a"), abs_tol=1e-5)
+    exact = lm.to_fst(backoff="failure", backoff_label=9)
+    assert exact.num_states == lm.info()["num_states"] and lm.prune(max_total=4).info()["num_ngrams"][0] == 4
+    with pytest.raises(wf.FormatError, match="lm.arpa"):
+        (tmp_path / "lm.arpa").write_text("\\data\\\nngram 1=4\n")
+        wf.LM.read(tmp_path / "lm.arpa")
+
+
+def levenshtein(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]
+
+
+def test_word_error_rate(rng, tmp_path):
+    total = wf.Wer()
+    for _ in range(100):
+        left, right = ([str(x) for x in rng.integers(0, 4, rng.integers(0, 9))] for _ in range(2))
+        counts = total.add(left, right)
+        # sclite's weights can prefer more errors of another kind, never fewer than Levenshtein.
+        assert counts.num_errors >= levenshtein(left, right) and counts.num_words == len(left)
+        assert [pair.reference for pair in total.alignment if pair.reference is not None] == left
+        assert [pair.hypothesis for pair in total.alignment if pair.hypothesis is not None] == right
+        assert sum(pair.step != "=" for pair in total.alignment) == counts.num_errors
+    assert total.totals.num_utterances == 100
+    assert wf.wer(["a b c"], ["a x c d"]).percent == pytest.approx(200 / 3) and "66.67%" in str(wf.wer(["a b c"], ["a x c d"]))
+    assert wf.wer({"u": "a b", "v": "c"}, {"u": "a b"}).num_deletions == 1
+    assert wf.wer(["Ab"], ["aB"], ignore_case=True).num_errors == 0 and wf.wer(["abc"], ["abd"], cer=True).num_words == 3
+    for bad in ((["a"], []), ({"u": "a"}, {"w": "a"})):
+        with pytest.raises(ValueError):
+            wf.wer(*bad)
+    with pytest.raises(TypeError):
+        wf.wer({"u": "a"}, ["a"])
+    (tmp_path / "t.txt").write_text("u a b\nv\n")
+    assert wf.read_transcripts(tmp_path / "t.txt") == {"u": ["a", "b"], "v": []}
+
+
+def test_score_files(tmp_path, ctc_scores):
+    matrices = {key: matrix.astype(np.float32) for key, matrix in ctc_scores.items()}
+    for key, matrix in matrices.items():
+        np.save(tmp_path / f"{key}.npy", matrix)
+    run("matrix", "copy", tmp_path, "-o", tmp_path / "all.ark", "--format=ark")
+    read = {key: np.asarray(data) for key, data in wf.ScoreReader(tmp_path / "all.ark")}
+    assert read.keys() == matrices.keys() and all(np.array_equal(read[key], matrices[key]) for key in read)
+    assert np.allclose(np.asarray(next(wf.ScoreReader(tmp_path / "all.ark", scale=-2)).data), -2 * next(iter(matrices.values())))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 40), np.float32))
+    empty = next(wf.ScoreReader(tmp_path / "empty.npy"))
+    assert len(empty.data) == 0 and wf.Decoder(wf.build_ctc_graph(CTC / "tokens_phone.txt")).decode([empty.data])[0].num_frames == 0
+    with pytest.raises(wf.Error, match="none.ark"):
+        wf.ScoreReader(tmp_path / "none.ark")
+    (tmp_path / "bad.ark").write_bytes((tmp_path / "all.ark").read_bytes()[:1000])
+    with pytest.raises(wf.FormatError):
+        list(wf.ScoreReader(tmp_path / "bad.ark"))
+
+
+def test_hybrid_graph_of_spoken_commands():
+    """Real senone scores of spoken commands with a graph of the Sphinx model (Debian's pocketsphinx-en-us), as `warpfst mkgraph hmm` makes it."""
+    folder = ROOT / "examples" / "hybrid" / "coffee"
+    hmm = wf.Hmm.read_sphinx(SPHINX / "en-us")
+    assert hmm.info()["num_columns"] == 5126 and "AH" in hmm.phones and len(hmm.columns()) > 5126
+    words = wf.Symbols.read(folder / "words.txt")
+    if "#0" not in words:
+        words.add("#0")
+    grammar = wf.Fst.compile(folder / "grammar.txt", words, words, acceptor=len((folder / "grammar.txt").read_text().split("\n")[0].split()) < 4)
+    graph = wf.build_hmm_graph(SPHINX / "en-us", SPHINX / "cmudict-en-us.dict", grammar=grammar)
+    assert graph.min_columns <= 5126 and graph.fst.num_states > 1000
+
+
+def test_program_comes_along():
+    assert run("--version").stdout.split()[-1] == wf.__version__ or run("help").stdout.startswith(f"warpfst {wf.__version__}")
+    assert subprocess.run([PROGRAM, "nonsense"], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "relu2_maxent2"])
+def test_recurrent_model_against_its_toolkit(name, tmp_path):
+    folder = ROOT / "tests" / "data" / "rnnlm"
+    for file in (name, f"{name}.nnet.gz"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    model = wf.RnnLM.open(tmp_path / name)
+    assert model.info()["num_words"] == len(model.words) and model.info()["layer_type"]
+    lines = [line.split() for line in (folder / f"{name}.expected").read_text().splitlines() if line.startswith("w ")]
+    sentences = " ".join(word for _, word, _ in lines).split("</s>")[:-1]
+    costs = [cost for sentence in model.costs(sentences) for cost in sentence]
+    assert np.allclose(np.array(costs) / -math.log(10), [float(value) for _, _, value in lines], atol=2e-5)
+    with pytest.raises(wf.Error):
+        model.costs(["no_such_word"])
+    with pytest.raises(wf.Error):
+        wf.RnnLM.open(tmp_path / "nothing")

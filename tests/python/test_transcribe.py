@@ -1,0 +1,194 @@
+"""Audio to text with real recordings and a real model; features and the model's outputs against independent references."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import CTC, ROOT
+
+import warpfst as wf
+from warpfst.transcribe import audio, outputs
+from warpfst.transcribe.command import main
+from warpfst.transcribe.models import CtcModel, SphinxModel, open_model
+
+CARDS = ROOT / "examples" / "cards"
+SPHINX = pathlib.Path("/usr/share/pocketsphinx/model/en-us")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return CtcModel(CTC, "cpu", 1)
+
+
+def reference_fbank(samples, bins=80, rate=16000):
+    """Log-mel energies by their definition, in double."""
+    frames = np.stack([samples[i : i + 400] for i in range(0, len(samples) - 399, 160)]).astype(np.float64) * 32768
+    frames -= frames.mean(axis=1, keepdims=True)
+    frames -= 0.97 * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
+    power = np.abs(np.fft.rfft(frames * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(400) / 399)) ** 0.85, 512)) ** 2
+    mel = lambda hertz: 1127 * np.log(1 + hertz / 700)  # noqa: E731
+    edges = np.linspace(mel(20), mel(rate / 2), bins + 2)
+    place = mel(np.arange(257) * rate / 512)
+    slopes = [np.minimum((place - lo) / (mid - lo), (hi - place) / (hi - mid)) for lo, mid, hi in zip(edges, edges[1:], edges[2:])]
+    return np.log(np.maximum(power[:, :256] @ np.maximum(np.stack(slopes)[:, :256], 0).T, np.finfo(np.float32).eps))
+
+
+def test_features_by_definition(model):
+    samples = audio.read(CARDS / "card5.wav", 16000)
+    features, expected = model.features(samples), reference_fbank(samples)
+    assert features.shape == expected.shape and np.abs(features - expected).max() < 0.01
+    assert model.features(samples[:100]).shape == (0, 80)
+
+
+def test_model_gives_its_trainers_outputs(model):
+    check = np.load(ROOT / "tests/python/data/onnx_check.npz")
+    (scores,) = model._session.run(["logp_phone"], {"feats": check["feats"], "feat_lens": np.array([check["feats"].shape[1]])})
+    assert np.abs(scores - check["logp_phone"]).max() < 1e-3
+    shipped = np.load(CTC / "logp_phone" / f"{check['utt']}.npy") if (CTC / "logp_phone" / f"{check['utt']}.npy").exists() else scores[0].astype(np.float16)
+    assert np.abs(scores[0] - shipped).max() < 0.3  # shipped with 6 bits of mantissa
+
+
+def test_batches_change_nothing_but_rounding(model):
+    pieces = [audio.read(path, 16000) for path in sorted(CARDS.glob("*.wav"))] + [np.zeros(50, np.float32)]
+    together, lengths = model.scores(pieces)
+    assert lengths[-1] == 0
+    for piece, scores, length in zip(pieces, together, lengths):
+        alone, (count,) = model.scores([piece])
+        assert count == length and np.abs(alone[0, :count] - scores[:count]).max(initial=0) < 1e-3
+
+
+def transcribe(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def test_real_recordings_to_text(capsys):
+    status, out, err = transcribe(capsys, *sorted(CARDS.glob("*.wav")), "--model", CARDS, "--ref", CARDS / "ref")
+    assert status == 0 and {"card1 ten of clubs", "card3 seven of clubs", "card4 five five"} <= set(out.splitlines())
+    assert re.search(r"5 recordings, 0 failed", err) and re.search(r"WER 28.57% \(6 of 21 words\)", err)
+    status, out, _ = transcribe(capsys, CARDS / "card4.wav", "--model", CTC)
+    assert out == "card4 FIVE FIVE\n"
+
+
+def test_formats_resume_and_failures(capsys, tmp_path):
+    shutil.copy(CARDS / "card1.wav", tmp_path)
+    (tmp_path / "broken.flac").write_bytes(b"no audio")
+    (tmp_path / "sub").mkdir()
+    shutil.copy(CARDS / "card4.wav", tmp_path / "sub")
+    for format in outputs.FORMATS:
+        status, out, err = transcribe(capsys, tmp_path, "--model", CARDS, "--format", format, "-o", tmp_path / format)
+        assert status == 1 and out == "" and "broken.flac" in err and "2 recordings, 1 failed" in err
+        assert sorted(path.stem for path in (tmp_path / format).iterdir()) == ["card1", "sub-card4"]
+    assert (tmp_path / "text/card1.txt").read_text() == "card1 ten of clubs\n"
+    words = json.loads((tmp_path / "json/card1.json").read_text())["words"]
+    assert [word["word"] for word in words] == ["ten", "of", "clubs"] and all(0 <= word["start"] < word["end"] <= 1.1 for word in words)
+    assert re.fullmatch(r"card1 1 \d\.\d\d \d\.\d\d ten\n.*\n.* clubs\n", (tmp_path / "ctm/card1.ctm").read_text())
+    assert re.fullmatch(r"1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\nten of clubs\n", (tmp_path / "srt/card1.srt").read_text())
+    assert re.fullmatch(r"WEBVTT\n\n00:00:0\d\.\d{3} --> 00:00:0\d\.\d{3}\nten of clubs\n", (tmp_path / "vtt/card1.vtt").read_text())
+    # What is there is left alone, what is not is made.
+    (tmp_path / "text/card1.txt").write_text("done before\n")
+    (tmp_path / "text/sub-card4.txt").unlink()
+    (tmp_path / "text/sub-card4.txt.part").write_text("half")
+    status, _, err = transcribe(capsys, tmp_path, "--model", CARDS, "-o", tmp_path / "text", "--resume")
+    assert "1 recordings, 1 failed" in err and (tmp_path / "text/card1.txt").read_text() == "done before\n"
+    assert (tmp_path / "text/sub-card4.txt").read_text() == "sub-card4 five five\n"
+
+
+def test_other_rates_and_channels(capsys, tmp_path):
+    import soundfile
+
+    samples = audio.read(CARDS / "card1.wav", 16000)
+    soundfile.write(tmp_path / "high.flac", np.stack([audio.resample(samples, 16000, 44100)] * 2, axis=1), 44100)
+    assert transcribe(capsys, tmp_path / "high.flac", "--model", CARDS)[1] == "high ten of clubs\n"
+    tone = np.sin(2 * np.pi * 1000 * np.arange(8000) / 8000).astype(np.float32)
+    twice = audio.resample(tone, 8000, 16000)
+    assert len(twice) == 16000 and np.abs(twice[100:-100] - np.sin(2 * np.pi * 1000 * np.arange(16000) / 16000)[100:-100]).max() < 1e-3
+
+
+def test_long_recordings_are_cut_at_quiet_places(capsys, tmp_path, rng):
+    import soundfile
+
+    card = audio.read(CARDS / "card4.wav", 16000)
+    pause = (rng.normal(0, 1e-4, 8000)).astype(np.float32)
+    soundfile.write(tmp_path / "long.wav", np.concatenate([card, pause] * 6), 16000)
+    pieces = audio.segments(audio.read(tmp_path / "long.wav", 16000), 16000, 3.0)
+    period = len(card) + len(pause)
+    assert len(pieces) >= 5 and all(end - begin <= 48000 for begin, end in pieces) and pieces[0][0] == 0 and pieces[-1][1] == 6 * period
+    assert all(a[1] == b[0] and a[1] % period > len(card) for a, b in zip(pieces, pieces[1:]))
+    status, out, _ = transcribe(capsys, tmp_path / "long.wav", "--model", CARDS, "--max-seconds", 3, "--format", "json")
+    words = json.loads(out)["words"]
+    assert [word["word"] for word in words] == ["five"] * 12
+    assert all(index * period / 16000 - 0.25 <= words[2 * index]["start"] < words[2 * index + 1]["end"] <= (index + 1) * period / 16000 for index in range(6))
+
+
+def test_lists_options_and_kept_graphs(capsys, tmp_path):
+    (tmp_path / "list").write_text(f"one {CARDS}/card1.wav\n\ntwo {CARDS}/card4.wav\n")
+    arguments = ("--list", tmp_path / "list", "--model", CARDS, "--graph", tmp_path / "g.wfst", "--option", "beam=20")
+    first = transcribe(capsys, *arguments)
+    assert (tmp_path / "g.wfst").exists() and first[:2] == (0, "one ten of clubs\ntwo five five\n")
+    assert transcribe(capsys, *arguments)[:2] == first[:2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x.wav", "--model", "nowhere"], "x.wav"),
+        ([CARDS / "card1.wav", "--model", "nowhere"], "neither config.json nor a Sphinx model"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--resume"], "--output"),
+        ([CARDS / "card1.wav", CARDS / "card1.wav", "--model", CARDS], "same key"),
+        ([CARDS / "card1.wav", CARDS / "card4.wav", "--model", CARDS, "--format", "srt"], "needs --output"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--option", "beem=3"], "beem"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--option", "beam"], "NAME=VALUE"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--device", "cuda:99"], "cuda"),
+        (["--model", CARDS], "no audio"),
+    ],
+)
+def test_wrong_usage(capsys, arguments, message):
+    status, out, err = transcribe(capsys, *arguments)
+    assert status in (1, 2) and out == "" and message in err and "Traceback" not in err
+
+
+def test_configuration_with_mistakes(tmp_path):
+    config = json.loads((CTC / "config.json").read_text())
+    for change, message in (
+        ({"tokenz": "x"}, "tokenz"),
+        ({"acoustic_model": {"file": str(CTC / "model.onnx"), "log_probs": "logits"}}, "logits"),
+        ({"features": {"bins": 3}}, "bins"),
+        ({"acoustic_model": {"file": "none.onnx"}}, "none.onnx"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
+        with pytest.raises(Exception, match=message):
+            open_model(tmp_path, "cpu", 1)
+
+
+def test_captions():
+    words = [outputs.TimedWord(f"word{i}", i * 0.5, i * 0.5 + 0.4) for i in range(40)] + [outputs.TimedWord("<late & last>", 3700, 3700.25)]
+    groups = list(outputs.captions(words))
+    assert [word for group in groups for word in group] == words and len(groups[-1]) == 1
+    assert all(group[-1].end - group[0].start <= 6 and sum(len(word.text) + 1 for word in group) <= 85 for group in groups)
+    text = outputs.as_vtt(outputs.Transcript("k", "p", 4000, words, 0, []))
+    assert "01:01:40.000 --> 01:01:40.250\n&lt;late &amp; last>" in text
+
+
+def test_sphinx_model(capsys, tmp_path):
+    """Senone scores by pocketsphinx_batch, with a small grammar's graph in the place of the large language model's."""
+    model = open_model(SPHINX, "cpu", 1)
+    assert isinstance(model, SphinxModel)
+    words = wf.Symbols.read(CARDS / "words.txt")
+    grammar = wf.Fst.compile(CARDS / "grammar.txt", words, words, acceptor=True)
+    wf.build_hmm_graph(SPHINX / "en-us", SPHINX / "cmudict-en-us.dict", grammar=grammar).save(tmp_path / "cards.wfst")
+    status, out, err = transcribe(capsys, *sorted(CARDS.glob("*.wav")), "--model", SPHINX, "--graph", tmp_path / "cards.wfst", "--ref", CARDS / "ref")
+    assert status == 0 and "card4 five five" in out, err
+    assert float(re.search(r"WER ([\d.]+)%", err)[1]) < 30, out
+
+
+def test_the_command_of_the_readme():
+    run = subprocess.run([sys.executable, "-m", "warpfst", "transcribe", CARDS / "card1.wav", "--model", CARDS, "-q"], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "card1 ten of clubs\n", "")
+    assert subprocess.run([sys.executable, "-m", "warpfst", "help"], capture_output=True, text=True).stdout.startswith("warpfst")
