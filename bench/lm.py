@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lm [--repeat=N] [--record] [--seconds=N]
+"""lm [--repeat=N] [--record] [--seconds=N] [--forms]
 
 Reading ARPA files, and lookups per second on one core (bench_lm): the LM of examples/ctc over its transcripts, and that of the large task of
 `./run bench fstops` and Debian's en-us over texts of their own bigrams. Then the forms of `warpfst lm build` for en-us, against KenLM's probing and trie
@@ -101,17 +101,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1, help="of lookups in each turn")
+    parser.add_argument("--forms", action="store_true", help="only the forms of lm build against KenLM")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
-    large = fstops.make_large_task()
-    transcripts(CTC / "text", BUILD / "ctc.text")
-    bigram_text(large["lm"], BUILD / "large.text")
-    rows, figures = [], []
-    tasks = [("ctc", CTC / "lm3.arpa.gz", BUILD / "ctc.text"), ("large", large["lm"], BUILD / "large.text")]
+    rows, figures, tasks = [], [], []
+    if not arguments.forms:
+        large = fstops.make_large_task()
+        transcripts(CTC / "text", BUILD / "ctc.text")
+        bigram_text(large["lm"], BUILD / "large.text")
+        tasks = [("ctc", CTC / "lm3.arpa.gz", BUILD / "ctc.text"), ("large", large["lm"], BUILD / "large.text")]
     if EN_US.exists():
         measure.run(measure.WARPFST, "lm", "arpa", EN_US, "-o", BUILD / "en-us.arpa")
         bigram_text(BUILD / "en-us.arpa", BUILD / "en-us.text")
-        tasks.append(("en-us", BUILD / "en-us.arpa", BUILD / "en-us.text"))
+        if not arguments.forms:
+            tasks.append(("en-us", BUILD / "en-us.arpa", BUILD / "en-us.text"))
     for name, lm, text in tasks:
         command = measure.pinned([ROOT / "build" / "release" / "bench" / "bench_lm", lm, text, "1"], measure.last_core())
         runs = [json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout) for _ in range(arguments.repeat)]
@@ -121,7 +124,8 @@ def main():
         figures += [("LM reading", f"{name}, {ngrams} n-grams, one core, processor time", f"{read_s:.3f}", "s"),
                     ("LM lookups", f"{name}, {ngrams} n-grams, one core", f"{rate / 1e6:.1f}", "million/s")]
     print(f"{measure.machine()}; best of {arguments.repeat}; load {measure.load()}", file=sys.stderr)
-    print(measure.table(["LM", "n-grams", "MiB in memory", "read, s", "million n-grams/s read", "million lookups/s"], rows))
+    if rows:
+        print(measure.table(["LM", "n-grams", "MiB in memory", "read, s", "million n-grams/s read", "million lookups/s"], rows))
     if EN_US.exists():
         forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
         figures += more
