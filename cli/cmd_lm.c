@@ -12,9 +12,12 @@ int cmd_lm(int argc, char **argv) {
       {"lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
       {"lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
       {"lm arpa", "the model as an ARPA file", cmd_lm_arpa},
+      {"lm build", "a large model, or the difference of two, for scoring on the fly", cmd_lm_build},
+      {"lm verify", "is what lm build made sound?", cmd_lm_verify},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
-                      "n-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin).", argc, argv);
+                      "n-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin). info, query and perplexity\n"
+                      "also take what lm build makes.", argc, argv);
 }
 
 void lm_flags(cli_parser *parser, lm_source *source) {
@@ -76,6 +79,7 @@ int cmd_lm_info(int argc, char **argv) {
   lm_flags(&parser, &source);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
+  if (lm_is_wlm(parser.args[0])) return lm_tell_wlm(parser.args[0], json);
   wf_lm *lm;
   wf_arpa_stats stats;
   wf_arpa_stats_init(&stats);

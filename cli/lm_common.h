@@ -11,6 +11,8 @@ int cmd_lm_perplexity(int argc, char **argv);
 int cmd_lm_convert(int argc, char **argv);
 int cmd_lm_prune(int argc, char **argv);
 int cmd_lm_arpa(int argc, char **argv);
+int cmd_lm_build(int argc, char **argv);
+int cmd_lm_verify(int argc, char **argv);
 
 typedef struct lm_source {
   const char *words_path; /* NULL: the table is made from the model */
@@ -20,5 +22,10 @@ typedef struct lm_source {
 void lm_flags(cli_parser *parser, lm_source *source);
 /* CLI_OK, or the exit code of the error it printed. `stats` may be NULL. */
 int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stats *stats);
+
+/* Is the file a large model made by `lm build`? */
+bool lm_is_wlm(const char *path);
+/* `lm info` of one. */
+int lm_tell_wlm(const char *path, bool json);
 
 #endif

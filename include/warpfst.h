@@ -1279,6 +1279,7 @@ typedef struct wf_hypothesis {
   const char *const *flags;               /* [num_flags] names such as "not_final" */
   size_t num_flags;
   const char *error; /* NULL, or why there is no result */
+  double scorer_cost; /* part of cost; 0: no scorer */
 } wf_hypothesis;
 
 /* Writes hypotheses in one of

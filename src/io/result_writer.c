@@ -98,8 +98,9 @@ static void put_json_costs(wf__output *output, const wf_hypothesis *hypothesis) 
   const struct {
     const char *name;
     double value;
-  } numbers[] = {{"cost", hypothesis->cost}, {"graph_cost", hypothesis->graph_cost}, {"acoustic_cost", hypothesis->acoustic_cost}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+  } numbers[] = {
+      {"cost", hypothesis->cost}, {"graph_cost", hypothesis->graph_cost}, {"acoustic_cost", hypothesis->acoustic_cost}, {"scorer_cost", hypothesis->scorer_cost}};
+  for (size_t i = 0; i < (hypothesis->scorer_cost != 0 ? 4 : 3); i++) {
     wf__printf(output, ", \"%s\": ", numbers[i].name);
     wf__json_number(output, numbers[i].value);
   }

@@ -1,0 +1,274 @@
+/* test_ngram_scorer.c - decoding with a large model on the fly against decoding graphs into which the model was composed before: random models on random
+ * graphs, and real speech with graphs of a small and of the large model. */
+#include "decode_tasks.h"
+#include "lm/wlm_read.h"
+#include "lm_model.h"
+
+/* --- the model as a transducer ------------------------------------------------------------------------------------------ */
+
+static void add_arc(wf_builder *builder, const wf_wlm *lm, const wf_symbols *words, uint32_t state, wf__wlm_arc arc) {
+  wf_error err = {0};
+  int64_t label = arc.word == lm->view.eos || arc.word == lm->view.bos ? -1 : wf_symbols_find(words, wf_symbols_text(lm->words, arc.word));
+  if (label > 0) assert_ok(wf_builder_add_arc(builder, state, (wf_arc){arc.next, arc.cost, (int32_t)label, (int32_t)label}, &err));
+}
+
+/* The model's states, arcs and failure arcs, with the labels of `words`, by going through its arrays. */
+static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, float scale) {
+  wf_error err = {0};
+  const wf__wlm_view *v = &lm->view;
+  wf_builder *builder;
+  wf_fst *fst, *sorted;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, v->num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, v->start, &err));
+  for (uint32_t s = 0; s < v->num_states; s++) {
+    uint64_t where = v->states[s].where, first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1), end = first + count;
+    bool large = (where & WF__WLM_LARGE) != 0;
+    if (large) {
+      uint64_t last = wf__wlm_head(&v->buckets[end - 1]);
+      first = wf__wlm_head(&v->buckets[first]) & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1);
+      end = (last & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1)) + (last >> WF__WLM_BASE_BITS & 15);
+    }
+    for (uint64_t i = first; i < end; i++) {
+      wf__wlm_arc arc = wf__wlm_arc_at(v, large ? v->large : v->small, i);
+      arc.cost *= scale;
+      add_arc(builder, lm, words, s, arc);
+    }
+    for (uint32_t w = 0; w < v->num_words && s == 0; w++)
+      if (wf__wlm_knows(v, w)) add_arc(builder, lm, words, 0, (wf__wlm_arc){w, v->unigrams[w].cost * scale, v->unigrams[w].next});
+    if (s > 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){v->states[s].backoff, v->states[s].backoff_cost * scale, phi, 0}, &err));
+    assert_ok(wf_builder_set_final(builder, s, wf_wlm_final(lm, s, NULL) * scale, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_arcsort(fst, NULL, &sorted, &err));
+  wf_fst_free(fst);
+  return sorted;
+}
+
+static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_symbols *words, float scale) {
+  wf_error err = {0};
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.phi_label = (int32_t)wf_symbols_next_key(words);
+  wf_fst *acceptor = fst_of(lm, words, options.phi_label, scale), *fst, *ordered;
+  wf_graph *out = NULL;
+  assert_ok(wf_compose(graph, acceptor, &options, &fst, &err));
+  if (wf_fst_get_view(fst).start >= 0) {
+    assert_ok(wf_epsilons_last(fst, &ordered, &err));
+    wf_status status = wf_graph_create(ordered, NULL, 0, &out, &err); /* costs of words may make a cycle of epsilons negative */
+    assert_true(status == WF_OK || status == WF_ERR_NEGATIVE_CYCLE);
+    wf_fst_free(ordered);
+  }
+  wf_fst_free(fst);
+  wf_fst_free(acceptor);
+  return out;
+}
+
+static wf_wlm *built(const char *arpa, const char *small, wf_wlm_options *options) {
+  wf_error err = {0};
+  wf_wlm *lm;
+  const char *out = test_temp_path("model.wlm");
+  options->subtract = small;
+  assert_ok(wf_wlm_build(arpa, out, NULL, options, NULL, NULL, NULL, &err));
+  assert_ok(wf_wlm_open(out, &lm, &err));
+  remove(out);
+  return lm;
+}
+
+/* --- random graphs and models --------------------------------------------------------------------------------------------- */
+
+/* Labels 1 .. 5 are words of the models; `e` is in a few models only. */
+static wf_symbols *random_words(void) {
+  wf_error err = {0};
+  wf_symbols *words;
+  static const char *const texts[] = {"<eps>", "c", "a", "d", "b", "e"};
+  assert_ok(wf_symbols_create("words", &words, &err));
+  for (int64_t i = 0; i < 6; i++) assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
+  return words;
+}
+
+static void test_random(void **unused) {
+  (void)unused;
+  int compared = 0, worded = 0, differences = 0;
+  wf_symbols *words = random_words();
+  for (uint64_t seed = 1; seed <= 350; seed++) {
+    wf_error err = {0};
+    test_rng rng = {seed};
+    static model large, small;
+    make_model(&large, &rng, false);
+    do make_model(&small, &rng, false);
+    while (small.order > large.order);
+    char arpa[512], small_arpa[512];
+    const char *text = model_text(&large, &rng);
+    snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", text, strlen(text)));
+    text = model_text(&small, &rng);
+    snprintf(small_arpa, sizeof small_arpa, "%s", test_write_file("small.arpa", text, strlen(text)));
+    wf_wlm_options options;
+    wf_wlm_options_init(&options);
+    options.pack = seed % 3 == 0;
+    wf_wlm *lm = built(arpa, seed % 2 == 0 ? small_arpa : NULL, &options);
+    remove(arpa);
+    remove(small_arpa);
+    struct decode_task task = test_random_task(seed); /* its words are 1 .. 4 */
+    task.options.beam = 1e6f;
+    task.options.max_active = task.options.max_tokens = 1000000;
+    float scale = seed % 5 == 0 ? 0.5f : 1;
+    wf_ngram_scorer_options scorer_options;
+    wf_ngram_scorer_options_init(&scorer_options);
+    scorer_options.lm_scale = scale;
+    wf_scorer *scorer;
+    wf_status status = wf_scorer_from_lm(lm, words, &scorer_options, &scorer, &err);
+    if (status == WF_OK) {
+      wf_decoder *decoder;
+      wf_result *result, *expected = NULL;
+      assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+      assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+      assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &result, &err));
+      struct decode_task whole = task;
+      whole.graph = large.has_unk ? NULL : compose_graph(wf_graph_fst(task.graph), lm, words, scale); /* <unk> has no label to compose by */
+      if (whole.graph != NULL) expected = test_decode_alone(&whole);
+      if (expected != NULL && expected->status == WF_OK && result->status == WF_OK) {
+        bool final = !(result->flags & WF_RESULT_NOT_FINAL);
+        assert_int_equal(final, !(expected->flags & WF_RESULT_NOT_FINAL));
+        if (final && fabs(result->cost - expected->cost) > 1e-4) fail_msg("seed %llu: cost %.9g, of the composed graph %.9g", (unsigned long long)seed, result->cost, expected->cost);
+        compared += final;
+        worded += final && result->num_words > 1;
+        differences += final && seed % 2 == 0 && result->scorer_cost != 0;
+      }
+      wf_result_free(result);
+      wf_result_free(expected);
+      wf_graph_free(whole.graph);
+      wf_decoder_free(decoder);
+      wf_scorer_free(scorer);
+    }
+    test_free_task(&task);
+    wf_wlm_free(lm);
+  }
+  wf_symbols_free(words);
+  if (!(compared > 30 && worded > 15 && differences > 8)) fail_msg("%d compared, %d with words, %d with differences", compared, worded, differences);
+}
+
+/* --- real speech: examples/ctc --------------------------------------------------------------------------------------------- */
+
+#define CTC WARPFST_SOURCE_DIR "/examples/ctc"
+
+static wf_ctc_graph_result ctc_graph(const wf_lm *lm, const wf_lexicon *lexicon) {
+  wf_error err = {0};
+  wf_ctc_graph_options options;
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_result result;
+  wf_ctc_graph_options_init(&options);
+  options.backoff = 1; /* failure: the model exactly */
+  wf_ctc_graph_parts_init(&parts);
+  parts.lexicon = lexicon;
+  parts.lm = lm;
+  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  return result;
+}
+
+enum { UTTERANCES = 6 };
+
+static void read_scores(wf_matrix *matrices, wf_scores *scores) {
+  wf_error err = {0};
+  wf_score_reader *reader;
+  const char *source = CTC "/logp_phone";
+  assert_ok(wf_score_reader_open(&source, 1, NULL, &reader, &err));
+  for (int i = 0; i < UTTERANCES; i++) {
+    bool done;
+    assert_ok(wf_score_reader_next(reader, &matrices[i], &done, &err));
+    scores[i] = (wf_scores){.data = matrices[i].data, .num_frames = matrices[i].num_frames, .num_columns = matrices[i].num_columns, .stride = matrices[i].num_columns};
+  }
+  wf_score_reader_free(reader);
+}
+
+static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scores *scores, wf_result **results) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.beam = 16;
+  options.max_active = options.max_tokens = 2000000;
+  options.acoustic_scale = 0.7f;
+  options.num_threads = 1;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+  assert_ok(wf_decode(decoder, scores, UTTERANCES, NULL, results, &err));
+  wf_decoder_free(decoder);
+}
+
+static void assert_same_words(wf_result **a, const wf_symbols *a_words, wf_result **b, const wf_symbols *b_words, const char *what) {
+  for (int i = 0; i < UTTERANCES; i++) {
+    assert_true(a[i]->status == WF_OK && b[i]->status == WF_OK && a[i]->flags == 0 && b[i]->flags == 0);
+    if (fabs(a[i]->cost - b[i]->cost) > 1e-4) fail_msg("%s, utterance %d: cost %.9g, %.9g", what, i, a[i]->cost, b[i]->cost);
+    assert_int_equal(a[i]->num_words, b[i]->num_words);
+    for (size_t w = 0; w < a[i]->num_words; w++)
+      assert_string_equal(wf_symbols_text(a_words, a[i]->words[w].label), wf_symbols_text(b_words, b[i]->words[w].label));
+  }
+}
+
+/* With the graph of a pruned model and the difference on the fly, with the difference composed into that graph, and with the graph of the large model: the same
+ * words at the same costs. */
+static void test_real(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  wf_lm *large, *small;
+  wf_symbols *tokens;
+  wf_lexicon *lexicon;
+  assert_ok(wf_lm_read_arpa(CTC "/lm3.arpa.gz", NULL, NULL, &large, NULL, NULL, &err));
+  wf_lm_prune_options prune;
+  wf_lm_prune_options_init(&prune);
+  prune.max_ngrams = "1500,0";
+  assert_ok(wf_lm_prune(large, NULL, &prune, &small, NULL, NULL, &err));
+  assert_ok(wf_symbols_read(CTC "/tokens_phone.txt", &tokens, &err));
+  assert_ok(wf_lexicon_read(CTC "/lexicon_phone.txt", tokens, NULL, &lexicon, &err));
+  char small_arpa[512];
+  snprintf(small_arpa, sizeof small_arpa, "%s", test_temp_path("small.arpa"));
+  assert_ok(wf_lm_write_arpa(small, small_arpa, &err));
+  wf_lm_free(small);
+  assert_ok(wf_lm_read_arpa(small_arpa, NULL, NULL, &small, NULL, NULL, &err)); /* as rounded in the file */
+  wf_ctc_graph_result of_small = ctc_graph(small, lexicon), of_large = ctc_graph(large, lexicon);
+  wf_graph *small_graph, *large_graph;
+  assert_ok(wf_graph_create(of_small.graph, NULL, 0, &small_graph, &err));
+  assert_ok(wf_graph_create(of_large.graph, NULL, 0, &large_graph, &err));
+  wf_wlm_options options;
+  wf_wlm_options_init(&options);
+  wf_wlm *difference = built(CTC "/lm3.arpa.gz", small_arpa, &options);
+  wf_scorer *scorer;
+  assert_ok(wf_scorer_from_lm(difference, of_small.words, NULL, &scorer, &err));
+  wf_graph *composed = compose_graph(of_small.graph, difference, of_small.words, 1);
+  wf_matrix matrices[UTTERANCES] = {{0}};
+  wf_scores scores[UTTERANCES];
+  wf_result *plain[UTTERANCES], *on_the_fly[UTTERANCES], *static_difference[UTTERANCES], *static_large[UTTERANCES];
+  read_scores(matrices, scores);
+  decode(small_graph, NULL, scores, plain);
+  decode(small_graph, scorer, scores, on_the_fly);
+  decode(composed, NULL, scores, static_difference);
+  decode(large_graph, NULL, scores, static_large);
+  assert_same_words(on_the_fly, of_small.words, static_difference, of_small.words, "composed difference");
+  assert_same_words(on_the_fly, of_small.words, static_large, of_large.words, "graph of the large model");
+  int changed = 0;
+  for (int i = 0; i < UTTERANCES; i++) changed += fabs(plain[i]->cost - on_the_fly[i]->cost) > 0.1;
+  assert_true(changed > UTTERANCES / 2);
+  test_free_results(plain, UTTERANCES);
+  test_free_results(on_the_fly, UTTERANCES);
+  test_free_results(static_difference, UTTERANCES);
+  test_free_results(static_large, UTTERANCES);
+  for (int i = 0; i < UTTERANCES; i++) wf_matrix_clear(&matrices[i]);
+  wf_scorer_free(scorer);
+  wf_wlm_free(difference);
+  wf_graph_free(composed);
+  wf_graph_free(small_graph);
+  wf_graph_free(large_graph);
+  wf_ctc_graph_result_free(&of_small);
+  wf_ctc_graph_result_free(&of_large);
+  wf_lexicon_free(lexicon);
+  wf_symbols_free(tokens);
+  wf_lm_free(small);
+  wf_lm_free(large);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_real)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
