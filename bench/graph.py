@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--json] [--record]
+"""graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--finish-only] [--json] [--record]
 
 The pipeline of a hybrid graph, step by step: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
 (bench/hybrid_task.py: Debian's pocketsphinx-en-us; 20,000 words pruned, 72,545 words pruned, everything).
 
-    L o G, determinize, minimize; C o LG, determinize, minimize; H o CLG, determinize, minimize; disambiguation symbols to epsilon
+    L o G, determinize, minimize; C o LG, determinize, minimize; H o CLG, determinize, minimize; disambiguation symbols to epsilon;
+    self-loops; no input epsilons
 
 For OpenFst's tools: processor time and peak memory of the commands of a step, reading and writing files and sorting arcs for the next step
 included, as there is no other way to run them. For ours: processor and wall time of the call, and the highest memory that the process holds
 during it, the input included. Threads 0: one per processor. The results of both are compared after every minimization: equivalence is decided by
 `warpfst equivalent` on the graphs as acceptors of label pairs, or, where the two put outputs at different places, tested on random paths.
+For the last two steps OpenFst has no tool. Its graph gets its self-loops from us, and five utterances of LibriVox (Debian's pocketsphinx-testdata)
+are decoded with both graphs: words must be equal, costs are compared. --finish-only measures and records just these two steps, sizes, and the
+decoding, with OpenFst's graphs of the last run.
 `full` takes OpenFst 13 minutes and 6.5 GB.
 """
 import argparse
@@ -24,6 +28,8 @@ from measure import BUILD, ROOT, WARPFST, Cost
 
 BENCH_GRAPH = ROOT / "build" / "release" / "bench" / "bench_graph"
 LEVELS = [("L", "LG"), ("C", "CLG"), ("H", "HCLG")]
+FINISH = ("self-loops HCLG", "no input epsilons HCLG")
+AM = "--am=/usr/share/pocketsphinx/model/en-us/en-us"
 
 
 def make_task(size):
@@ -72,7 +78,7 @@ def run_ours(folder, threads, keep):
     """{step: (Cost, states, arcs)}, and the wall time of the whole process, from files to a file."""
     begin = time.monotonic()
     flags = [f"--steps={keep}"] if keep else ["-o", folder / "ours.fst"]
-    done = subprocess.run([str(word) for word in (BENCH_GRAPH, folder, f"--threads={threads}", *flags)], stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run([str(word) for word in (BENCH_GRAPH, folder, AM, f"--threads={threads}", *flags)], stdout=subprocess.PIPE, check=True, text=True)
     wall, steps = time.monotonic() - begin, {}
     for line in done.stdout.splitlines():
         name, cpu_s, wall_s, peak_mib, states, arcs = line.split("\t")
@@ -97,9 +103,32 @@ def compare(theirs, ours, folder, npath):
     return "equivalent" if exact.returncode == 0 else f"equivalent on {2 * npath} random paths"
 
 
-def measure_size(size, threads, npath, core):
+def decode(graph, folder):
+    """{utterance: (words, cost)}; the scores are made once."""
+    work = BUILD / "hybrid" / "speech"
+    if not (work / "sen.scp").exists():
+        measure.run("bash", ROOT / "examples" / "demo_hybrid.sh", "--only", "scores", "--work", work)
+    lines = measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--words={folder / 'words.txt'}", "--acoustic-scale=0.1538", "--beam=16", "--max-active=1000000",
+                        "--max-tokens=4000000", "--format=json").splitlines()
+    results = [json.loads(line) for line in lines if line.startswith("{")]
+    return {result["key"]: (result["text"], result["cost"]) for result in results}
+
+
+def compare_decoding(folder):
+    """Utterances with equal words, all of them, the largest difference of costs."""
+    measure.run(BENCH_GRAPH, folder, AM, f"--finish={folder / 'openfst' / 'HCLG.fst'}", "-o", folder / "theirs.fst")
+    theirs, ours = decode(folder / "theirs.fst", folder), decode(folder / "ours.fst", folder)
+    equal = sum(theirs[key][0] == ours[key][0] for key in theirs)
+    difference = max(abs(theirs[key][1] - ours[key][1]) for key in theirs)
+    if equal != len(theirs):
+        sys.exit(f"{folder}: {len(theirs) - equal} of {len(theirs)} utterances have other words with our graph than with OpenFst's")
+    print(f"    decoding: {equal} of {len(theirs)} utterances have the same words, costs differ by {difference:.4f} at most", file=sys.stderr)
+    return equal, len(theirs), difference
+
+
+def measure_size(size, threads, npath, finish_only, core):
     folder = make_task(size)
-    theirs = run_openfst(folder, core)
+    theirs = {} if finish_only else run_openfst(folder, core)
     ours = {count: run_ours(folder, count, None) for count in threads}
     steps = folder / "steps"
     steps.mkdir(exist_ok=True)
@@ -110,16 +139,18 @@ def measure_size(size, threads, npath, core):
         verdicts[f"minimize {name}"] = compare(folder / "openfst" / f"{name}.fst", steps / f"minimize_{name}.fst", folder, npath)
         print(f"    {name}: {verdicts[f'minimize {name}']}", file=sys.stderr)
     shutil.rmtree(steps)
+    equal, count, difference = compare_decoding(folder)
+    verdicts[FINISH[0]] = f"{equal} of {count} utterances decoded alike, costs within {difference:.4f}"
     rows = []
-    for name, cost in theirs.items():
-        row = {"size": size, "step": name, "openfst": vars(cost), "verdict": verdicts.get(name, "")}
+    for name in ours[threads[0]][0]:
+        row = {"size": size, "step": name, "openfst": vars(theirs[name]) if name in theirs else None, "verdict": verdicts.get(name, "")}
         for count in threads:
             mine, row["states"], row["arcs"] = ours[count][0][name]
             row[f"threads {count}"] = vars(mine)
-        if name in verdicts:
+        if name.startswith("minimize"):
             row["openfst_states"], row["openfst_arcs"] = sizes[name.split()[1]]
         rows.append(row)
-    return rows, {count: ours[count][1] for count in threads}
+    return rows, {count: ours[count][1] for count in threads}, (equal, count, difference)
 
 
 def format_rows(rows, walls, threads):
@@ -127,30 +158,41 @@ def format_rows(rows, walls, threads):
     for row in rows:
         theirs = row["openfst"]
         verdict = row["verdict"]
-        if verdict and row["openfst_states"] != row["states"]:
+        if row.get("openfst_states", row["states"]) != row["states"]:
             verdict += f"; OpenFst {row['openfst_states']} states"
-        cells = [row["size"], row["step"], row["states"], row["arcs"], f"{theirs['cpu_s']:.1f}", f"{theirs['peak_mib']:.0f}"]
+        cells = [row["size"], row["step"], row["states"], row["arcs"]] + ([f"{theirs['cpu_s']:.1f}", f"{theirs['peak_mib']:.0f}"] if theirs else ["", ""])
         for count in threads:
             cells += [f"{row[f'threads {count}']['cpu_s']:.2f}", f"{row[f'threads {count}']['wall_s']:.2f}"]
         yield cells + [f"{row[f'threads {threads[-1]}']['peak_mib']:.0f}", verdict]
-    total = [rows[0]["size"], "all", rows[-1]["states"], rows[-1]["arcs"], f"{sum(row['openfst']['cpu_s'] for row in rows):.1f}", f"{max(row['openfst']['peak_mib'] for row in rows):.0f}"]
+    theirs = [row["openfst"] for row in rows if row["openfst"]]
+    total = [rows[0]["size"], "all", "", "", f"{sum(cost['cpu_s'] for cost in theirs):.1f}", f"{max((cost['peak_mib'] for cost in theirs), default=0):.0f}"]
     for count in threads:
         total += [f"{sum(row[f'threads {count}']['cpu_s'] for row in rows):.2f}", f"{sum(row[f'threads {count}']['wall_s'] for row in rows):.2f}"]
     peak = max(row[f"threads {threads[-1]}"]["peak_mib"] for row in rows)
     yield total + [f"{peak:.0f}", "from files to a file: " + ", ".join(f"{walls[count]:.1f} s" for count in threads)]
 
 
-def figures(rows, walls, threads):
+def figures(rows, walls, threads, decoding, finish_only):
     """Rows for results.csv."""
     for row in rows:
         setup = f"{row['size']} hybrid graph"
-        yield row["step"], setup + ", OpenFst, processor time", f"{row['openfst']['cpu_s']:.2f}", "s"
-        yield row["step"], setup + ", OpenFst, peak memory", f"{row['openfst']['peak_mib']:.0f}", "MiB"
+        for unit in ("states", "arcs"):
+            yield row["step"], f"{setup}, warpfst, {unit}", row[unit], unit
+            if f"openfst_{unit}" in row:
+                yield row["step"], f"{setup}, OpenFst, {unit}", row[f"openfst_{unit}"], unit
+        if finish_only and row["step"] not in FINISH:
+            continue
+        if row["openfst"]:
+            yield row["step"], setup + ", OpenFst, processor time", f"{row['openfst']['cpu_s']:.2f}", "s"
+            yield row["step"], setup + ", OpenFst, peak memory", f"{row['openfst']['peak_mib']:.0f}", "MiB"
         for count in threads:
             label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
             for field, figure, unit in (("cpu_s", "processor time", "s"), ("wall_s", "wall time", "s"), ("peak_mib", "peak memory", "MiB")):
                 yield row["step"], f"{setup}, warpfst, {label}, {figure}", f"{row[f'threads {count}'][field]:.{0 if unit == 'MiB' else 2}f}", unit
-    for count in threads:
+    setup = f"{rows[0]['size']}, graphs of OpenFst and warpfst with self-loops, 5 utterances of LibriVox, beam 16"
+    yield "hybrid graph, equal decoding", setup + ", utterances with the same words", decoding[0], f"of {decoding[1]}"
+    yield "hybrid graph, equal decoding", setup + ", largest difference of costs", f"{decoding[2]:.4f}", "nats"
+    for count in threads if not finish_only else []:
         label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
         yield "hybrid graph, whole pipeline", f"{rows[0]['size']}, warpfst, {label}, from files to a file, wall time", f"{walls[count]:.2f}", "s"
 
@@ -160,6 +202,7 @@ def main():
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--threads", default="1,0")
     parser.add_argument("--npath", type=int, default=100)
+    parser.add_argument("--finish-only", action="store_true")
     parser.add_argument("--json", action="store_true", help="a line a step instead of the table")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
@@ -171,9 +214,9 @@ def main():
     print(f"{measure.machine()}; OpenFst on one core; load before {measure.load()}", file=sys.stderr)
     for size in arguments.sizes.split(","):
         print(f"  {size}", file=sys.stderr)
-        rows, walls = measure_size(size, threads, arguments.npath, core)
+        rows, walls, decoding = measure_size(size, threads, arguments.npath, arguments.finish_only, core)
         cells += format_rows(rows, walls, threads)
-        recorded += figures(rows, walls, threads)
+        recorded += figures(rows, walls, threads, decoding, arguments.finish_only)
         if arguments.json:
             print("\n".join(json.dumps(row) for row in rows), flush=True)
     if not arguments.json:

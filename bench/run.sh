@@ -6,6 +6,7 @@
 #   lattice  decoding with lattices against without, their size and oracle
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
+#   hybrid   hybrid graphs as mkgraph makes them, step by step, and the word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables of OpenFst, GTN, ours
 #   all      the others
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
@@ -25,7 +26,7 @@ shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
-  decode | lm | lattice | stream | graph) python3 "bench/$what.py" "$@" ;;
+  decode | lm | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm lattice stream compose; do
       printf '\n== %s\n' "$each"

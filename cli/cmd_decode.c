@@ -17,12 +17,13 @@
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *lm_path, *boost_path, *boosts_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *boost_path, *boosts_path, *lm_path;
   bool json;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
   wf_ngram_scorer_options scorer_options;
+  wf_scorer *lm;
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
   wf_fst *fst;
@@ -34,8 +35,7 @@ struct decode_run {
   wf_lattice_writer *lattices; /* NULL: not asked for */
   wf_transcripts *references;
   wf_wer *wer;
-  wf_scorer *lm_scorer; /* NULL: none; boosts come on top of it */
-  boost_set *boosts;
+  boost_set *boosts; /* NULL: none */
   wf_progress progress;
   double fraction[2];     /* of the input: before and behind the batch; negative if not known */
   bool results_on_screen; /* the progress bar makes room for them */
@@ -173,8 +173,8 @@ static wf_status open_lattices(struct decode_run *run, wf_error *err) {
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
-  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm_scorer, err);
-  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm_scorer, err);
+  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
+  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
   wf_wlm_free(lm);
   return status;
 }
@@ -187,7 +187,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
-    status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm_scorer, &run->boosts, err);
+    status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
@@ -461,7 +461,7 @@ static void close_all(struct decode_run *run) {
   free(run->results);
   free(run->scorers);
   boosts_free(run->boosts);
-  wf_scorer_free(run->lm_scorer);
+  wf_scorer_free(run->lm);
 }
 
 /* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
@@ -489,10 +489,10 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
-  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
   cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
+  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);

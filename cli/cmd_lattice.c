@@ -5,6 +5,10 @@
 int cmd_lattice(int argc, char **argv) {
   static const cli_part parts[] = {
       {"lattice convert", "another format, kind or scale", cmd_lattice_convert},
+      {"lattice mbr", "words of least expected errors, confidences, sausages", cmd_lattice_mbr},
+      {"lattice oracle", "word error rate of the best words that lattices hold", cmd_lattice_oracle},
+      {"lattice stats", "sizes and densities", cmd_lattice_stats},
+      {"lattice draw", "a picture to look at: a page with an SVG, or for Graphviz", cmd_lattice_draw},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LATTICES... [FLAGS]",
                       "Lattices in Kaldi archives or script files, raw or compact, binary or text, gzipped or not; `warpfst decode --lattice` makes them.", argc, argv);

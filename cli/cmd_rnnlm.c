@@ -1,43 +1,21 @@
-/* cmd_rnnlm.c - `warpfst rnnlm`: finds the part of it that is asked for; `rnnlm info`, and reading of models and texts for the others. */
+/* cmd_rnnlm.c - `warpfst rnnlm`: the list of its parts; `rnnlm info`, and reading of models and texts for the others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "rnnlm_common.h"
 
-static const struct {
-  const char *name, *full_name, *summary;
-  int (*run)(int argc, char **argv);
-} parts[] = {
-    {"info", "rnnlm info", "layers, output and sizes of a model", cmd_rnnlm_info},
-    {"score", "rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
-    {"perplexity", "rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
-    {"train", "rnnlm train", "a model from a text", cmd_rnnlm_train},
-};
-enum { NUM_PARTS = sizeof parts / sizeof *parts };
-
-static void print_parts(FILE *out) {
-  fprintf(out, "usage: warpfst rnnlm PART MODEL [ARGUMENTS] [FLAGS]\n\nRecurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors,\nwith NAME.words "
-               "beside it (PyTorch).\n\n");
-  for (int i = 0; i < NUM_PARTS; i++) fprintf(out, "  rnnlm %-14s%s\n", parts[i].name, parts[i].summary);
-  fprintf(out, "\n'warpfst rnnlm PART --help' tells the flags.\n");
-}
-
 int cmd_rnnlm(int argc, char **argv) {
-  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-    print_parts(argc < 2 ? stderr : stdout);
-    return argc < 2 ? CLI_USAGE : CLI_OK;
-  }
-  for (int i = 0; i < NUM_PARTS; i++) {
-    if (strcmp(parts[i].name, argv[1]) != 0) continue;
-    static char name[32]; /* the parser wants argv[0], and messages start with it */
-    snprintf(name, sizeof name, "%s", parts[i].full_name);
-    argv[1] = name;
-    return parts[i].run(argc - 1, argv + 1);
-  }
-  fprintf(stderr, "warpfst rnnlm: no part '%s' ('warpfst rnnlm --help' lists them)\n", argv[1]);
-  return CLI_USAGE;
+  static const cli_part parts[] = {
+      {"rnnlm info", "layers, output and sizes of a model", cmd_rnnlm_info},
+      {"rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
+      {"rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
+      {"rnnlm train", "a model from a text", cmd_rnnlm_train},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [ARGUMENTS] [FLAGS]",
+                      "Recurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).", argc, argv);
 }
 
 int rnnlm_load(const char *path, const char *unk_symbol, wf_rnnlm **out) {

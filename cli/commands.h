@@ -5,7 +5,7 @@
 #define CLI_COMMANDS(X) \
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
-  X(lattice, "lattice", "Decoding", "lattices: convert") \
+  X(lattice, "lattice", "Decoding", "lattices: convert, mbr, oracle, stats, draw") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \
@@ -39,6 +39,7 @@
   X(equal, "equal", "Comparison", "the same fst, arc by arc?") \
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
+  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, prune") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
   X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train") \
   X(options, "options", "Help", "every option with its default, range and meaning") \

@@ -4,19 +4,21 @@
 #   --lm FILE        language model (default: the model's own en-us.lm.bin, pruned by `warpfst lm prune`)
 #   --wav FOLDER     decode FOLDER/*.wav (16 kHz, mono, 16 bits), with references in FOLDER/ref, `words (key)` a line, instead
 #   --wer PERCENT    fail if the word error rate is above (default: 32.4, the target of a small graph, for the speech of pocketsphinx-testdata)
+#   --only scores    stop when there are scores: WORK/sen.scp, WORK/ref
 #   --warpfst FILE   program to use (default: build/release/warpfst, which `./run demo-hybrid` builds)
 #   --work FOLDER    where scores, graph and results go, and stay (default: build/demo-hybrid)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-warpfst=$root/build/release/warpfst work=$root/build/demo-hybrid lm='' wav='' target=''
+warpfst=$root/build/release/warpfst work=$root/build/demo-hybrid lm='' wav='' target='' only=''
 while [ $# -gt 0 ]; do
   case $1 in
     --lm) lm=$(realpath "${2:?--lm needs a file}") ;;
     --wav) wav=$(realpath "${2:?--wav needs a folder}") ;;
     --wer) target=${2:?--wer needs a number} ;;
+    --only) only=${2:?--only needs a word} ;;
     --warpfst) warpfst=$(realpath "${2:?--warpfst needs a file}") ;;
     --work) work=$(realpath -m "${2:?--work needs a folder}") ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; [ "$1" = --help ] && exit 0 || exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; [ "$1" = --help ] && exit 0 || exit 2 ;;
   esac
   shift 2
 done
@@ -85,6 +87,7 @@ take_speech
 begin=$SECONDS
 score_speech
 printf '%d utterances in %d s\n' "$(wc -l <keys)" $((SECONDS - begin))
+[ "$only" != scores ] || exit 0
 heading '2. Acoustic model, dictionary and language model to a decoding graph'
 build_graph
 heading '3. Scores to words'

@@ -482,6 +482,51 @@ WF_API wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* Mirror image: accepts the reversed strings. State 0 of the result is a new start, as in OpenFst. */
 WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 
+/* Many fsts at once on one device, "cpu" (the default) or one GPU ("cuda", "cuda:2"): inputs and results of operations stay there until they are asked for, and
+ * on a GPU an operation is a few launches for all of them together. Immutable but for gradients; all fsts are in one semiring. A batch and those made of it are used
+ * by one thread at a time. Batches on a GPU hold at most 2^32 - 2 states and arcs (WF_ERR_LIMIT). Results on a GPU equal the CPU's byte for byte unless said otherwise. */
+typedef struct wf_fst_batch wf_fst_batch;
+WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device, wf_fst_batch **out, wf_error *err);
+/* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
+WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
+                                      wf_fst_batch **out, wf_error *err);
+/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
+WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
+/* A copy of the i-th in host memory. */
+WF_API wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err);
+WF_API void wf_fst_batch_free(wf_fst_batch *batch);
+
+/* The operations of the same names on each fst of the batch; options, results, and errors as there. Origins of arcs are kept by arcsort, invert, and project. */
+WF_API wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
+ * log: within rounding, with cycles within delta. */
+WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
+/* The best path of each (tropical). Of paths of equal cost one with fewest arcs; which of those is the device's choice, the same in every run. */
+WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* `out_costs` [count], in host memory. `with_gradients`: the batch keeps the derivatives for the two calls below. To about 1e-12 the CPU's, relative. */
+WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err);
+/* Derivatives of the i-th cost by the weights of its arcs, or of the arcs of the first or second input it was composed of; an array of *out_count for wf_free. */
+typedef enum wf_gradients_of { WF_GRADIENTS_OF_ARCS = 0, WF_GRADIENTS_OF_FIRST = 1, WF_GRADIENTS_OF_SECOND = 2 } wf_gradients_of;
+WF_API wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradients_of of, double **out, uint64_t *out_count, wf_error *err);
+/* The arrays of a batch on a GPU, in device memory; all fsts one behind the other, offsets and next states counting through. Valid while the batch lives. */
+typedef struct wf_fst_batch_view {
+  uint64_t num_fsts, num_states, num_arcs;
+  const uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory */
+  const uint64_t *arc_off;               /* [num_states + 1] */
+  const wf_arc *arcs;
+  const float *final_cost;
+  const wf_arc_origin *origins; /* or NULL */
+  const double *gradients;      /* of the arcs [num_arcs], or NULL */
+  const double *input_gradients[2]; /* of the arcs of the inputs, pair by pair, or NULL */
+} wf_fst_batch_view;
+/* WF_ERR_UNSUPPORTED for a batch on the CPU: wf_fst_batch_get costs nothing there. */
+WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view, wf_error *err);
+
 /* Replaces labels by pairs {old, new}; labels not listed stay. `inum` and `onum` count pairs; a side with pairs loses its symbol table. Errors: an
  * old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
@@ -1164,6 +1209,41 @@ WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, co
 WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
 /* The sum of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
+/* A recurrent LM in the first pass, in the manner of Lee et al. 2015 (on-the-fly rescoring with hierarchical softmax, MaxEnt features, a table of contexts
+ * and a cache of results). The cost of a word is
+ *     lm_scale * (cost by `rnnlm`, interpolated with that by `ngram`) - subtract_scale * (cost by `small`)
+ * `ngram` may be NULL: the recurrent model alone. `small`: the model that the graph was built with, so that its costs are exchanged for the new ones; NULL: nothing is
+ * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
+ * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
+ * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
+ * Results do not depend on cache and memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+#define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
+  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
+  X(F32, subtract_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
+  X(F32, rnnlm_weight, 1, 0, 1, "", "share of the recurrent model; the rest is the n-gram model's")                                         \
+  X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
+  X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
+  X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
+  X(I64, memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
+  X(ENUM, cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
+WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
+                                      wf_scorer **out, wf_error *err);
+
+/* What all searches with this scorer did so far, each counted when its utterance is over. Set up with wf_rnn_scorer_stats_init. */
+typedef struct wf_rnn_scorer_stats {
+  size_t struct_size;
+  uint64_t num_utterances;
+  uint64_t num_requests;    /* costs asked for; the decoder's own small cache is in front of this */
+  uint64_t num_hits;        /* of these, found in the cache of results */
+  uint64_t num_histories;   /* distinct histories made */
+  uint64_t num_hidden;      /* hidden states computed, as a cost was first asked for behind that history */
+  uint64_t num_recomputed;  /* layer steps repeated for states that had been evicted */
+  uint64_t num_evicted;
+} wf_rnn_scorer_stats;
+WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
+/* Errors: not a scorer of wf_scorer_from_rnnlm. */
+WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats, wf_error *err);
 
 /* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none. */
 WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
@@ -1413,6 +1493,106 @@ WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 
+/* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/lattices.md) ---------------------------- */
+
+/* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
+ * exact (integers; docs/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
+WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam, wf_compact_lattice **out, wf_error *err);
+
+/* A new lattice with costs of other scales: graph_cost * lm_scale - word_score for a word, scorer_cost * lm_scale, acoustic_cost * acoustic_scale. Final costs are
+ * scaled, too. */
+#define WF_LATTICE_SCALE_OPTIONS(X)                                                                                             \
+  X(F32, lm_scale, 1, -1e6, 1e6, "", "factor on graph costs: LM, pronunciations, transitions")                                  \
+  X(F32, acoustic_scale, 1, -1e6, 1e6, "", "factor on acoustic costs, on top of the one they were decoded with")                \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")
+WF_DECLARE_OPTIONS(lattice_scale, WF_LATTICE_SCALE_OPTIONS)
+WF_API wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_options *options, wf_lattice **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice, const wf_lattice_scale_options *options, wf_compact_lattice **out, wf_error *err);
+
+/* Paths of a lattice, best first. Immutable; the arrays live as long as the object. */
+typedef struct wf_nbest wf_nbest;
+typedef struct wf_lattice_path {
+  const int32_t *words; /* [num_words] */
+  const int32_t *frames; /* [num_words] labels of the alignment before the arc that carries the word; in a raw lattice the word's first frame */
+  const int32_t *alignment; /* [num_labels] */
+  size_t num_words, num_labels;
+  double graph_cost, acoustic_cost;     /* nats; a scorer's costs are the graph's here and in compact lattices */
+  double old_lm_cost, new_lm_cost;      /* of these words, scaled; 0 unless rescored (wf_nbest_rescore) */
+} wf_lattice_path;
+WF_API size_t wf_nbest_count(const wf_nbest *nbest);
+WF_API wf_lattice_path wf_nbest_at(const wf_nbest *nbest, size_t i);
+WF_API void wf_nbest_free(wf_nbest *nbest);
+
+/* The best path, as a list of one; of none for a lattice without paths. Ties: the path that leaves the other by an earlier arc. */
+WF_API wf_status wf_lattice_best_path(const wf_lattice *lattice, wf_nbest **out, wf_error *err);
+WF_API wf_status wf_compact_lattice_best_path(const wf_compact_lattice *lattice, wf_nbest **out, wf_error *err);
+/* The n best word sequences, each once, with the costs and the alignment of their path. Order: by cost, then by words (labels compared one by one; a
+ * sequence before those that continue it). Fewer come where there are fewer. Time goes with what is found, not with the lattice. Errors: two arcs
+ * of a state with one word, or an arc without a word: WF_ERR_ARGUMENT (wf_compact_lattice_determinize makes such a lattice fit). */
+WF_API wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out, wf_error *err);
+
+/* Pruned determinization over words (Povey et al. 2012, "Generating exact lattices in the WFST framework"): an acceptor in which a word sequence
+ * has one path at most. Every sequence whose best path is within `beam` of the best of all is there, at the costs and with the alignment of
+ * its best path; every arc is on such a path. Sequences beyond the beam may come along where they share all their arcs with others: at the cost and with the alignment of one of
+ * their paths. Costs that differ by less than `delta` may be taken for the same, once an arc: with delta 0 sums are exact.
+ * With `phones` (wf_lattice_phones) lattices of HMMs are determinized over phones and words first, then over words: the same sequences, another order of work.
+ * The tables are bounded by max_bytes: what does not fit is left out by cost, worst first. Then the result is that of a narrower beam, which is reported. */
+#define WF_LATTICE_DETERMINIZE_OPTIONS(X)                                                                                            \
+  X(F32, beam, 8, 0, 1e30, "nats", "keep word sequences within this cost of the best")                                               \
+  X(I64, max_bytes, 268435456, 65536, 1e15, "bytes", "room for the tables of one lattice; beyond it the beam gets narrower")         \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual costs closer than this are the same; 0: only equal ones are")                  \
+  X(BOOL, minimize, 1, 0, 1, "", "merge states with the same continuations")                                                         \
+  X(I32, num_threads, 0, 0, 4096, "threads", "lattices worked on at once, of several; 0: one per processor")
+WF_DECLARE_OPTIONS(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS)
+/* Where phones begin: phone_of[l] > 0 for an input label l that begins a phone (any numbers will do), else 0. Borrowed for the call. */
+typedef struct wf_lattice_phones {
+  const int32_t *phone_of; /* [count] */
+  size_t count;            /* labels from there on begin none */
+} wf_lattice_phones;
+/* What became of one lattice. */
+typedef struct wf_determinized {
+  wf_status status;            /* WF_OK, or why there is no lattice; then only `message` means anything */
+  char message[256];
+  wf_compact_lattice *lattice; /* the caller's */
+  bool narrowed;               /* max_bytes did not suffice for the beam */
+  float beam;                  /* that the lattice is complete for: options.beam, or less if narrowed. 0: paths of the best cost, at least one */
+  uint64_t num_subsets;        /* states before minimization */
+  uint64_t num_bytes;          /* of the tables */
+} wf_determinized;
+/* `phones` may be NULL; `out` is filled in any case, and freed by wf_compact_lattice_free(out->lattice). Any number of threads may call this at once. Errors: NaN or
+ * -infinity in the lattice (arcs of +infinity count as absent). */
+WF_API wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
+                                        wf_error *err);
+/* The same of a compact lattice, from a file or made in any other way. */
+WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err);
+/* `count` lattices over num_threads threads; NULL entries are passed over. A lattice that fails says so in out[i]. A failing return leaves no lattices. */
+WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
+                                         wf_determinized *out, wf_error *err);
+
+/* Another language model in place of the first: to the graph costs of every path comes lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
+ * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
+ * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
+ * old model keeps what it has, one that has none in the new model goes, with its paths. States are split by the models' histories, no more: a
+ * deterministic lattice stays so. WF_ERR_LIMIT beyond max_states. */
+#define WF_LATTICE_RESCORE_OPTIONS(X)                                                                             \
+  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                         \
+  X(F32, old_lm_scale, 1, 0, 1e6, "", "factor on the costs of the old model, as it is in the lattice")            \
+  X(I64, max_states, 10000000, 1, 2147483647, "states", "refuse to grow beyond this")
+WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)
+/* Scaled LM costs of the arcs and final states of a rescored lattice, old and new apart. Owned by the caller: wf_rescored_costs_free. */
+typedef struct wf_rescored_costs {
+  float *old_arcs, *new_arcs;     /* [num_arcs] */
+  float *old_finals, *new_finals; /* [num_states] 0 where not final */
+} wf_rescored_costs;
+WF_API void wf_rescored_costs_free(wf_rescored_costs *costs);
+/* `out_costs` may be NULL: not wanted. */
+WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options,
+                                            wf_compact_lattice **out, wf_rescored_costs *out_costs, wf_error *err);
+/* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
+WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
+                                  wf_error *err);
+
 /* A compact lattice with an arc for every arc of a raw one, and the way back: an arc for every label of an alignment, costs and word on the first. The paths
  * stay what they are; nothing is determinized. */
 WF_API wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out, wf_error *err);
@@ -1448,14 +1628,15 @@ WF_API bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader);
 WF_API double wf_lattice_reader_fraction(const wf_lattice_reader *reader);
 WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
 
-/* Writes a lattice archive. Costs in text have as many digits as give the same float32 back. */
+/* Writes a lattice archive, or a folder (made if it is not there) of KEY.slf, HTK's Standard Lattice Format, words on links. Costs in text have as many digits as give the same float32 back. */
 #define WF_LATTICE_WRITER_OPTIONS(X) \
-  X(ENUM, format, 0, 0, 0, "ark|text", "Kaldi binary, Kaldi text") \
+  X(ENUM, format, 0, 0, 0, "ark|text|slf", "Kaldi binary, Kaldi text, folder of HTK SLF files") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame, for times in SLF") \
   X(F32, acoustic_divisor, 1, 1e-6, 1e6, "", "acoustic costs are divided by this; the decoder's acoustic_scale makes them unscaled, as Kaldi's tools write and expect them") \
   X(STR, scp, 0, 0, 0, "FILE", "also write a Kaldi script file that points into the archive")
 WF_DECLARE_OPTIONS(lattice_writer, WF_LATTICE_WRITER_OPTIONS)
 typedef struct wf_lattice_writer wf_lattice_writer;
-/* `words` (may be NULL, shared): text archives get words of this table instead of numbers. */
+/* `words` (may be NULL, shared): text archives and SLF get words of this table instead of numbers. */
 WF_API wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err);
 /* Errors: a key with blanks; a word that is not in the table. Nothing is written then. */
 WF_API wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err);
@@ -1547,6 +1728,17 @@ WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int
 WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)
 WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
                                           uint64_t *out_forced, wf_error *err);
+
+/* A picture of a lattice: a page of HTML with an SVG in it (time on the x axis, best path marked, costs shown where one points, nothing loaded from
+ * elsewhere), or input for Graphviz. The same lattice always gives the same bytes. `words` NULL: numbers. WF_ERR_LIMIT beyond max_arcs. */
+#define WF_LATTICE_DRAW_OPTIONS(X) \
+  X(ENUM, format, 0, 0, 0, "html|dot", "page with an SVG, or input for Graphviz") \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame") \
+  X(I64, max_arcs, 5000, 1, 1000000, "arcs", "refuse to draw more")
+WF_DECLARE_OPTIONS(lattice_draw, WF_LATTICE_DRAW_OPTIONS)
+WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key, const wf_symbols *words, const wf_lattice_draw_options *options, const char *path,
+                                         wf_error *err);
+
 /* =====================================================================================================================
  * 11  Streams
  *

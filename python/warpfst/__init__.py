@@ -28,7 +28,7 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr
+from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr, WordAligner
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
 from .operations import (
@@ -64,8 +64,9 @@ from .operations import (
 )
 from .options import DecoderConfig, Option, Options, describe, tables
 from .rnnlm import RnnLM
-from .scorers import Scorer
+from .scorers import LargeLM, Scorer
 from .scores import Matrix, ScoreReader
+from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
 
 __version__ = _version()
@@ -86,6 +87,7 @@ __all__ = [
     "Fst",
     "Graph",
     "Hmm",
+    "LargeLM",
     "Lattice",
     "LatticeReader",
     "LatticeWriter",
@@ -98,15 +100,19 @@ __all__ = [
     "Option",
     "Options",
     "OutOfMemoryError",
+    "Partial",
     "Result",
     "RnnLM",
     "ScoreReader",
     "Scorer",
     "StateError",
+    "Stream",
+    "StreamEvent",
     "Symbols",
     "UnsupportedError",
     "Wer",
     "Word",
+    "WordAligner",
     "__version__",
     "add_self_loops",
     "arcsort",

@@ -94,7 +94,9 @@ class BeamSearchDecoderCTC:
         last[:, [column for column in (self._alphabet.blank, self._alphabet.space) if column is not None]] = 0
         return np.concatenate([scores, last]).astype(np.float32)
 
-    def _decode(self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None) -> list[Result]:
+    def _decode(
+        self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None
+    ) -> list[Result]:
         if lm_start_state is not None:
             raise UnsupportedError("lm_start_state is not supported: utterances start at <s>")
         boost = dict.fromkeys(hotwords or (), hotword_weight / self._alpha)

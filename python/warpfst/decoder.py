@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import ctypes
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,15 +15,16 @@ from .errors import Error
 from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import Lattice
-from .options import DecoderConfig
-from .scorers import Boost, as_scorer, for_batch
+from .options import DecoderConfig, c_options
+from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
 from .scores import LEGACY_STREAM, Batch
+from .streams import Stream, StreamEvent, event_of
 from .symbols import Symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import DecoderOptions
+    from ._option_types import DecoderOptions, StreamOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
 
@@ -96,27 +98,39 @@ class Decoder(Handle):
     _free = lib.wf_decoder_free
 
     def __init__(
-        self, graph: Graph | Fst | Path, config: DecoderConfig | None = None, *, words: Symbols | None = None, **options: Unpack[DecoderOptions]
+        self,
+        graph: Graph | Fst | Path,
+        config: DecoderConfig | None = None,
+        *,
+        words: Symbols | None = None,
+        lm: LargeLM | Path | Scorer | None = None,
+        **options: Unpack[DecoderOptions],
     ) -> None:
-        """`words`: table of the output labels (default: the graph's own, else numbers)."""
+        """`words`: table of the output labels (default: the graph's own, else numbers). `lm`: a large language model to score with on the fly, or a Scorer."""
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
+        self._own_words = words
         self.words = words if words is not None else self.graph.words
         self._texts: dict[int, str] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a stream may be forgotten, so closed, while its decoder's thread is at work
         self._stream = LEGACY_STREAM
         self._scored = False
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._lm = lm if isinstance(lm, Scorer) or lm is None else Scorer.from_lm(lm, self.words)
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+        self.set_boost(None)
 
     def __reduce__(self) -> Any:
         if self._scored:
-            raise TypeError("a decoder with a scorer cannot be pickled: set the scorer where it is used")
-        return Decoder, (self.graph, self.config)
+            raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts where it is used")
+        return _restore, (self.graph, self.config, self._own_words)
 
     def close(self) -> None:
         """Frees the decoder now, after a call of another thread that is under way."""
-        with getattr(self, "_lock", threading.Lock()):
+        for stream in list(getattr(self, "_streams", ())):
+            stream.close()
+        with getattr(self, "_lock", threading.RLock()):
             super().close()
 
     def set_stream(self, stream: Any) -> None:
@@ -132,12 +146,30 @@ class Decoder(Handle):
             call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
-    def set_scorer(self, boost: Boost | None) -> None:
-        """The scorer, or the boosts of words, of utterances that `decode` is given none for. None: none."""
-        scorer = None if boost is None else as_scorer(boost, self.words)
+    def set_boost(self, boost: Boost | None) -> None:
+        """Words and phrases to favour in utterances for which `decode` is given none. None: none."""
+        scorer = as_scorer(boost, self.words, self._lm)
         with self._lock:
-            call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
+            if scorer is not None or self._scored:
+                call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
             self._scored = scorer is not None
+
+    def stream(self, **options: Unpack[StreamOptions]) -> Stream:
+        """An utterance whose scores come in chunks; options are those of endpointing. On the CPU so far."""
+        stream = Stream(self, c_options("stream", options))
+        self._streams.add(stream)
+        return stream
+
+    def advance(self, streams: Sequence[Stream], chunks: Any, lengths: Any = None) -> list[StreamEvent]:
+        """Decodes the next chunk of each of several streams, over all the decoder's threads. Chunks: any form of a batch."""
+        with self._lock:
+            batch = Batch(chunks, lengths, self._stream)
+            if len(batch) != len(streams):
+                raise ValueError(f"{len(batch)} chunks for {len(streams)} streams")
+            addresses = (ctypes.c_void_p * len(streams))(*(stream.address for stream in streams))
+            events = (_abi.wf_stream_event * len(streams))()
+            call("wf_streams_advance", self.address, addresses, batch.scores, len(streams), events)
+            return [event_of(event) for event in events]
 
     def decode(
         self, log_probs: Any, lengths: Any = None, *, boost: Boost | Sequence[Boost | None] | None = None, progress: Progress | None = None
@@ -147,14 +179,14 @@ class Decoder(Handle):
         log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
                    or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
         lengths    frames of each utterance, if shorter than the matrix
-        boost      words to favour, {"word": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
+        boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
         progress   called with (stage, fraction) now and then; returning False raises CancelledError
         """
         with self._lock:
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
-            scorers = [] if boost is None else for_batch(boost, len(batch), self.words)
+            scorers = [] if boost is None else for_batch(boost, len(batch), self.words, self._lm)
             addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             with ProgressGuard(progress) as guard:
@@ -172,10 +204,13 @@ class Decoder(Handle):
             self._texts[label] = text
         return text
 
+    def _words_of(self, words: Any, count: int) -> list[Word]:
+        return [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in words[:count]]
+
     def _take(self, raw: Any) -> Result:
         if raw.status != _abi.WF_OK:
             return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
-        words = [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in raw.words[: raw.num_words]]
+        words = self._words_of(raw.words, raw.num_words)
         alignment = array.array("i")
         if raw.num_decoded:
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
@@ -198,6 +233,10 @@ class Decoder(Handle):
 
     def __repr__(self) -> str:
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
+
+
+def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Decoder:
+    return Decoder(graph, config, words=words)
 
 
 def cuda_available() -> str | None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
 from .fst import array_view
+from .lexicon import Hmm, Lexicon
 from .options import c_options
-from .symbols import Symbols
+from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import LatticeReaderOptions, LatticeWriterOptions, MbrOptions
+    from ._option_types import LatticeAlignOptions, LatticeReaderOptions, LatticeWriterOptions, MbrOptions
 
 
 class Lattice(Handle):
@@ -93,6 +94,28 @@ class Mbr(NamedTuple):
     risk: float
 
 
+class WordAligner(Handle):
+    """How alignments, one label a frame, tell where words begin and end. Immutable."""
+
+    _free = lib.wf_word_aligner_free
+
+    @classmethod
+    def from_hmm(cls, hmm: Hmm) -> WordAligner:
+        """Kaldi models read with a lang folder that has phones/word_boundary.txt."""
+        return cls(create("wf_word_aligner_from_hmm", hmm.address))
+
+    @classmethod
+    def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:
+        """CTC tokens of which those that begin words start with U+2581."""
+        table = as_symbols(tokens)
+        return cls(create("wf_word_aligner_from_tokens", table.address, None if blank is None else encode_text(blank)))
+
+    @classmethod
+    def from_lexicon(cls, lexicon: Lexicon, words: Symbols) -> WordAligner:
+        """CTC tokens with a lexicon over them; `words`: the table of the lattice's words."""
+        return cls(create("wf_word_aligner_from_lexicon", lexicon.address, words.address))
+
+
 class CompactLattice(Handle):
     """An acyclic acceptor of words; costs and alignments on its arcs. Immutable."""
 
@@ -112,6 +135,10 @@ class CompactLattice(Handle):
 
     def to_raw(self) -> Lattice:
         return Lattice(create("wf_lattice_from_compact", self.address))
+
+    def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
+        """The same paths, with an arc for every word that has just the word's frames."""
+        return CompactLattice(create("wf_compact_lattice_align", self.address, aligner.address, c_options("lattice_align", options), after=(None,)))
 
     def stats(self) -> dict[str, Any]:
         """Counts, depth, best and total cost (`warpfst lattice info`)."""

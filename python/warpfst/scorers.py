@@ -1,13 +1,52 @@
-"""Scorers: costs for words that are not in the graph, added as each word is hypothesised."""
+"""Scorers: costs for words that are not in the graph, added as each word is hypothesised. Boosts of words and phrases; large language models."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Any, Union
 
-from ._library import Handle, create, lib
+from . import _abi
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
+from .options import c_options
 from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import NgramScorerOptions, WlmOptions
+
+
+class LargeLM(Handle):
+    """A large n-gram model as a mapped file, for scoring on the fly; with `subtract`, the difference to the small model that a graph was built with. Immutable."""
+
+    _free = lib.wf_wlm_free
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> LargeLM:
+        """Maps a file that `build` or `warpfst lm build` made."""
+        return cls(create("wf_wlm_open", encode_path(path)))
+
+    @classmethod
+    def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[WlmOptions]) -> LargeLM:
+        """Makes the file from an ARPA file of any size, and opens it."""
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
+        return cls.open(path)
+
+    def info(self) -> dict[str, Any]:
+        info = _abi.wf_wlm_info()
+        lib.wf_wlm_info_init(ctypes.byref(info))
+        call("wf_wlm_get_info", self.address, ctypes.byref(info))
+        values = as_dict(info, skip=1)
+        return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
+
+    @property
+    def words(self) -> Symbols:
+        words = Symbols._share(lib.wf_wlm_words(self.address))
+        assert words is not None
+        return words
 
 
 class Scorer(Handle):
@@ -16,10 +55,26 @@ class Scorer(Handle):
     _free = lib.wf_scorer_free
 
     @classmethod
-    def boost_words(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | None = None) -> Scorer:
-        """Favours words by so many nats wherever they are hypothesised (negative: disfavours); at most beam / 2 is advised. Words are texts of `words`, or labels."""
-        labels = [_label(word, words) for word in boosts]
-        return cls(create("wf_scorer_boost_words", (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(labels))(*boosts.values()), len(labels)))
+    def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | None = None) -> Scorer:
+        """Favours words, or phrases of several apart by blanks, by so many nats wherever they are hypothesised (negative: disfavours); at most beam / 2 is advised.
+
+        Words are texts of `words`; or labels.
+        """
+        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in boosts]
+        labels = [label for phrase in phrases for label in phrase]
+        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*boosts.values()), len(phrases)
+        if all(len(phrase) == 1 for phrase in phrases):
+            return cls(create("wf_scorer_boost_words", c_labels, values, count))
+        offsets = [0]
+        for phrase in phrases:
+            offsets.append(offsets[-1] + len(phrase))
+        return cls(create("wf_scorer_boost_phrases", c_labels, (ctypes.c_uint64 * len(offsets))(*offsets), values, count))
+
+    @classmethod
+    def from_lm(cls, lm: LargeLM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
+        """`words`: the graph's table, by whose texts words are found in the model; without it labels are the model's own."""
+        model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
+        return cls(create("wf_scorer_from_lm", model.address, words and words.address, c_options("ngram_scorer", options)))
 
     def __add__(self, other: Scorer) -> Scorer:
         return Scorer(create("wf_scorer_chain", self.address, other.address))
@@ -39,14 +94,18 @@ def _label(word: str | int, words: Symbols | None) -> int:
     return word
 
 
-def as_scorer(boost: Boost, words: Symbols | None) -> Scorer:
-    return boost if isinstance(boost, Scorer) else Scorer.boost_words(boost, words)
+def as_scorer(boost: Boost | None, words: Symbols | None, base: Scorer | None = None) -> Scorer | None:
+    """Boosts on top of `base`."""
+    if boost is None:
+        return base
+    scorer = boost if isinstance(boost, Scorer) else Scorer.boost(boost, words)
+    return scorer if base is None else base + scorer
 
 
-def for_batch(boost: Boost | Sequence[Boost | None], count: int, words: Symbols | None) -> list[Scorer | None]:
+def for_batch(boost: Boost | Sequence[Boost | None], count: int, words: Symbols | None, base: Scorer | None) -> list[Scorer | None]:
     """One scorer for all utterances, or one for each."""
     if isinstance(boost, (Scorer, Mapping)):
-        return [as_scorer(boost, words)] * count
+        return [as_scorer(boost, words, base)] * count
     if len(boost) != count:
         raise ValueError(f"{len(boost)} boosts for {count} utterances")
-    return [None if one is None else as_scorer(one, words) for one in boost]
+    return [None if one is None else as_scorer(one, words, base) for one in boost]

@@ -10,12 +10,13 @@
 #include "decode/backend.h"
 #include "fst/properties.h"
 #include "fstops/compose_device.h"
+#include "fstops/device_batch.h"
 
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW,
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
   ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
@@ -82,6 +83,12 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   UPLOAD(self, PARTS, from->parts);
   UPLOAD(self, PART_WORD, from->part_word);
   wf__gpu_compose *c = &self->c;
+  for (int back = 0; back < 2; back++) {
+    UPLOAD(self, HEAVY + back, from->heavy[back]);
+    UPLOAD(self, CHUNKS + back, from->chunks[back]);
+    c->num_heavy[back] = from->heavy[back].size;
+    c->num_chunks[back] = from->chunks[back].size;
+  }
   c->num_pairs = from->pairs.size;
   c->num_rows = from->rows.size;
   c->num_words = from->num_words;
@@ -89,6 +96,13 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
   return WF_OK;
+}
+
+static uint64_t most_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] > c->num_heavy[1] ? c->num_heavy[0] : c->num_heavy[1]; }
+
+/* Bits: fresh, reached, kept, those of heavy rows; then rows' and heavy rows' marks. */
+static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
+  return (c->num_words + 1) * 8 * 3 + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * 8 + most_heavy(c) * 8;
 }
 
 /* Room whose size is known before a run. */
@@ -100,7 +114,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
     enum buffer which;
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
-                      {ZEROED, words * 8 * 3 + c->num_rows * 8},
+                      {ZEROED, zeroed_bytes(c)},
                       {LIST, c->num_rows * 8},
                       {COUNTS, 12},
                       {REACHED_COUNT, c->num_pairs * 8},
@@ -136,11 +150,17 @@ static void point(wf_composer *self) {
   c->word_row = at[WORD_ROW].data;
   c->connect = self->options.connect;
   uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
-  c->zeroed_bytes = num_words * 8 * 3 + c->num_rows * 8;
+  c->zeroed_bytes = zeroed_bytes(c);
   c->fresh = words;
   c->reached = words + num_words;
   c->kept = self->options.connect ? words + 2 * num_words : c->reached;
-  c->dirty = (uint32_t *)(words + 3 * num_words);
+  c->heavy_bits = words + 3 * num_words;
+  c->dirty = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
+  c->heavy_level = c->dirty + c->num_rows * 2;
+  for (int back = 0; back < 2; back++) {
+    c->heavy[back] = at[HEAVY + back].data;
+    c->chunks[back] = at[CHUNKS + back].data;
+  }
   c->list = at[LIST].data;
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
@@ -365,6 +385,48 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
   wf__csr_free(&csr);
   if (status == WF_OK && out_origins != NULL) *out_origins = origins;
   else free(origins);
+  return status;
+}
+
+size_t wf__composer_count(const wf_composer *composer) { return composer->count; }
+const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return side == 0 ? composer->a[i] : composer->b[i]; }
+
+/* The places of the results and of the inputs' arcs: sums over the pairs. */
+static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t *start, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
+  size_t n = self->count + 1;
+  uint64_t *state_base = bases, *arc_base = bases + n, *a_base = bases + 2 * n, *b_base = bases + 3 * n;
+  for (size_t i = 0; i < self->count; i++) {
+    wf_fst_view view = device_view(self, i);
+    start[i] = view.start;
+    state_base[i + 1] = state_base[i] + view.num_states;
+    arc_base[i + 1] = arc_base[i] + view.num_arcs;
+    a_base[i + 1] = a_base[i] + wf_fst_get_view(self->a[i]).num_arcs;
+    b_base[i + 1] = b_base[i] + wf_fst_get_view(self->b[i]).num_arcs;
+  }
+  wf__composed composed = {.device = self->device,
+                           .count = self->count,
+                           .state_base = state_base,
+                           .arc_base = arc_base,
+                           .start = start,
+                           .arc_off = self->c.arc_off,
+                           .arcs = self->c.arcs,
+                           .final_cost = self->c.final_cost,
+                           .origins = self->with_origins ? self->c.origins : NULL,
+                           .input_base = {a_base, b_base}};
+  return wf__gpu_batch_of_composed(&composed, semiring, out, err);
+}
+
+wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
+  *out = NULL;
+  for (size_t i = 0; i < composer->count; i++) {
+    WF__TRY(check_result(composer, i, err));
+    if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
+  }
+  uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
+  int64_t *start = wf__calloc(composer->count, sizeof *start);
+  wf_status status = bases != NULL && start != NULL ? join_results(composer, bases, start, semiring, out, err) : wf__fail_memory(err, composer->count * 40, "a batch");
+  free(bases);
+  free(start);
   return status;
 }
 

@@ -108,12 +108,44 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d, 
   }
 }
 
+/* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so that every block finds the same bits. */
+__device__ static u64 *heavy_bits_of(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
+  return c.heavy_bits + ((level & 1) * c.num_heavy[d.back] + heavy) * NARROW;
+}
+
+__device__ static void set_heavy_aside(const wf__gpu_compose &c, const direction &d) {
+  for (u64 h = (u64)blockIdx.x * THREADS + threadIdx.x; h < c.num_heavy[d.back]; h += (u64)gridDim.x * THREADS) {
+    u32 row = c.heavy[d.back][h], *dirty = &dirty_of(c, d.level)[row];
+    if (__ldcg(dirty) == 0) continue;
+    *dirty = 0;
+    u64 in[NARROW], *bits = heavy_bits_of(c, d, d.level + 1, h);
+    take_narrow(c, c.rows[row].word_off, c.pairs[c.rows[row].pair].num_words, in);
+    for (u32 w = 0; w < NARROW; w++) bits[w] = in[w];
+    c.heavy_level[((d.level + 1) & 1) * c.num_heavy[d.back] + h] = d.level + 2;
+    if (__ldcg(count_of(c, d.level + 1)) == 0) *count_of(c, d.level + 1) = 1;
+  }
+}
+
+__device__ static void visit_chunks(const wf__gpu_compose &c, const direction &d) {
+  for (u64 i = blockIdx.x; i < c.num_chunks[d.back]; i += gridDim.x) {
+    wf__gpu_chunk chunk = c.chunks[d.back][i];
+    if (__ldcg(&c.heavy_level[(d.level & 1) * c.num_heavy[d.back] + chunk.heavy]) != d.level + 1) continue;
+    u32 row = c.heavy[d.back][chunk.heavy];
+    u64 begin = d.step_off[row] + chunk.first, end = d.step_off[row + 1];
+    if (begin + WF__GPU_CHUNK < end) end = begin + WF__GPU_CHUNK;
+    const u64 *bits = heavy_bits_of(c, d, d.level, chunk.heavy);
+    narrow n;
+    for (u32 w = 0; w < NARROW; w++) n.in[w] = __ldcg(&bits[w]);
+    take_steps(c, d, c.pairs[c.rows[row].pair], n, begin + threadIdx.x, end, THREADS);
+  }
+}
+
 struct narrow_shared {
   u32 heavy[THREADS], num_heavy;
   u64 in[NARROW];
 };
 
-/* Looks at every row. Rows with many steps wait until the block takes them together. */
+/* Looks at every row. Rows with many steps wait until the block takes them together; the heaviest are not taken here. */
 __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d, narrow_shared &sh) {
   u32 *dirty = dirty_of(c, d.level);
   for (u64 base = (u64)blockIdx.x * THREADS; base < c.num_rows; base += (u64)gridDim.x * THREADS) {
@@ -122,8 +154,10 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
     __syncthreads();
     if (mine < c.num_rows && __ldcg(&dirty[mine]) != 0) {
       u64 begin = d.step_off[mine], end = d.step_off[mine + 1];
-      dirty[mine] = 0;
-      if (end - begin > MAX_LIGHT) {
+      if (end - begin <= WF__GPU_HEAVY_STEPS) dirty[mine] = 0;
+      if (end - begin > WF__GPU_HEAVY_STEPS) {
+        /* set_heavy_aside takes it */
+      } else if (end - begin > MAX_LIGHT) {
         sh.heavy[atomicAdd(&sh.num_heavy, 1u)] = (u32)mine;
       } else {
         const wf__gpu_row info = c.rows[mine];
@@ -239,6 +273,8 @@ __device__ static void run_levels(const wf__gpu_compose &c, direction &d, narrow
     if (count == 0) break;
     if (blockIdx.x == 0 && threadIdx.x == 0) *count_of(c, d.level + 2) = 0;
     if (GROUP == 1) {
+      set_heavy_aside(c, d);
+      visit_chunks(c, d);
       visit_narrow(c, d, sh);
     } else {
       u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
@@ -281,7 +317,7 @@ static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) 
   if (code == cudaSuccess) code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
   if (code == cudaSuccess) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, search_kernel<GROUP>, THREADS, shared);
   if (code != cudaSuccess) return code;
-  u64 wanted = (c->num_rows * GROUP + THREADS - 1) / THREADS, most = (u64)num_processors * (u64)per_processor;
+  u64 wanted = (c->num_rows * GROUP + THREADS - 1) / THREADS + (GROUP == 1 ? c->num_chunks[0] : 0), most = (u64)num_processors * (u64)per_processor;
   void *arguments[] = {(void *)c};
   return cudaLaunchCooperativeKernel((const void *)search_kernel<GROUP>, dim3((unsigned)(wanted < most ? wanted : most)), dim3(THREADS), arguments, shared, stream);
 }

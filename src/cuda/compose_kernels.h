@@ -63,6 +63,13 @@ typedef struct wf__gpu_part {
   uint32_t row, segment;
 } wf__gpu_part;
 
+/* Rows of more than HEAVY_STEPS steps in a direction, such as the one where all words begin, are taken by all blocks: each takes CHUNK of the steps. */
+enum { WF__GPU_HEAVY_STEPS = 256, WF__GPU_CHUNK = 256 };
+typedef struct wf__gpu_chunk {
+  uint32_t heavy; /* which of the direction's heavy rows */
+  uint32_t first; /* of its steps */
+} wf__gpu_chunk;
+
 /* Everything is device memory. */
 typedef struct wf__gpu_compose {
   const wf__gpu_pair *pairs;
@@ -77,13 +84,18 @@ typedef struct wf__gpu_compose {
   const wf__gpu_part *parts; /* [num_parts], by row; part_word [num_parts + 1]: sums of their rows' words */
   const uint64_t *part_word;
   const uint32_t *word_row; /* [num_words] */
+  const uint32_t *heavy[2];      /* [num_heavy[d]] rows */
+  const wf__gpu_chunk *chunks[2]; /* [num_chunks[d]] */
+  uint64_t num_heavy[2], num_chunks[2];
   uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
   uint32_t max_words; /* of a row */
   int32_t connect;
-  /* the search; `zeroed` holds reached, kept, fresh, dirty, which begin as 0 */
+  /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, which begin as 0 */
   void *zeroed;
   uint64_t zeroed_bytes;
   uint64_t *reached, *kept, *fresh;
+  uint64_t *heavy_bits;  /* [2][num_heavy of the direction with more][NARROW_WORDS] */
+  uint32_t *heavy_level; /* [2][num_heavy]: 1 more than the level in which heavy_bits are to be taken */
   uint32_t *dirty;  /* [2][num_rows] */
   uint32_t *list;   /* [2][num_rows] */
   uint32_t *counts; /* [3] */

@@ -1,6 +1,7 @@
 /* compose_stub.c - what a build without CUDA says when asked to compose on a GPU. */
 #ifndef WARPFST_CUDA
 #include "fstops/compose_device.h"
+#include "fstops/device_batch.h"
 
 static wf_status no_device(const char *device, wf_error *err) {
   return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device != NULL ? device : "cuda");
@@ -27,4 +28,7 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
 }
 
 void wf_composer_free(wf_composer *composer) {}
+
+size_t wf__composer_count(const wf_composer *composer) { return 0; }
+const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return NULL; }
 #endif

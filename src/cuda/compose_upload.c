@@ -50,6 +50,22 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   return WF_OK;
 }
 
+/* Rows with many steps, and their chunks. */
+static wf_status add_heavy(wf__gpu_problem *to, const wf__row_plan *plan, int back, uint64_t row_base, wf_error *err) {
+  const wf__row_steps *steps = back ? &plan->backward : &plan->forward;
+  for (uint64_t row = 0; steps->off != NULL && row < plan->num_rows; row++) {
+    uint64_t count = steps->off[row + 1] - steps->off[row];
+    if (count <= WF__GPU_HEAVY_STEPS) continue;
+    uint32_t heavy = (uint32_t)to->heavy[back].size;
+    WF__TRY(wf__vec_push(&to->heavy[back], (uint32_t)(row_base + row), "rows of many steps", err));
+    for (uint64_t first = 0; first < count; first += WF__GPU_CHUNK) {
+      WF__TRY(wf__vec_grow(&to->chunks[back], 1, "rows of many steps", err));
+      to->chunks[back].data[to->chunks[back].size++] = (wf__gpu_chunk){heavy, (uint32_t)first};
+    }
+  }
+  return WF_OK;
+}
+
 static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *b_place, wf__gpu_pair *pair, wf_error *err) {
   uint64_t num_cells = plan->num_labels * plan->b.num_states;
   for (int back = 0; back < 2; back++) {
@@ -115,6 +131,7 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
   APPEND(&to->masks, plan->stay[0], plan->num_words * WF__GPU_NUM_MASKS, "masks of states");
   WF__TRY(add_links(to, plan, places->a, err));
   for (int back = 0; back < 2; back++) WF__TRY(add_steps(to, plan, back, row_base, err));
+  for (int back = 0; back < 2; back++) WF__TRY(add_heavy(to, plan, back, row_base, err));
   WF__TRY(add_moves(to, plan, places->b, &pair, err));
   WF__TRY(add_rows(to, plan, (uint32_t)to->pairs.size, row_base, err));
   WF__TRY(add_arcs(to, a, b, &pair, err));
@@ -183,6 +200,8 @@ void wf__gpu_problem_free(wf__gpu_problem *problem) {
   for (int back = 0; back < 2; back++) {
     wf__vec_free(&problem->step_off[back]);
     wf__vec_free(&problem->steps[back]);
+    wf__vec_free(&problem->heavy[back]);
+    wf__vec_free(&problem->chunks[back]);
   }
 }
 #endif

@@ -5,6 +5,7 @@
 #endif
 
 #include "lane_closure.cuh"
+#include "lane_collect.cuh"
 #include "lane_emission.cuh"
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
@@ -42,9 +43,12 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = cost_of((u32)(packed >> 32));
-  const bool has_room = trace_used + total <= p->trace_cap && frame <= p->frames_cap;
-  u64 most = l.combine((u64)!has_room << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
-  if (most >> 32) return false;
+  const u64 most = l.combine((u64)(trace_used + total > p->trace_cap) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  if (frame > p->frames_cap) return false;
+  if (most >> 32) {
+    if (!aside([](searcher &self) { return self.collect(); })) return false;
+    if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
+  }
   uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
   const u32 group_bits = l.bits - WF__LANE_GROUP_BITS;
   for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
@@ -112,27 +116,6 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   return status;
 }
 
-/* Place of the state's token in the trace of a frame; by one warp. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
-  const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
-  u32 slot;
-  place_of<RANKS>(state, bits, owner, &slot);
-  int64_t parts = (int64_t)*owner - l.rank();
-  const uint2 *tokens = trace() + parts * p->trace_cap;
-  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
-  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
-  u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
-  for (u32 seen = 0; seen < size + 32; seen += 32) {
-    u32 at = from + seen + in_warp();
-    if (at >= size) at -= size; /* probing wraps round the table */
-    bool here = at < size && seen + in_warp() < size && tokens[first + at].x == state;
-    u32 vote = __ballot_sync(ALL, here);
-    if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
-  }
-  return ALL; /* cannot be */
-}
-
 /* Best token, the way back, the outcome. Called by all threads after the last frame. */
 template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
@@ -170,18 +153,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
         path[size] = wf__lane_step{a, column >= 0 ? loglike(row_of(number), (u32)column) : 0};
       }
       size++;
-      /* The arc's source state: the last state whose first arc is at or before it. 32 probes a step. */
-      u32 low = 0, high = p->num_states; /* first_arc[low] <= a; first_arc[high] > a */
-      while (high - low > 1) {
-        u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
-        bool before = probe < high && __ldg(states() + probe).x <= a;
-        u32 votes = __ballot_sync(ALL, before);
-        u32 last = 31 - __clz(votes); /* first arcs rise with the states, so the votes are a prefix */
-        u32 new_low = low + step * last;
-        high = min(high, new_low + step);
-        low = new_low;
-      }
-      state = low;
+      state = source_of(a);
     }
     u64 off = 0;
     if (in_warp() == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);

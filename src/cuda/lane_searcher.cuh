@@ -111,7 +111,11 @@ struct searcher {
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
-  __device__ u32 find_token(u32 state, u32 frame_number, u32 *owner);
+  __device__ u32 source_of(u32 arc) const;
+  __device__ u32 find_token(u32 state, u32 number, u32 *owner);
+  __device__ bool follow_arcs(u32 number);
+  __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
+  __device__ __noinline__ bool collect();
   __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };

@@ -27,7 +27,7 @@ typedef uint32_t u32;
 constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u;
+constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u, MARKED = 0x80000000u; /* the last: of a state in the trace */
 constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {

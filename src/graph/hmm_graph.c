@@ -241,7 +241,17 @@ static bool is_wanted(const struct build *build, const wf__step *step) {
   return step->run != make_emitting_only || !build->options.epsilon;
 }
 
+/* Where phones wait for their right context and silence does not (context.c), the wait begins anew after each silence, and a #0 before or after the first
+ * phones of the next word would read the same: one path twice, at costs that drift apart, which determinization never ends on. A #k behind each word
+ * that is no longer than the wait tells the two apart. */
+static uint32_t short_words(const wf_hmm *hmm) {
+  bool restarts = false;
+  for (int32_t phone = 1; phone <= hmm->num_phones; phone++) restarts = restarts || hmm->context_free[phone];
+  return restarts ? (uint32_t)(hmm->width - hmm->central - 1) : 0;
+}
+
 static wf_status take_inputs(struct build *build, wf_error *err) {
+  build->inputs.always_marked = short_words(build->parts->hmm);
   WF__TRY(wf__lg_take(&build->inputs, err));
   const wf_tally *missing = &build->inputs.lm_words_missing;
   if (build->options.missing_words == 0 || missing->count == 0) return WF_OK;

@@ -124,7 +124,7 @@ static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
     for (end = begin + 1; end < count && compare_labels(&items[begin], &items[end]) == 0;) end++;
     const struct sort_item *item = &items[begin];
     bool prefix = end < count && items[end].num_labels > item->num_labels && memcmp(items[end].labels, item->labels, item->num_labels * sizeof(int32_t)) == 0;
-    if (end - begin == 1 && !prefix) continue;
+    if (end - begin == 1 && !prefix && item->num_labels > lexicon->always_marked) continue;
     for (uint64_t i = begin; i < end; i++) lexicon->entries.data[items[i].index].disambig = (int32_t)(i - begin) + 1;
     if ((int32_t)(end - begin) > lexicon->max_disambig) lexicon->max_disambig = (int32_t)(end - begin);
   }
@@ -150,11 +150,12 @@ static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *ent
   return wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err);
 }
 
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked, wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon *part;
   const char *blank = lexicon->blank != 0 ? wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift) : "";
   WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, blank, &part, err));
+  part->always_marked = always_marked;
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);

@@ -35,6 +35,7 @@ struct wf_lexicon {
   wf_tally skipped; /* entries left out for unknown tokens */
   size_t num_repeated;
   int32_t max_disambig; /* largest k in use */
+  uint32_t always_marked; /* pronunciations of at most so many labels get a #k in any case */
 };
 
 /* An empty lexicon. `blank` names the blank; NULL: one of the usual names. */
@@ -46,8 +47,8 @@ wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span 
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 
-/* The entries with keep[i] as a lexicon of their own: fewer words need fewer disambiguation symbols. */
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, wf_lexicon **out, wf_error *err);
+/* The entries with keep[i] as a lexicon of their own, with another always_marked: fewer words need fewer disambiguation symbols. */
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked, wf_lexicon **out, wf_error *err);
 
 /* wf_lexicon_read of bytes at hand. */
 wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);

@@ -92,7 +92,7 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
   wf_symbols *told = NULL;
   wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
   if (status == WF_OK) status = match_words(lg, used, spoken, told, keep, err);
-  if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, &lg->lexicon, err);
+  if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, lg->always_marked, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
   wf_symbols_free(told);

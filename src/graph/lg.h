@@ -12,6 +12,7 @@ typedef struct wf__lg {
   const wf_lm *lm;      /* or */
   const wf_fst *grammar;
   const wf_symbols *given_words; /* of the grammar; NULL: its own */
+  uint32_t always_marked;        /* pronunciations of at most so many phones get a #k, whether the lexicon needs it or not */
   /* taken */
   wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */
   wf_symbols *words;

@@ -1,32 +1,45 @@
-/* lattice_writer.c - lattices to a Kaldi archive, binary or text. */
+/* lattice_writer.c - lattices to a Kaldi archive, binary or text, or to a folder of SLF files. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "io/archive_writer.h"
+#include "io/key_files.h"
 #include "io/kaldi_lattice.h"
+#include "io/slf.h"
+
+enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_SLF };
 
 struct wf_lattice_writer {
-  bool text, flush_each;
+  int32_t format;
+  bool flush_each;
+  double frame_shift;
   float divisor;
+  char *folder; /* SLF */
   wf_symbols *words;
-  wf__archive_writer files;
+  wf__archive_writer files; /* else */
 };
 
 wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err) {
-  if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
+  if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   *out = NULL;
   wf_lattice_writer_options taken;
   WF__TRY(wf__options_take(wf__lattice_writer_table(), options, &taken, err));
+  bool slf = taken.format == FORMAT_SLF;
+  if (slf && taken.scp != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
   wf_lattice_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
-  wf_status status = wf__archive_open(&writer->files, path, taken.scp, err);
+  wf_status status = WF_OK;
+  if (!slf) status = wf__archive_open(&writer->files, path, taken.scp, err);
+  else if ((writer->folder = wf__strndup(path, strlen(path))) == NULL) status = wf__fail_memory(err, strlen(path), "a path");
+  else status = wf__make_folder(path, err);
   if (status != WF_OK) {
-    free(writer);
+    wf_lattice_writer_abort(writer);
     return status;
   }
-  writer->text = taken.format != 0;
+  writer->format = taken.format;
+  writer->frame_shift = (double)taken.frame_shift;
   writer->divisor = taken.acoustic_divisor;
   writer->flush_each = strcmp(path, "-") == 0;
   writer->words = words != NULL ? wf_symbols_ref(words) : NULL;
@@ -50,27 +63,46 @@ static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *wo
   return WF_OK;
 }
 
-wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
-  if ((entry->raw == NULL) == (entry->compact == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
-  if (writer->text && writer->words != NULL) WF__TRY(check_words(entry, writer->words, err));
+static wf_status put_slf(const wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
+  wf_compact_lattice *made = NULL;
+  wf__output *output;
+  if (entry->compact == NULL) WF__TRY(wf_compact_lattice_from_raw(entry->raw, &made, err));
+  wf_compact_lattice_view view = wf_compact_lattice_get(made != NULL ? made : entry->compact);
+  wf_status status = wf__open_key_file(writer->folder, entry->key, ".slf", &output, err);
+  if (status == WF_OK) {
+    wf__slf_write(output, entry->key, &view, writer->frame_shift, writer->divisor, writer->words);
+    status = wf__output_close(output, err);
+  }
+  wf_compact_lattice_free(made);
+  return status;
+}
+
+static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
   WF__TRY(wf__archive_put_key(&writer->files, entry->key, err));
   wf__output *output = writer->files.archive;
+  bool text = writer->format == FORMAT_TEXT;
   if (entry->raw != NULL) {
     wf_lattice_view view = wf_lattice_get(entry->raw);
-    if (writer->text) wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
+    if (text) wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
     else wf__kaldi_write_raw(output, &view, writer->divisor);
   } else {
     wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
-    if (writer->text) wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
+    if (text) wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
     else wf__kaldi_write_compact(output, &view, writer->divisor);
   }
   if (writer->flush_each) wf__output_flush(output);
   return WF_OK;
 }
 
+wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
+  if ((entry->raw == NULL) == (entry->compact == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
+  if (writer->format != FORMAT_ARK && writer->words != NULL) WF__TRY(check_words(entry, writer->words, err));
+  return writer->format == FORMAT_SLF ? put_slf(writer, entry, err) : put_in_archive(writer, entry, err);
+}
+
 wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *err) {
   if (writer == NULL) return WF_OK;
-  wf_status status = wf__archive_close(&writer->files, err);
+  wf_status status = writer->format != FORMAT_SLF ? wf__archive_close(&writer->files, err) : WF_OK;
   wf_lattice_writer_abort(writer);
   return status;
 }
@@ -79,5 +111,6 @@ void wf_lattice_writer_abort(wf_lattice_writer *writer) {
   if (writer == NULL) return;
   wf__archive_abort(&writer->files);
   wf_symbols_free(writer->words);
+  free(writer->folder);
   free(writer);
 }

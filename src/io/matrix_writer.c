@@ -1,10 +1,7 @@
 /* matrix_writer.c - score matrices to a Kaldi archive (with a script file on request) or a folder of .npy. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/option_tables.h"
@@ -12,6 +9,7 @@
 #include "io/archive_writer.h"
 #include "io/float_text.h"
 #include "io/kaldi_cm.h"
+#include "io/key_files.h"
 #include "io/npy.h"
 
 enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
@@ -21,12 +19,6 @@ struct wf_matrix_writer {
   char *path;
   wf__archive_writer files; /* nothing for .npy */
 };
-
-static wf_status make_folder(const char *path, wf_error *err) {
-  struct stat about;
-  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode))) return WF_OK;
-  return wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
-}
 
 wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err) {
   if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
@@ -40,7 +32,7 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   writer->path = wf__strndup(path, strlen(path));
   wf_status status = writer->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK && writer->format == FORMAT_NPY) {
-    status = make_folder(path, err);
+    status = wf__make_folder(path, err);
   } else if (status == WF_OK) {
     status = wf__archive_open(&writer->files, path, taken.scp, err);
   }
@@ -82,16 +74,9 @@ static void put_binary(wf__output *output, const wf_matrix *matrix) {
 }
 
 static wf_status put_npy(const wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
-  if (strchr(matrix->key, '/') != NULL || matrix->key[0] == '.' || matrix->key[0] == '\0')
-    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be the name of a file", matrix->key);
-  size_t size = strlen(writer->path) + strlen(matrix->key) + 8;
-  char *path = wf__alloc(size, 1), header[192];
-  if (path == NULL) return wf__fail_memory(err, size, "a path");
-  snprintf(path, size, "%s/%s.npy", writer->path, matrix->key);
+  char header[192];
   wf__output *output;
-  wf_status status = wf__output_open(path, &output, err);
-  free(path);
-  WF__TRY(status);
+  WF__TRY(wf__open_key_file(writer->path, matrix->key, ".npy", &output, err));
   wf__write(output, header, wf__npy_header(matrix, header));
   wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
   return wf__output_close(output, err);

@@ -103,6 +103,17 @@ expect 0 'left out: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa 
 ! grep -q 'HMM of another' err.txt || fail "what was left out is told as substituted, too"
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
+# Nothing left: by words that have no pronunciation, by a grammar without an end, by phones without an HMM.
+printf 'zero ZH ZH ZH\n' >odd.dict
+printf '<eps> 0\nzero 1\nxyzzy 2\n' >odd.words
+printf '0 1 1 1\n1 2 2 2\n2\n' | fstcompile >both.fst
+printf '0 1 1 1\n' | fstcompile >endless.fst
+printf '0 1 1 1\n1\n' | fstcompile >zero.fst
+for grammar in both endless; do
+  expect 2 'compose L o G: the result is empty: no sentence' mkgraph --lexicon=odd.dict --grammar=$grammar.fst --words=odd.words -o no.wfst
+done
+expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words --missing-hmm=drop -o no.wfst
+expect 0 'zero.wfst: [1-9][0-9]* states' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words -o zero.wfst
 expect 4 'compose L o G' mkgraph --lexicon=$dict --lm=small.arpa --max-states=1000 -o no.wfst
 expect 3 'nowhere: cannot open' "$WARPFST" mkgraph hmm --am=nowhere --lexicon=$dict --lm=small.arpa -o no.wfst
 expect 2 '--am is needed' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
@@ -137,3 +148,12 @@ for delay in 0.1 0.2 0.3 0.4 0.5; do
   [ ! -e interrupted/graph.fst ] || fstinfo interrupted/graph.fst >info.txt
   rm -r interrupted
 done
+
+# 7. Sphinx's trie LMs as they are: the graph of the same model in ARPA text; and the real one, with a lexicon that has 300 of its words.
+gzip -dc "$SOURCE_DIR/tests/data/lm/sphinx3.lm.bin.gz" >letters.lm.bin
+printf '%s\n' 'a EY' 'b B IY' 'c S IY' 'd D IY' 'e IY' 'f EH F' 'g JH IY' >letters.dict
+for lm in letters.lm.bin "$SOURCE_DIR/tests/data/lm/sphinx3.arpa"; do mkgraph --lexicon=letters.dict --lm="$lm" -o "$(basename "$lm").fst" -q; done
+"$WARPFST" randequivalent letters.lm.bin.fst sphinx3.arpa.fst --npath=100 --delta=0.01 --max-length=200 --seed=5 || fail "the trie LM makes another graph"
+awk 'NR % 400 == 0 && !/\(/' $dict | head -300 >part.dict
+expect 0 'words of the LM that the lexicon lacks: 72[0-9]* ([^,]*, .*, \.\.\.)' mkgraph --lexicon=part.dict --lm=$model/en-us.lm.bin -o part.wfst
+[ "$(grep -o 'words of the LM that the lexicon lacks: .*' err.txt | tr -cd , | wc -c)" = 10 ] || fail "not the first ten words"

@@ -19,8 +19,8 @@ def ctc_graph():
 
 @pytest.fixture(scope="session")
 def ctc_scores():
-    """Real scores of 40 utterances, by key."""
-    return {path.stem: np.load(path) for path in sorted((CTC / "logp_phone").glob("*.npy"))[:40]}
+    """Real scores of 16 utterances, by key."""
+    return {path.stem: np.load(path) for path in sorted((CTC / "logp_phone").glob("*.npy"))[:16]}
 
 
 @pytest.fixture(scope="session")

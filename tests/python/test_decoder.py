@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import CTC
 from fake_tensors import FakeTensor
 
 import warpfst as wf
@@ -64,8 +65,8 @@ def test_boosted_words_by_all_paths(rng):
         everything = sorted((cost - sum(boosts.get(word, 0) for word in words), words) for cost, words in every_path(arcs, finals, scores))
         decoder = wf.Decoder(wf.Fst.from_arcs(arcs, finals), **WIDE)
         plain = decoder.decode(scores)[0]
-        decoder.set_scorer(boosts)
-        result, again, unboosted, twice = decoder.decode([scores] * 4, boost=[None, boosts, wf.Scorer.boost_words({1: 0.0}), wf.Scorer.boost_words({1: 1.0, 3: -1.0}) + wf.Scorer.boost_words({1: 1.5})])
+        decoder.set_boost(boosts)
+        result, again, unboosted, twice = decoder.decode([scores] * 4, boost=[None, boosts, wf.Scorer.boost({1: 0.0}), wf.Scorer.boost({1: 1.0, 3: -1.0}) + wf.Scorer.boost({1: 1.5})])
         assert unboosted.cost == plain.cost
         if everything and "not_final" not in result.flags:
             best = everything[0][0]
@@ -73,7 +74,7 @@ def test_boosted_words_by_all_paths(rng):
             assert math.isclose(result.scorer_cost, -sum(boosts.get(word.label, 0) for word in result.words), abs_tol=1e-5)
         with pytest.raises(TypeError, match="scorer"):
             pickle.dumps(decoder)
-        decoder.set_scorer(None)
+        decoder.set_boost(None)
         assert decoder.decode(scores)[0].cost == plain.cost
 
 
@@ -86,12 +87,95 @@ def test_boosts_by_name(ctc_graph, ctc_scores):
             decoder.decode(matrix, boost=bad)
 
 
+def test_boosted_phrases(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    result = decoder.decode(matrix, boost={"GOING TO SEE": 2.0, "IS": 0.5, "TO GOING": 9.0})[0]
+    assert result.text == "MARK IS GOING TO SEE ELEPHANT" and math.isclose(result.scorer_cost, -2.5, abs_tol=1e-4)
+    with pytest.raises(ValueError, match="nonsense"):
+        decoder.decode(matrix, boost={"GOING nonsense": 1.0})
+
+
+def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
+    """A graph with a small model and the difference to the large one costs what a graph with the large one does."""
+    lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
+    large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
+    large.prune(max_ngrams="0,0").write_arpa(tmp_path / "small.arpa")
+    small = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, tmp_path / "small.arpa", backoff="failure")
+    whole = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, large, backoff="failure")
+    model = wf.LargeLM.build(CTC / "lm3.arpa.gz", tmp_path / "difference.wlm", subtract=tmp_path / "small.arpa")
+    assert model.info()["difference"] and model.info()["order"] == 3
+    matrices, wide = list(ctc_scores.values())[:8], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
+    expected = wf.Decoder(whole, **wide).decode(matrices)
+    rescored = wf.Decoder(small, lm=model, **wide)
+    assert [r.text for r in rescored.decode(matrices)] == [r.text for r in expected]
+    assert np.allclose([r.cost for r in rescored.decode(matrices)], [r.cost for r in expected], atol=1e-2)
+    boosted = rescored.decode(matrices, boost={"ELEPHANT": 1.0})  # on top of the model
+    assert math.isclose(boosted[0].cost, expected[0].cost - 1, abs_tol=1e-2) and math.isclose(boosted[1].cost, expected[1].cost, abs_tol=1e-2)
+    assert [r.text for r in wf.Decoder(small, lm=tmp_path / "difference.wlm", **wide).decode(matrices)] == [r.text for r in expected]
+    with pytest.raises(TypeError, match="scorer"):
+        pickle.dumps(rescored)
+
+
+def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
+    matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()][:6]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
+    expected = decoder.decode(matrices)
+    stream = decoder.stream(frame_seconds=0.04)
+    for matrix, result in zip(matrices, expected):
+        begin, stable = 0, []
+        while begin < len(matrix):
+            count = int(rng.integers(0, 20))
+            event = stream.accept(matrix[begin : begin + count])
+            begin = min(begin + count, len(matrix))
+            partial = stream.partial()
+            assert event.num_frames == partial.num_frames == begin and partial.num_stable <= len(partial.words)
+            stable = [word.text for word in partial.words[: partial.num_stable]]
+            assert result.text.split()[: len(stable)] == stable
+        final = stream.finish()
+        assert same([final], [result]) and final.lattice.num_arcs == result.lattice.num_arcs
+        with pytest.raises(wf.StateError):
+            stream.accept(matrix)
+        stream.reset()
+    # Several at one time.
+    streams = [decoder.stream() for _ in matrices]
+    for begin in range(0, max(map(len, matrices)), 16):
+        events = decoder.advance(streams, [matrix[begin : begin + 16] for matrix in matrices])
+        assert [event.num_frames for event in events] == [min(begin + 16, len(matrix)) for matrix in matrices]
+    assert same([one.finish() for one in streams], expected)
+    assert stream.num_bytes > 0
+    with pytest.raises(ValueError, match="1 chunks"):
+        decoder.advance(streams, [matrices[0]])
+    decoder.close()  # and its streams before it
+    for use in (lambda: stream.partial(), lambda: streams[0].reset(), lambda: decoder.stream()):
+        with pytest.raises(wf.StateError):
+            use()
+
+
+def test_streams_boost_and_fail(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"].astype(np.float32)
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    with decoder.stream() as stream:
+        stream.set_boost({"MARK": -30.0})
+        stream.accept(matrix)
+        assert same([stream.finish()], decoder.decode(matrix, boost={"MARK": -30.0}))
+    bad = matrix.copy()
+    bad[3, 3] = math.nan
+    with decoder.stream() as stream:
+        stream.accept(bad)
+        with pytest.raises(wf.ArgumentError, match="NaN"):
+            _ = stream.finish().text
+    with pytest.raises(ValueError):
+        decoder.stream(silence="x")
+
+
 def test_lattices_compact_and_in_files(ctc_graph, ctc_scores, tmp_path):
     results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=5).decode(list(ctc_scores.values())[:8])
     with wf.LatticeWriter(tmp_path / "lat.ark") as out:
         for i, result in enumerate(results):
             out.put(f"u{i}", result.lattice)
     read = list(wf.LatticeReader(tmp_path / "lat.ark"))
+    aligner = wf.WordAligner.from_lexicon(wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt"), ctc_graph.words)
     assert [key for key, _ in read] == [f"u{i}" for i in range(8)]
     for (_, again), result in zip(read, results):
         assert np.allclose(np.asarray(again.arcs)["graph_cost"], np.asarray(result.lattice.arcs)["graph_cost"]) and again.num_states == result.lattice.num_states
@@ -102,6 +186,9 @@ def test_lattices_compact_and_in_files(ctc_graph, ctc_scores, tmp_path):
         assert compact.oracle([word.label for word in result.words])[1] == 0
         mbr = compact.mbr(decode=False)
         assert [word.label for word in mbr.words] == [word.label for word in result.words] and all(0 < word.confidence <= 1 for word in mbr.words)
+        aligned = compact.align(aligner).mbr(decode=False)
+        assert [word.label for word in aligned.words] == [word.label for word in result.words]
+        assert all(0 <= word.start < word.end <= result.num_frames for word in aligned.words)
         assert compact.to_raw().num_arcs >= result.lattice.num_arcs
     with pytest.raises(ZeroDivisionError), wf.LatticeWriter(tmp_path / "dropped.ark") as out:
         out.put("u", results[0].lattice)

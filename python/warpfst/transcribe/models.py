@@ -43,7 +43,7 @@ _KEYS = {
     "decoder": None,  # checked by the library
 }
 _PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
-_SCORE_ALL = "-adcin yes -cepext .wav -adchdr 44 -compallsen yes -remove_silence no -remove_noise no -hyp /dev/null".split()
+_SCORE_ALL = ["-adcin", "yes", "-cepext", ".wav", "-adchdr", "44", "-compallsen", "yes", "-remove_silence", "no", "-remove_noise", "no", "-hyp", "/dev/null"]
 _LM_THRESHOLD = 1e-7  # prunes the distributed Sphinx model to a graph for a small machine
 
 
@@ -195,7 +195,14 @@ class SphinxModel(Model):
                 soundfile.write(work / f"{i:09d}.wav", piece, self.sample_rate, subtype="PCM_16")
             (work / "list").write_text("".join(f"{i:09d}\n" for i in range(len(pieces))))
             # The cheapest search that scores every frame once; every senone, every frame.
-            options = {"hmm": self._acoustic, "dict": self._dictionary, "keyphrase": self._any_word(), "ctl": work / "list", "cepdir": work, "senlogdir": work / "sen"}
+            options = {
+                "hmm": self._acoustic,
+                "dict": self._dictionary,
+                "keyphrase": self._any_word(),
+                "ctl": work / "list",
+                "cepdir": work,
+                "senlogdir": work / "sen",
+            }
             command = ["pocketsphinx_batch", *_SCORE_ALL, *(str(part) for name, value in options.items() for part in (f"-{name}", value))]
             run = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
             if run.returncode != 0:

@@ -1,0 +1,124 @@
+/* lane_collect.cuh - room in a full trace: tokens that nothing of the newest frame comes from are dropped. Long audio then needs little more than what is
+ * still open, as few tokens of old frames are anybody's way back.
+ *
+ * Backward over the frames, tokens mark those they come from (the mark is a bit of the state; a bit of the arc says that it has been followed); forward,
+ * the marked ones move together, and the frame's index follows. All tokens of the newest frame stay. */
+#ifndef WF_CUDA_LANE_COLLECT_CUH
+#define WF_CUDA_LANE_COLLECT_CUH
+
+#include "lane_searcher.cuh"
+
+constexpr u32 FOLLOWED = 0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
+
+/* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes a step. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::source_of(u32 arc) const {
+  u32 low = 0, high = p->num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
+  while (high - low > 1) {
+    const u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
+    const bool before = probe < high && __ldg(states() + probe).x <= arc;
+    const u32 last = 31 - __clz(__ballot_sync(ALL, before)); /* first arcs rise with the states, so the votes are a prefix */
+    const u32 new_low = low + step * last;
+    high = min(high, new_low + step);
+    low = new_low;
+  }
+  return low;
+}
+
+/* Place of the state's token in the trace of a frame; by one warp. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
+  const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
+  u32 slot;
+  place_of<RANKS>(state, bits, owner, &slot);
+  int64_t parts = (int64_t)*owner - l.rank();
+  const uint2 *tokens = trace() + parts * p->trace_cap;
+  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
+  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
+  for (u32 seen = 0; seen < size + 32; seen += 32) {
+    u32 at = from + seen + in_warp();
+    if (at >= size) at -= size; /* probing wraps round the table */
+    bool here = at < size && seen + in_warp() < size && (__ldcg(tokens + first + at).x & ~MARKED) == state;
+    u32 vote = __ballot_sync(ALL, here);
+    if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
+  }
+  return ALL; /* cannot be */
+}
+
+/* Follows the arcs of this block's marked tokens of a frame (all of its tokens, if it is the newest) that have not been followed. True if that marked a
+ * token of the same frame. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::follow_arcs(u32 number) {
+  const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
+  bool again = false;
+  for (u32 base = warp() * 32; base < size; base += THREADS) {
+    const u32 i = base + in_warp();
+    const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, NO_ARC);
+    const bool follow = (number + 1 == frame || (token.x & MARKED) != 0) && (token.y & FOLLOWED) == 0;
+    for (u32 left = __ballot_sync(ALL, follow); left != 0; left &= left - 1) {
+      const u32 arc = __shfl_sync(ALL, token.y, __ffs(left) - 1);
+      const bool emits = (int)__ldg(arcs() + arc).z >= 0;
+      u32 owner, at = find_token(source_of(arc), emits ? number - 1 : number, &owner), was = MARKED;
+      if (in_warp() == 0 && at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].x, MARKED);
+      again = again || (!emits && (was & MARKED) == 0);
+    }
+    if (follow) trace()[first + i].y = token.y | FOLLOWED;
+    __syncwarp();
+  }
+  return __any_sync(ALL, again);
+}
+
+/* Moves this block's marked tokens of a frame, or all, to `to`; the index follows. Returns how many. `first`, `size`: where they were. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size, u32 to) {
+  uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().agenda[0];
+  const u32 group = tid() < WF__LANE_GROUPS ? groups[tid()] : ALL;
+  u32 count = 0;
+  for (u32 base = 0; base < size; base += THREADS) {
+    const u32 i = base + tid();
+    const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
+    const bool kept = i < size && (all || (token.x & MARKED) != 0);
+    const u32 votes = __ballot_sync(ALL, kept);
+    if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
+    __syncthreads();
+    const u32 others = own().warp_counts[in_warp()];
+    const u32 place = count + __reduce_add_sync(ALL, in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
+    count += __reduce_add_sync(ALL, others);
+    kept_before[tid()] = (uint16_t)place;
+    if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, token.y == NO_ARC ? NO_ARC : token.y & ~FOLLOWED);
+    __syncthreads();
+    if (group != ALL && group - base < THREADS && group < size) groups[tid()] = kept_before[group - base];
+    __syncthreads();
+  }
+  if (group != ALL && group >= size) groups[tid()] = (uint16_t)count;
+  return count;
+}
+
+/* False if so much is still needed that it would soon be full again. */
+template <int RANKS>
+__device__ __noinline__ bool searcher<RANKS>::collect() {
+  l.sync();
+  for (u32 number = frame; number-- > 0;) {
+    bool again = true;
+    while (again) {
+      again = l.sum(follow_arcs(number)) != 0;
+      l.sync(); /* marks stand */
+    }
+  }
+  u32 first = 0, to = 0;
+  for (u32 number = 0; number < frame; number++) {
+    const u32 end = frame_off()[number + 1];
+    const u32 count = move_tokens(number, number + 1 == frame, first, end - first, to);
+    __syncthreads(); /* everybody has read where the frame ends */
+    if (tid() == 0) frame_off()[number] = to;
+    first = end;
+    to += count;
+  }
+  if (tid() == 0) frame_off()[frame] = to;
+  trace_used = to;
+  l.sync();
+  return l.sum(tid() == 0 && to > p->trace_cap - p->trace_cap / 8) == 0;
+}
+
+#endif

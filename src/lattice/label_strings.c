@@ -1,0 +1,58 @@
+/* label_strings.c - the tree of alignments that determinization works with. */
+#include "lattice/label_strings.h"
+
+wf_status wf__labels_init(wf__labels *labels, wf_error *err) {
+  *labels = (wf__labels){0};
+  return wf__vec_push(&labels->nodes, (wf__label_node){0}, "alignments", err);
+}
+
+void wf__labels_free(wf__labels *labels) {
+  wf__vec_free(&labels->nodes);
+  wf__vec_free(&labels->path);
+  wf__map64_free(&labels->map);
+}
+
+uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b) {
+  const wf__label_node *nodes = labels->nodes.data;
+  while (nodes[a].size > nodes[b].size) a = nodes[a].parent;
+  while (nodes[b].size > nodes[a].size) b = nodes[b].parent;
+  while (a != b) {
+    a = nodes[a].parent;
+    b = nodes[b].parent;
+  }
+  return a;
+}
+
+void wf__labels_begin_strip(wf__labels *labels) {
+  if (++labels->round != 0) return;
+  for (uint64_t i = 0; i < labels->nodes.size; i++) labels->nodes.data[i].round = 0; /* the count has come round */
+  labels->round = 1;
+}
+
+wf_status wf__labels_strip(wf__labels *labels, uint32_t string, uint32_t length, uint32_t *out, wf_error *err) {
+  if (length == 0) {
+    *out = string;
+    return WF_OK;
+  }
+  uint32_t at = string, stripped = 0;
+  labels->path.size = 0;
+  for (; labels->nodes.data[at].size > length; at = labels->nodes.data[at].parent) {
+    if (labels->nodes.data[at].round == labels->round) {
+      stripped = labels->nodes.data[at].stripped;
+      break;
+    }
+    WF__TRY(wf__vec_push(&labels->path, at, "alignments", err));
+  }
+  for (uint64_t i = labels->path.size; i-- > 0;) {
+    uint32_t node = labels->path.data[i];
+    WF__TRY(wf__labels_append(labels, stripped, labels->nodes.data[node].label, &stripped, err));
+    labels->nodes.data[node].round = labels->round;
+    labels->nodes.data[node].stripped = stripped;
+  }
+  *out = stripped;
+  return WF_OK;
+}
+
+void wf__labels_write(const wf__labels *labels, uint32_t string, int32_t *out) {
+  for (; string != 0; string = labels->nodes.data[string].parent) out[labels->nodes.data[string].size - 1] = labels->nodes.data[string].label;
+}

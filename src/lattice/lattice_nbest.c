@@ -1,0 +1,136 @@
+/* lattice_nbest.c - the n best word sequences of a deterministic lattice: partial paths, best first by the exact cost of their best completion (A*).
+ *
+ * Of partial paths with equal costs the one whose words come first goes first, a sequence before what continues it. Of several sequences of one cost the first, too,
+ * comes out first then: its beginning has that cost as well, and goes before all others. */
+#include <inttypes.h>
+
+#include "lattice/best_first.h"
+#include "lattice/nbest.h"
+
+#define NONE UINT32_MAX
+
+typedef struct partial_path {
+  wf__exact_cost cost;
+  uint32_t before, arc; /* without its last arc; NONE: the empty path. arc NONE: `before`, ended */
+  uint32_t state, num_words;
+} partial_path;
+
+struct nbest_search {
+  const wf__exact_lattice *lattice;
+  int64_t *backward;
+  WF__VEC(partial_path) paths;
+  wf__queue queue;
+  WF__VEC(uint32_t) arcs; /* of the path being written */
+};
+
+static int32_t word_of(const struct nbest_search *search, uint32_t path) { return search->lattice->arcs.data[search->paths.data[path].arc].word; }
+
+/* Order of the word sequences of two partial paths. */
+static int compare_words(const struct nbest_search *search, uint32_t x, uint32_t y) {
+  const partial_path *paths = search->paths.data;
+  if (paths[x].arc == NONE && paths[x].before != NONE) x = paths[x].before;
+  if (paths[y].arc == NONE && paths[y].before != NONE) y = paths[y].before;
+  uint32_t size_x = paths[x].num_words, size_y = paths[y].num_words;
+  while (paths[x].num_words > size_y) x = paths[x].before;
+  while (paths[y].num_words > size_x) y = paths[y].before;
+  if (x == y) return (size_x > size_y) - (size_x < size_y);
+  while (paths[x].before != paths[y].before) {
+    x = paths[x].before;
+    y = paths[y].before;
+  }
+  return word_of(search, x) < word_of(search, y) ? -1 : 1;
+}
+
+static bool goes_first(const void *user, wf__queued a, wf__queued b) {
+  if (a.cost != b.cost) return a.cost < b.cost;
+  int order = compare_words(user, a.id, b.id);
+  return order != 0 ? order < 0 : a.id < b.id;
+}
+
+static wf_status put(struct nbest_search *search, partial_path path, int64_t onward, wf_error *err) {
+  if (search->paths.size >= NONE) return wf__fail(err, WF_ERR_LIMIT, "n-best: 2^32 partial paths; ask for fewer");
+  WF__TRY(wf__vec_push(&search->paths, path, "partial paths", err));
+  return wf__queue_put(&search->queue, (wf__queued){wf__exact_total(path.cost) + onward, (uint32_t)search->paths.size - 1}, goes_first, search, err);
+}
+
+static wf_status extend(struct nbest_search *search, uint32_t id, wf_error *err) {
+  const wf__exact_lattice *lattice = search->lattice;
+  partial_path path = search->paths.data[id];
+  if (wf__exact_is_final(lattice, path.state)) {
+    partial_path ended = {path.cost, id, NONE, path.state, path.num_words};
+    WF__TRY(put(search, ended, wf__exact_total(lattice->ends.data[path.state].cost), err));
+  }
+  for (uint64_t i = lattice->arc_off.data[path.state]; i < lattice->arc_off.data[path.state + 1]; i++) {
+    const wf__exact_arc *arc = &lattice->arcs.data[i];
+    if (search->backward[arc->nextstate] == WF__NEVER) continue;
+    WF__TRY(put(search, (partial_path){wf__exact_sum(path.cost, arc->cost), id, (uint32_t)i, arc->nextstate, path.num_words + 1}, search->backward[arc->nextstate], err));
+  }
+  return WF_OK;
+}
+
+static wf_status write_path(struct nbest_search *search, uint32_t id, wf_nbest *nbest, wf_error *err) {
+  const partial_path *paths = search->paths.data;
+  search->arcs.size = 0;
+  for (uint32_t at = paths[id].before; paths[at].arc != NONE; at = paths[at].before) WF__TRY(wf__vec_push(&search->arcs, paths[at].arc, "a path", err));
+  WF__TRY(wf__nbest_begin(nbest, err));
+  for (uint64_t i = search->arcs.size; i-- > 0;) WF__TRY(wf__nbest_extend(nbest, search->lattice, &search->lattice->arcs.data[search->arcs.data[i]], err));
+  return wf__nbest_end(nbest, search->lattice, paths[id].state, paths[id].cost, err);
+}
+
+static wf_status find(struct nbest_search *search, size_t n, wf_nbest *nbest, wf_error *err) {
+  if (wf__exact_num_states(search->lattice) == 0 || search->backward[0] == WF__NEVER) return WF_OK;
+  WF__TRY(put(search, (partial_path){.before = NONE, .arc = NONE}, search->backward[0], err));
+  while (search->queue.heap.size > 0 && nbest->entries.size < n) {
+    uint32_t id = wf__queue_take(&search->queue, goes_first, search).id;
+    const partial_path *path = &search->paths.data[id];
+    if (path->arc == NONE && path->before != NONE) WF__TRY(write_path(search, id, nbest, err));
+    else WF__TRY(extend(search, id, err));
+  }
+  return WF_OK;
+}
+
+static int compare_i32(const void *a, const void *b) {
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static wf_status check_deterministic(const wf__exact_lattice *lattice, wf_error *err) {
+  WF__VEC(int32_t) words = {0};
+  wf_status status = WF_OK;
+  for (uint64_t s = 0; s < wf__exact_num_states(lattice) && status == WF_OK; s++) {
+    uint64_t first = lattice->arc_off.data[s], count = lattice->arc_off.data[s + 1] - first;
+    words.size = 0;
+    status = wf__vec_grow(&words, count + 1, "words", err);
+    if (status != WF_OK) break;
+    words.data[words.size++] = 0;
+    for (uint64_t i = 0; i < count; i++) words.data[words.size++] = lattice->arcs.data[first + i].word;
+    qsort(words.data, words.size, sizeof *words.data, compare_i32);
+    for (uint64_t i = 1; i < words.size && status == WF_OK; i++)
+      if (words.data[i] == words.data[i - 1])
+        status = wf__fail(err, WF_ERR_ARGUMENT, "n-best: the lattice is not deterministic: state %" PRIu64 " has %s; determinize it first", s,
+                          words.data[i] == 0 ? "an arc without a word" : "several arcs with one word");
+  }
+  wf__vec_free(&words);
+  return status;
+}
+
+wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out, wf_error *err) {
+  wf__exact_lattice exact;
+  *out = NULL;
+  WF__TRY(wf__exact_from_compact(lattice, &exact, err));
+  struct nbest_search search = {.lattice = &exact};
+  wf_status status = check_deterministic(&exact, err);
+  if (status == WF_OK) status = wf__exact_backward(&exact, &search.backward, err);
+  if (status == WF_OK) status = wf__nbest_create(out, err);
+  if (status == WF_OK) status = find(&search, n, *out, err);
+  wf__exact_free(&exact);
+  free(search.backward);
+  wf__vec_free(&search.paths);
+  wf__vec_free(&search.queue.heap);
+  wf__vec_free(&search.arcs);
+  if (status != WF_OK) {
+    wf_nbest_free(*out);
+    *out = NULL;
+  }
+  return status;
+}

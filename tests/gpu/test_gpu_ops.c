@@ -1,0 +1,491 @@
+/* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
+ * thread (tests/fake_ops/), which runs everywhere and shows the kernels' logic, though not their races. */
+#include "compose_oracle.h"
+#ifdef FAKE_CUDA
+#include "fstops/device_batch.h"
+#endif
+
+enum { BATCH = 9 };
+
+static uint64_t seeds_to_run(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+/* With empty fsts, states of many arcs, parallel arcs. */
+static wf_fst *random_fst(test_rng *rng, bool acyclic, wf_semiring semiring) {
+  static const uint32_t sizes[] = {1, 4, 9, 60, 700};
+  uint32_t n = 1 + test_below(rng, sizes[test_below(rng, 5)]);
+  test_fst_shape shape = {.num_states = n, .num_arcs = n < 5 ? test_below(rng, 400) : test_below(rng, n * 4), .num_ilabels = 1 + (int32_t)test_below(rng, 40), .num_olabels = 5,
+                          .epsilon_share = 0.3f, .final_share = 0.2f, .max_weight = 6, .acyclic = acyclic && n > 1, .semiring = semiring};
+  if (acyclic && n == 1) shape.num_arcs = 0;
+  return test_random_fst(rng, &shape);
+}
+
+struct both {
+  wf_fst *fsts[BATCH];
+  wf_fst_batch *cpu, *gpu;
+};
+
+static struct both both_of(test_rng *rng, bool acyclic, wf_semiring semiring) {
+  struct both b;
+  wf_error err = {0};
+  for (int i = 0; i < BATCH; i++) {
+    b.fsts[i] = random_fst(rng, acyclic, semiring);
+    if (test_below(rng, 6) != 0) continue;
+    wf_fst *none;
+    wf_builder *builder;
+    assert_ok(wf_builder_create(semiring, &builder, &err));
+    assert_ok(wf_builder_finish(builder, NULL, NULL, &none, &err));
+    wf_builder_free(builder);
+    wf_fst_free(b.fsts[i]);
+    b.fsts[i] = none;
+  }
+  size_t count = 1 + test_below(rng, BATCH);
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)b.fsts, count, "cpu", &b.cpu, &err));
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)b.fsts, count, "cuda", &b.gpu, &err));
+  return b;
+}
+
+static void free_both(struct both *b) {
+  for (int i = 0; i < BATCH; i++) wf_fst_free(b->fsts[i]);
+  wf_fst_batch_free(b->cpu);
+  wf_fst_batch_free(b->gpu);
+}
+
+static void assert_same_batch(const wf_fst_batch *gpu, const wf_fst_batch *cpu, const char *what) {
+  wf_error err = {0};
+  assert_int_equal(wf_fst_batch_count(gpu), wf_fst_batch_count(cpu));
+  for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
+    wf_fst *x, *y;
+    assert_ok(wf_fst_batch_get(gpu, i, &x, &err));
+    assert_ok(wf_fst_batch_get(cpu, i, &y, &err));
+    assert_same_bytes(x, y, what);
+    wf_fst_free(x);
+    wf_fst_free(y);
+  }
+}
+
+/* One operation after the other on both devices, each on the result of the last. */
+static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out, wf_error *err) {
+  wf_arcsort_options by;
+  wf_project_options side;
+  wf_arcsort_options_init(&by);
+  wf_project_options_init(&side);
+  by.sort_type = side.project_type = (int32_t)(which & 1);
+  switch (which / 2) {
+    case 0: return wf_fst_batch_arcsort(batch, &by, out, err);
+    case 1: return wf_fst_batch_project(batch, &side, out, err);
+    case 2: return wf_fst_batch_connect(batch, out, err);
+    case 3: return wf_fst_batch_reverse(batch, out, err);
+    default: return wf_fst_batch_invert(batch, out, err);
+  }
+}
+
+static void test_small_structure(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (uint64_t seed = 1; seed <= seeds_to_run(300); seed++) {
+    test_rng rng = {seed};
+    struct both b = both_of(&rng, seed % 3 == 0, seed % 2 ? WF_LOG : WF_TROPICAL);
+    assert_same_batch(b.gpu, b.cpu, "upload");
+    for (int step = 0; step < 6; step++) {
+      char what[64];
+      uint32_t which = test_below(&rng, 10);
+      wf_fst_batch *cpu, *gpu;
+      snprintf(what, sizeof what, "seed %llu, step %d, operation %u", (unsigned long long)seed, step, which);
+      assert_ok(operate(b.cpu, which, &cpu, &err));
+      assert_ok(operate(b.gpu, which, &gpu, &err));
+      assert_same_batch(gpu, cpu, what);
+      wf_fst_batch_free(b.cpu);
+      wf_fst_batch_free(b.gpu);
+      b.cpu = cpu;
+      b.gpu = gpu;
+    }
+    free_both(&b);
+  }
+}
+
+static uint64_t states_of(const wf_fst_batch *batch) {
+  uint64_t sum = 0;
+  wf_error err = {0};
+  for (size_t i = 0; i < wf_fst_batch_count(batch); i++) {
+    wf_fst *fst;
+    assert_ok(wf_fst_batch_get(batch, i, &fst, &err));
+    sum += wf_fst_get_view(fst).num_states;
+    wf_fst_free(fst);
+  }
+  return sum;
+}
+
+static void test_small_distances(void **state) {
+  (void)state;
+  wf_error err = {0};
+  size_t compared = 0, diverging = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+    test_rng rng = {seed};
+    wf_semiring semiring = seed % 2 ? WF_LOG : WF_TROPICAL;
+    struct both b = both_of(&rng, semiring == WF_LOG && seed % 4 != 1, semiring);
+    uint64_t n = states_of(b.cpu);
+    for (int reverse = 0; reverse < 2; reverse++) {
+      wf_shortest_distance_options o;
+      float *cpu, *gpu;
+      wf_shortest_distance_options_init(&o);
+      o.reverse = reverse;
+      wf_status status = wf_fst_batch_shortest_distance(b.cpu, &o, &cpu, &err);
+      if (status != WF_OK) { /* a cycle of mass 1 or more */
+        assert_int_equal(status, WF_ERR_NEGATIVE_CYCLE);
+        diverging++;
+        continue;
+      }
+      assert_ok(wf_fst_batch_shortest_distance(b.gpu, &o, &gpu, &err));
+      for (uint64_t s = 0; s < n; s++) {
+        bool same = semiring == WF_TROPICAL ? memcmp(&cpu[s], &gpu[s], sizeof cpu[s]) == 0 : cpu[s] == gpu[s] || fabsf(cpu[s] - gpu[s]) < 1e-4f;
+        if (!same) fail_msg("seed %llu, reverse %d, state %llu: %g, on the CPU %g", (unsigned long long)seed, reverse, (unsigned long long)s, (double)gpu[s], (double)cpu[s]);
+      }
+      compared += n;
+      wf_free(cpu);
+      wf_free(gpu);
+    }
+    free_both(&b);
+  }
+  printf("%zu distances, %zu batches diverge\n", compared, diverging);
+  assert_true(compared > 100);
+}
+
+static double path_cost(const wf_fst *path) {
+  wf_fst_view view = wf_fst_get_view(path);
+  double cost = 0;
+  if (view.start < 0) return INFINITY;
+  for (uint64_t i = 0; i < view.num_arcs; i++) cost += (double)view.arcs[i].weight;
+  return cost + (double)view.final_cost[view.num_states - 1];
+}
+
+/* Weights are multiples of 1/8: sums are exact, and equal costs are many. */
+static void test_small_paths(void **state) {
+  (void)state;
+  wf_error err = {0};
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+    test_rng rng = {seed};
+    struct both b = both_of(&rng, seed % 3 == 0, WF_TROPICAL);
+    wf_fst_batch *cpu, *gpu;
+    assert_ok(wf_fst_batch_shortest_path(b.cpu, &cpu, &err));
+    assert_ok(wf_fst_batch_shortest_path(b.gpu, &gpu, &err));
+    for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
+      wf_fst *x, *y;
+      assert_ok(wf_fst_batch_get(cpu, i, &x, &err));
+      assert_ok(wf_fst_batch_get(gpu, i, &y, &err));
+      assert_int_equal(wf_fst_get_view(x).num_states, wf_fst_get_view(y).num_states);
+      assert_int_equal(wf_fst_get_view(x).start, wf_fst_get_view(y).start);
+      assert_true(path_cost(x) == path_cost(y));
+      for (uint64_t s = 0; s < wf_fst_get_view(y).num_arcs; s++) assert_int_equal(wf_fst_get_view(y).arcs[s].nextstate, s + 1);
+      if (wf_fst_get_view(y).start >= 0) { /* it is a path: the fst accepts it */
+        wf_fst *left, *right, *once, *twice;
+        wf_project_options side;
+        wf_project_options_init(&side);
+        assert_ok(wf_project(y, &side, &left, &err));
+        side.project_type = 1;
+        assert_ok(wf_project(y, &side, &right, &err));
+        assert_ok(wf_compose(left, b.fsts[i], NULL, &once, &err));
+        assert_ok(wf_compose(once, right, NULL, &twice, &err));
+        assert_true(wf_fst_get_view(twice).start >= 0);
+        wf_fst *all[] = {left, right, once, twice};
+        for (int k = 0; k < 4; k++) wf_fst_free(all[k]);
+        found++;
+      }
+      wf_fst_free(x);
+      wf_fst_free(y);
+    }
+    wf_fst_batch_free(cpu);
+    wf_fst_batch_free(gpu);
+    free_both(&b);
+  }
+  assert_true(found > 3);
+}
+
+static void assert_close_gradients(const wf_fst_batch *gpu, const wf_fst_batch *cpu, wf_gradients_of of) {
+  wf_error err = {0};
+  for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
+    double *x, *y;
+    uint64_t m, n;
+    assert_ok(wf_fst_batch_gradients(cpu, i, of, &x, &m, &err));
+    assert_ok(wf_fst_batch_gradients(gpu, i, of, &y, &n, &err));
+    assert_int_equal(m, n);
+    for (uint64_t k = 0; k < m; k++)
+      if (!(fabs(x[k] - y[k]) <= 1e-6 * (1 + x[k]))) fail_msg("fst %zu, gradient %llu of %d: %.12g, on the CPU %.12g", i, (unsigned long long)k, (int)of, y[k], x[k]);
+    wf_free(x);
+    wf_free(y);
+  }
+}
+
+static void test_small_scores(void **state) {
+  (void)state;
+  wf_error err = {0};
+  size_t finite = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+    test_rng rng = {seed};
+    struct both b = both_of(&rng, seed % 4 != 0, WF_LOG);
+    double cpu[BATCH], gpu[BATCH], *none;
+    uint64_t count;
+    assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_ARCS, &none, &count, &err), WF_ERR_STATE);
+    wf_status status = wf_fst_batch_forward_score(b.cpu, NULL, true, cpu, &err);
+    if (status == WF_OK) {
+      for (int round = 0; round < 2; round++) assert_ok(wf_fst_batch_forward_score(b.gpu, NULL, true, gpu, &err));
+      for (size_t i = 0; i < wf_fst_batch_count(b.cpu); i++) {
+        if (!(cpu[i] == gpu[i] || fabs(cpu[i] - gpu[i]) < 1e-6 * (1 + fabs(cpu[i])))) fail_msg("seed %llu, fst %zu: %.12g, on the CPU %.12g", (unsigned long long)seed, i, gpu[i], cpu[i]);
+        finite += cpu[i] != INFINITY;
+      }
+      assert_close_gradients(b.gpu, b.cpu, WF_GRADIENTS_OF_ARCS);
+      assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_FIRST, &none, &count, &err), WF_ERR_UNSUPPORTED);
+    }
+    free_both(&b);
+  }
+  assert_true(finite > 5);
+}
+
+/* A cycle of cost 0 or less: as on the CPU. */
+static void test_small_errors(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 1 1 -2;1 2 1 1 1;2"), test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 1 1 1 2;1 1 1 1 0;1 2 2 2 0;2 1 2 2 0;2 1")};
+  wf_fst_batch *batch, *path;
+  float *distances;
+  double cost;
+  for (int i = 0; i < 2; i++) {
+    assert_ok(wf_fst_batch_create((const wf_fst *const *)&fsts[i], 1, "cuda", &batch, &err));
+    wf_status want = i == 0 ? WF_ERR_NEGATIVE_CYCLE : WF_OK;
+    assert_int_equal(wf_fst_batch_shortest_distance(batch, NULL, &distances, &err), want);
+    wf_free(distances);
+    assert_int_equal(wf_fst_batch_shortest_path(batch, &path, &err), want);
+    wf_fst_batch_free(path);
+    assert_int_equal(wf_fst_batch_forward_score(batch, NULL, true, &cost, &err), WF_ERR_UNSUPPORTED);
+    wf_fst_batch_free(batch);
+  }
+  assert_int_equal(wf_fst_batch_create(NULL, 0, "cuda", &batch, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda:99", &batch, &err), WF_ERR_DEVICE);
+  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "banana", &batch, &err), WF_ERR_ARGUMENT);
+  for (int i = 0; i < 2; i++) wf_fst_free(fsts[i]);
+}
+
+/* --- compositions ------------------------------------------------------------------------------------------------------- */
+
+enum { CTC = 5, COLUMNS = 30 };
+
+/* Emissions of so many frames, and all CTC alignments of a transcript: label 1 is blank. */
+static wf_fst *emissions(test_rng *rng, uint32_t num_frames) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *out;
+  assert_ok(wf_builder_create(WF_LOG, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, num_frames + 1, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  assert_ok(wf_builder_set_final(builder, num_frames, 0, &err));
+  for (uint32_t t = 0; t < num_frames; t++)
+    for (int32_t v = 1; v <= COLUMNS; v++) assert_ok(wf_builder_add_arc(builder, t, (wf_arc){t + 1, 8 * test_unit(rng), v, v}, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  return out;
+}
+
+static wf_fst *alignments(test_rng *rng, uint32_t length) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *out;
+  uint32_t n = 2 * length + 1; /* state s: symbol s of blank, label, blank, ... was last; n: nothing yet */
+  int32_t label[128] = {0};
+  for (uint32_t s = 0; s < n; s++) label[s] = s % 2 == 0 ? 1 : 2 + (int32_t)test_below(rng, 3);
+  assert_ok(wf_builder_create(WF_LOG, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, n + 1, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, n, &err));
+  for (uint32_t from = 0; from <= n; from++) {
+    for (uint32_t to = 0; to < n; to++) {
+      bool fits = from == n ? to <= 1 : to == from || to == from + 1 || (to == from + 2 && to % 2 == 1 && label[to] != label[from]);
+      if (fits) assert_ok(wf_builder_add_arc(builder, from, (wf_arc){to, 0, label[to], label[to]}, &err));
+    }
+  }
+  for (uint32_t s = n < 2 ? 0 : n - 2; s < n; s++) assert_ok(wf_builder_set_final(builder, s, 0, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  return out;
+}
+
+/* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the emissions. */
+static void test_small_ctc(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.order = 1;
+  for (uint64_t seed = 1; seed <= seeds_to_run(20); seed++) {
+    test_rng rng = {seed};
+    wf_fst *a[CTC], *b[CTC];
+    wf_fst_batch *cpu, *gpu;
+    double cpu_costs[CTC], gpu_costs[CTC];
+    for (int i = 0; i < CTC; i++) {
+      a[i] = emissions(&rng, 1 + test_below(&rng, 60));
+      b[i] = alignments(&rng, test_below(&rng, 20));
+    }
+    options.device = NULL;
+    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC, CTC, &options, &cpu, &err));
+#ifdef FAKE_CUDA
+    wf_fst *fsts[CTC];
+    for (size_t i = 0; i < CTC; i++) assert_ok(wf_fst_batch_get(cpu, i, &fsts[i], &err));
+    assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, CTC, "cuda", &gpu, &err));
+    for (size_t i = 0; i < CTC; i++) wf_fst_free(fsts[i]);
+#else
+    options.device = "cuda";
+    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC, CTC, &options, &gpu, &err));
+#endif
+    assert_same_batch(gpu, cpu, "composed");
+    for (int sorted = 0; sorted < 2; sorted++) {
+      assert_ok(wf_fst_batch_forward_score(cpu, NULL, true, cpu_costs, &err));
+      assert_ok(wf_fst_batch_forward_score(gpu, NULL, true, gpu_costs, &err));
+      for (int i = 0; i < CTC; i++) assert_true(cpu_costs[i] == gpu_costs[i] || fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
+      assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_ARCS);
+#ifndef FAKE_CUDA
+      assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_FIRST);
+      assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_SECOND);
+#endif
+      wf_fst_batch *other[2];
+      assert_ok(wf_fst_batch_arcsort(cpu, NULL, &other[0], &err));
+      assert_ok(wf_fst_batch_arcsort(gpu, NULL, &other[1], &err));
+      wf_fst_batch_free(cpu);
+      wf_fst_batch_free(gpu);
+      cpu = other[0];
+      gpu = other[1];
+    }
+    for (int i = 0; i < CTC; i++) {
+      wf_fst_free(a[i]);
+      wf_fst_free(b[i]);
+    }
+    wf_fst_batch_free(cpu);
+    wf_fst_batch_free(gpu);
+  }
+}
+
+#ifdef FAKE_CUDA
+/* As a composer's results lie: joined, scored, and gradients carried back. */
+static void test_small_join(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {5};
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.order = 1;
+  wf_fst *a[CTC], *b[CTC], *out[CTC];
+  wf_arc_origin *origins[CTC], *all_origins = calloc(1 << 20, sizeof *all_origins);
+  uint64_t state_base[CTC + 1] = {0}, arc_base[CTC + 1] = {0}, input_base[2][CTC + 1] = {{0}}, *arc_off = calloc(1 << 20, sizeof *arc_off);
+  wf_arc *arcs = calloc(1 << 20, sizeof *arcs);
+  float *final_cost = calloc(1 << 20, sizeof *final_cost);
+  int64_t start[CTC];
+  for (size_t i = 0; i < CTC; i++) {
+    a[i] = emissions(&rng, 1 + 12 * (uint32_t)i);
+    b[i] = alignments(&rng, 4);
+    assert_ok(wf_compose_with_origins(a[i], b[i], &options, &out[i], &origins[i], &err));
+    wf_fst_view view = wf_fst_get_view(out[i]);
+    start[i] = view.start;
+    state_base[i + 1] = state_base[i] + view.num_states;
+    arc_base[i + 1] = arc_base[i] + view.num_arcs;
+    input_base[0][i + 1] = input_base[0][i] + wf_fst_get_view(a[i]).num_arcs;
+    input_base[1][i + 1] = input_base[1][i] + wf_fst_get_view(b[i]).num_arcs;
+    memcpy(arc_off + state_base[i] + i, view.arc_off, (view.num_states + 1) * sizeof *arc_off);
+    if (view.num_states == 0) continue;
+    memcpy(arcs + arc_base[i], view.arcs, view.num_arcs * sizeof *arcs);
+    memcpy(final_cost + state_base[i], view.final_cost, view.num_states * sizeof *final_cost);
+    memcpy(all_origins + arc_base[i], origins[i], view.num_arcs * sizeof *all_origins);
+  }
+  wf__composed composed = {.count = CTC, .state_base = state_base, .arc_base = arc_base, .start = start, .arc_off = arc_off, .arcs = arcs, .final_cost = final_cost,
+                           .origins = all_origins, .input_base = {input_base[0], input_base[1]}};
+  wf__gpu_batch *batch, *inverted, *sorted;
+  double costs[CTC];
+  assert_ok(wf__gpu_batch_of_composed(&composed, WF_LOG, &batch, &err));
+  assert_ok(wf__gpu_batch_labels(batch, WF__INVERT, &inverted, &err));
+  assert_ok(wf__gpu_batch_arcsort(inverted, false, &sorted, &err));
+  assert_ok(wf__gpu_batch_forward_score(sorted, 1e-6, true, costs, &err));
+  assert_true(state_base[1] == 0 && state_base[CTC] > 100); /* one frame is too short for four labels */
+  for (size_t i = 0; i < CTC; i++) {
+    double cost, *gradients, *want = calloc(input_base[0][CTC] + 1, sizeof *want), *got;
+    uint64_t count;
+    assert_ok(wf_forward_score(out[i], NULL, &cost, &gradients, &err));
+    assert_true(cost == costs[i] || fabs(cost - costs[i]) < 1e-9);
+    wf_add_origin_gradients(origins[i], gradients, wf_fst_get_view(out[i]).num_arcs, want, NULL);
+    assert_ok(wf__gpu_batch_gradients(sorted, i, WF_GRADIENTS_OF_FIRST, &got, &count, &err));
+    assert_int_equal(count, wf_fst_get_view(a[i]).num_arcs);
+    for (uint64_t k = 0; k < count; k++) assert_true(fabs(want[k] - got[k]) < 1e-9);
+    free(got);
+    free(want);
+    wf_free(gradients);
+    wf_free(origins[i]);
+    wf_fst *all[] = {a[i], b[i], out[i]};
+    for (int k = 0; k < 3; k++) wf_fst_free(all[k]);
+  }
+  wf__gpu_batch_free(batch);
+  wf__gpu_batch_free(inverted);
+  wf__gpu_batch_free(sorted);
+  free(arc_off);
+  free(arcs);
+  free(final_cost);
+  free(all_origins);
+}
+#endif
+
+static void test_large(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.order = 1;
+  options.connect = false;
+#ifdef FAKE_CUDA
+  const uint32_t num_words = 200;
+#else
+  const uint32_t num_words = 3000;
+#endif
+  wf_fst *a = oracle_words(num_words, 69, 5), *b = oracle_emissions(251, 69, 6), *graph, *cut;
+  wf_fst_batch *cpu, *gpu, *next[2];
+  assert_ok(wf_compose(a, b, &options, &graph, &err));
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)&graph, 1, NULL, &cpu, &err));
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)&graph, 1, "cuda", &gpu, &err));
+  for (uint32_t which = 0; which < 10; which++) {
+    assert_ok(operate(cpu, which, &next[0], &err));
+    assert_ok(operate(gpu, which, &next[1], &err));
+    assert_same_batch(next[1], next[0], "large");
+    wf_fst_batch_free(next[0]);
+    wf_fst_batch_free(next[1]);
+  }
+  assert_ok(wf_fst_batch_connect(gpu, &next[0], &err));
+  assert_ok(wf_fst_batch_shortest_path(next[0], &next[1], &err));
+  assert_ok(wf_fst_batch_get(next[1], 0, &cut, &err));
+  wf_fst *best;
+  assert_ok(wf_shortest_path(graph, NULL, &best, &err));
+  assert_true(fabs(path_cost(best) - path_cost(cut)) < 1e-9);
+  wf_fst *all[] = {a, b, graph, cut, best};
+  for (int k = 0; k < 5; k++) wf_fst_free(all[k]);
+  wf_fst_batch *batches[] = {cpu, gpu, next[0], next[1]};
+  for (int k = 0; k < 4; k++) wf_fst_batch_free(batches[k]);
+}
+
+static bool no_gpu(void) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0");
+  wf_fst_batch *batch;
+  wf_status status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
+  wf_fst_free(fst);
+  wf_fst_batch_free(batch);
+  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
+  if (none) printf("skipped: %s\n", err.message);
+  return none;
+}
+
+int main(int argc, char **argv) {
+  if (no_gpu()) return 77;
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 ? "test_small*" : argv[1]);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
+                                     cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
+#ifdef FAKE_CUDA
+                                     cmocka_unit_test(test_small_join),
+#endif
+                                     cmocka_unit_test(test_large)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

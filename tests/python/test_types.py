@@ -1,0 +1,32 @@
+"""The package's types hold, and a checker sees wrong option names and values in users' programs."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import warpfst
+
+USER = """
+import warpfst as wf
+
+graph = wf.build_ctc_graph("tokens.txt", lm="lm.arpa", topology="compact", oov="skip")
+decoder = wf.Decoder(graph, beam=12.5, max_active=7000, device="cuda")
+text: str = decoder.decode([], [1, 2])[0].text
+wf.Decoder(graph, baem=3)  # WRONG
+wf.Decoder(graph, beam="wide")  # WRONG
+wf.build_ctc_graph("tokens.txt", topology="compatc")  # WRONG
+wf.determinize(graph)  # WRONG
+number: int = decoder.decode([])[0].text  # WRONG
+"""
+
+
+def test_the_package_and_a_users_program(tmp_path):
+    # Copied, so that the package counts as source and not only as somebody's dependency.
+    shutil.copytree(pathlib.Path(warpfst.__file__).parent, tmp_path / "warpfst", ignore=shutil.ignore_patterns("*.so", "bin"))
+    (tmp_path / "user.py").write_text(USER)
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--disallow-untyped-defs", "--cache-dir", ".cache", "warpfst", "user.py"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    errors = [line for line in run.stdout.splitlines() if "error:" in line]
+    assert not [line for line in errors if not line.startswith("user.py:")], run.stdout
+    assert {int(line.split(":")[1]) for line in errors} == {number for number, line in enumerate(USER.splitlines(), 1) if "WRONG" in line}, run.stdout

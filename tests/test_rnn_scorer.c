@@ -1,0 +1,319 @@
+/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the order of requests, the cache and the memory; decoding against the best of all
+ * paths, each rescored by itself. */
+#include "rnnlm_oracle.h"
+#include "scorer/scorer.h"
+
+enum { NUM_LABELS = 7 }; /* words of the graph, from 1: w1 .. w5, one that only the n-gram models know, one that nobody knows */
+static const char *const label_text[] = {"<eps>", "w1", "w2", "w3", "w4", "w5", "rare", "never"};
+
+static const char *const ngram_text =
+    "\\data\\\nngram 1=9\nngram 2=6\nngram 3=2\n\\1-grams:\n-99\t<s>\t-0.3\n-1.1\t</s>\n-2\t<unk>\n-0.5\tw1\t-0.2\n-0.8\tw2\t-0.1\n-0.9\tw3\t-0.4\n-1.2\tw4\n-1.3\tw5\n-1.9\trare\t-0.1\n"
+    "\\2-grams:\n-0.2\t<s> w1\t-0.1\n-0.6\tw1 w2\t-0.3\n-0.4\tw2 w3\n-0.3\tw3 </s>\n-0.7\tw3 w1\n-0.9\trare w2\n\\3-grams:\n-0.1\t<s> w1 w2\n-0.25\tw1 w2 w3\n\\end\\\n";
+static const char *const small_text =
+    "\\data\\\nngram 1=9\nngram 2=3\n\\1-grams:\n-99\t<s>\t-0.2\n-1\t</s>\n-1.5\t<unk>\n-0.7\tw1\t-0.3\n-0.7\tw2\n-0.8\tw3\t-0.1\n-0.9\tw4\n-1.1\tw5\n-2.2\trare\n"
+    "\\2-grams:\n-0.4\t<s> w1\n-0.5\tw1 w2\n-0.2\tw3 </s>\n\\end\\\n";
+
+typedef struct models {
+  test_rnn r;
+  wf_rnnlm *rnnlm;
+  wf_lm *ngram, *small;
+  wf_symbols *words;
+} models;
+
+static models random_models(test_rng *rng) {
+  static const char *const types[] = {"sigmoid", "gru-full", "scrn5", "tanh"};
+  wf_error err = {0};
+  models m = {.r = {.type = types[test_below(rng, 4)], .version = 6, .num_layers = 1 + (int)test_below(rng, 2), .arity = 2, .hidden = 40, .num_words = 6, .lnz = 2}};
+  m.r.order = (int)test_below(rng, 5);
+  m.r.num_cells = m.r.order > 0 ? 300 : 0;
+  m.r.nce = test_below(rng, 3) == 0;
+  test_rnn_fill(&m.r, rng);
+  assert_ok(wf_rnnlm_open(test_rnn_write(&m.r), NULL, &m.rnnlm, &err));
+  assert_ok(wf_lm_read_arpa(test_write_file("ngram.arpa", ngram_text, strlen(ngram_text)), NULL, NULL, &m.ngram, NULL, NULL, &err));
+  assert_ok(wf_lm_read_arpa(test_write_file("small.arpa", small_text, strlen(small_text)), NULL, NULL, &m.small, NULL, NULL, &err));
+  assert_ok(wf_symbols_create("words", &m.words, &err));
+  for (int i = 0; i <= NUM_LABELS; i++) assert_ok(wf_symbols_add(m.words, label_text[i], i, NULL, &err));
+  return m;
+}
+
+static void free_models(models *m) {
+  test_rnn_free(&m->r);
+  wf_rnnlm_free(m->rnnlm);
+  wf_lm_free(m->ngram);
+  wf_lm_free(m->small);
+  wf_symbols_free(m->words);
+}
+
+static wf_rnn_scorer_options random_options(test_rng *rng) {
+  wf_rnn_scorer_options o;
+  wf_rnn_scorer_options_init(&o);
+  o.lm_scale = 0.5f + test_unit(rng);
+  o.subtract_scale = 0.5f + test_unit(rng);
+  o.rnnlm_weight = (float[]){1, 0.5f, 0.25f}[test_below(rng, 3)];
+  o.interpolation = (int32_t)test_below(rng, 2);
+  o.unknown_cost = 7;
+  o.history_merge_order = (int32_t[]){0, 0, 1, 2, 3}[test_below(rng, 5)];
+  return o;
+}
+
+/* --- by definition ------------------------------------------------------------------------------------------------ */
+
+static double recurrent_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
+  int32_t ids[64], kept = 0;
+  double costs[65];
+  int32_t last = size > 0 ? labels[size - 1] : 0;
+  if (last > 5) return (double)o->unknown_cost;
+  for (size_t i = 0; i + 1 < size; i++)
+    if (labels[i] <= 5) ids[kept++] = labels[i]; /* label i is word i of the model */
+  int32_t most = o->history_merge_order > 0 ? o->history_merge_order - 1 : kept, from = kept > most ? kept - most : 0;
+  ids[kept] = last;
+  test_rnn_costs(&m->r, ids + from, (size_t)(kept - from) + (last != 0), costs);
+  return costs[kept - from];
+}
+
+static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
+  uint32_t state = wf_lm_start(lm);
+  float cost = 0;
+  for (size_t i = 0; i < size; i++) {
+    if (labels[i] == 0) return (double)wf_lm_final(lm, state, NULL);
+    cost = wf_lm_step(lm, state, (int32_t)wf_symbols_find(wf_lm_words(lm), label_text[labels[i]]), &state, NULL);
+  }
+  return (double)cost;
+}
+
+/* Cost of the last of labels[0 .. size); label 0: the end. */
+static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
+  double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size), small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
+  double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
+  return (double)o->lm_scale * fresh - (double)o->subtract_scale * small;
+}
+
+/* --- the scorer alone --------------------------------------------------------------------------------------------- */
+
+typedef struct visited {
+  uint64_t context;
+  int32_t labels[12];
+  size_t size;
+} visited;
+
+/* Asks `num` times for random words behind random contexts seen before; both scorers must agree bit for bit, and with the definition. */
+static void check_walks(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *scorer, const wf_scorer *other, test_rng *rng, int num) {
+  static visited seen[4000];
+  wf_error err = {0};
+  void *memory, *other_memory;
+  assert_ok(scorer->ops->open(scorer, &memory, &err));
+  assert_ok(other->ops->open(other, &other_memory, &err));
+  for (int utterance = 0; utterance < 3; utterance++) {
+    uint64_t other_start;
+    size_t size = 1;
+    seen[0].size = 0;
+    assert_ok(scorer->ops->begin(scorer, memory, &seen[0].context, &err));
+    assert_ok(other->ops->begin(other, other_memory, &other_start, &err));
+    assert_true(other_start == seen[0].context);
+    for (int i = 0; i < num; i++) {
+      const visited *from = &seen[test_below(rng, 4) == 0 ? test_below(rng, (uint32_t)size) : size - 1 - test_below(rng, size < 20 ? (uint32_t)size : 20)];
+      visited to = *from;
+      uint64_t next;
+      float cost, again;
+      int32_t label = (int32_t)test_below(rng, NUM_LABELS + 1);
+      to.labels[to.size++] = label;
+      if (label == 0) {
+        assert_ok(scorer->ops->final(scorer, memory, from->context, &cost, &err));
+        assert_ok(other->ops->final(other, other_memory, from->context, &again, &err));
+      } else {
+        assert_ok(scorer->ops->step(scorer, memory, from->context, label, &cost, &to.context, &err));
+        assert_ok(other->ops->step(other, other_memory, from->context, label, &again, &next, &err));
+        assert_true(next == to.context);
+      }
+      assert_true(cost == again);
+      double wanted = scorer_cost(m, o, to.labels, to.size);
+      if (fabs((double)cost - wanted) > 2e-5 * (1 + fabs(wanted))) fail_msg("%s: %.9g, by definition %.9g", m->r.type, (double)cost, wanted);
+      if (label != 0 && to.size < 11 && size < 4000) seen[size++] = to;
+    }
+  }
+  scorer->ops->close(scorer, memory);
+  other->ops->close(other, other_memory);
+}
+
+static void test_walks(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  uint64_t evicted = 0, shared_hits = 0, hits = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    test_rng rng = {seed};
+    models m = random_models(&rng);
+    wf_rnn_scorer_options o = random_options(&rng), tight;
+    tight = o;
+    tight.cache = (int32_t)(seed % 3);
+    if (tight.cache != 2) tight.memory = 65536; /* about 200 states */
+    wf_scorer *scorer, *other;
+    assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
+    assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &tight, &other, &err));
+    check_walks(&m, &o, scorer, other, &rng, 1000);
+    wf_rnn_scorer_stats stats, other_stats;
+    wf_rnn_scorer_stats_init(&stats);
+    wf_rnn_scorer_stats_init(&other_stats);
+    assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
+    assert_ok(wf_scorer_rnn_stats(other, &other_stats, &err));
+    assert_int_equal(stats.num_utterances, 3);
+    assert_int_equal(stats.num_requests, 3000);
+    assert_int_equal(stats.num_evicted, 0);
+    assert_true(stats.num_hits > 0 && stats.num_hits < 3000 && stats.num_hidden <= stats.num_histories);
+    assert_int_equal(other_stats.num_requests, 3000);
+    if (tight.cache == 0) assert_int_equal(other_stats.num_hits, 0);
+    if (tight.cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
+    evicted += other_stats.num_evicted;
+    wf_scorer_free(scorer);
+    wf_scorer_free(other);
+    free_models(&m);
+  }
+  assert_true(evicted > 300);
+  assert_true(shared_hits > hits); /* the same words are asked for in each utterance */
+}
+
+/* --- decoding ----------------------------------------------------------------------------------------------------- */
+
+typedef struct brute {
+  const models *m;
+  const wf_rnn_scorer_options *o;
+  wf_fst_view view;
+  const wf_scores *scores;
+  int32_t labels[16];
+  size_t size;
+  double best, second; /* second: of other words */
+  int32_t best_labels[16];
+  size_t best_size;
+} brute;
+
+static void end_path(brute *b, double cost) {
+  b->labels[b->size] = 0;
+  for (size_t i = 0; i <= b->size; i++) cost += scorer_cost(b->m, b->o, b->labels, i + 1);
+  bool same = b->size == b->best_size && memcmp(b->labels, b->best_labels, b->size * sizeof *b->labels) == 0;
+  if (cost >= b->best) {
+    if (!same && cost < b->second) b->second = cost;
+    return;
+  }
+  if (!same) b->second = b->best;
+  b->best = cost;
+  b->best_size = b->size;
+  memcpy(b->best_labels, b->labels, sizeof b->labels);
+}
+
+/* Every path; epsilon arcs lead to larger states, so there are finitely many. */
+static void all_paths(brute *b, uint64_t state, int64_t frame, double cost) {
+  if (frame == b->scores->num_frames && b->view.final_cost[state] != INFINITY) end_path(b, cost + (double)b->view.final_cost[state]);
+  for (uint64_t a = b->view.arc_off[state]; a < b->view.arc_off[state + 1]; a++) {
+    const wf_arc *arc = &b->view.arcs[a];
+    double next = cost + (double)arc->weight;
+    if (arc->ilabel > 0 && frame == b->scores->num_frames) continue;
+    if (arc->ilabel > 0) next -= (double)((const float *)b->scores->data)[frame * b->scores->num_columns + arc->ilabel - 1];
+    if (arc->olabel > 0) b->labels[b->size++] = arc->olabel;
+    all_paths(b, arc->nextstate, frame + (arc->ilabel > 0), next);
+    if (arc->olabel > 0) b->size--;
+  }
+}
+
+static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) { return arc->ilabel > 0 || arc->nextstate > state; }
+
+static void test_decoding(void **unused) {
+  (void)unused;
+  enum { COLUMNS = 3, FRAMES = 5, BATCH = 4 };
+  wf_error err = {0};
+  int compared = 0, worded = 0;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    test_rng rng = {seed * 77};
+    models m = random_models(&rng);
+    wf_rnn_scorer_options o = random_options(&rng);
+    o.memory = seed % 2 == 0 ? 65536 : o.memory;
+    o.cache = (int32_t)(seed % 3);
+    wf_scorer *scorer;
+    assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
+    test_fst_shape shape = {.num_states = 5, .num_arcs = 13, .num_ilabels = COLUMNS, .num_olabels = NUM_LABELS, .epsilon_share = 0.25f, .final_share = 0.7f, .max_weight = 2};
+    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
+    wf_graph *graph;
+    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.beam = 1e6f;
+    options.max_active = options.max_tokens = 1000000;
+    options.acoustic_scale = 1;
+    options.num_threads = 1 + (int32_t)(seed % 3);
+    float data[BATCH][FRAMES * COLUMNS];
+    wf_scores scores[BATCH];
+    for (int u = 0; u < BATCH; u++) {
+      for (int i = 0; i < FRAMES * COLUMNS; i++) data[u][i] = -3 * test_unit(&rng);
+      scores[u] = (wf_scores){data[u], 1 + (int64_t)test_below(&rng, FRAMES), COLUMNS, COLUMNS};
+    }
+    wf_decoder *decoder;
+    wf_result *results[BATCH];
+    assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+    assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+    assert_ok(wf_decode(decoder, scores, BATCH, NULL, results, &err));
+    for (int u = 0; u < BATCH; u++) {
+      brute b = {.m = &m, .o = &o, .view = wf_fst_get_view(wf_graph_fst(graph)), .scores = &scores[u], .best = INFINITY, .second = INFINITY};
+      if (b.view.start >= 0) all_paths(&b, (uint64_t)b.view.start, 0, 0);
+      const wf_result *result = results[u];
+      assert_int_equal(result->status, WF_OK);
+      assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, b.best == INFINITY);
+      if (b.best == INFINITY) continue;
+      if (fabs(result->cost - b.best) > 1e-4) fail_msg("seed %d, utterance %d: cost %.9g, best of all paths %.9g", (int)seed, u, result->cost, b.best);
+      if (b.second - b.best > 1e-3) {
+        assert_int_equal(result->num_words, b.best_size);
+        for (size_t i = 0; i < b.best_size; i++) assert_int_equal(result->words[i].label, b.best_labels[i]);
+      }
+      compared++;
+      worded += b.best_size > 1;
+      wf_result *alone; /* the same, whatever else is in the batch */
+      assert_ok(wf_decode(decoder, &scores[u], 1, NULL, &alone, &err));
+      assert_true(alone->cost == result->cost && alone->scorer_cost == result->scorer_cost && alone->num_words == result->num_words);
+      wf_result_free(alone);
+    }
+    for (int u = 0; u < BATCH; u++) wf_result_free(results[u]);
+    wf_decoder_free(decoder);
+    wf_graph_free(graph);
+    wf_fst_free(fst);
+    wf_scorer_free(scorer);
+    free_models(&m);
+  }
+  if (compared < 60 || worded < 30) fail_msg("compared %d, with words %d", compared, worded);
+}
+
+static void test_refused(void **unused) {
+  (void)unused;
+  test_rng rng = {9};
+  wf_error err = {0};
+  models m = random_models(&rng);
+  wf_rnn_scorer_options o;
+  wf_rnn_scorer_options_init(&o);
+  wf_scorer *scorer;
+  o.rnnlm_weight = 0.5f;
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, m.small, m.words, &o, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_null(scorer);
+  o.rnnlm_weight = 2;
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, NULL, m.words, &o, &scorer, &err), WF_ERR_ARGUMENT);
+  wf_symbols *strange;
+  assert_ok(wf_symbols_create("strange", &strange, &err));
+  assert_ok(wf_symbols_add(strange, "nothing", 1, NULL, &err));
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, NULL, strange, NULL, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "knows none of the words of strange"));
+  wf_symbols_free(strange);
+  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .hidden = 4, .num_words = 6, .reverse = true};
+  test_rnn_fill(&r, &rng);
+  wf_rnnlm *reverse;
+  assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &reverse, &err));
+  assert_int_equal(wf_scorer_from_rnnlm(reverse, NULL, NULL, NULL, NULL, &scorer, &err), WF_ERR_UNSUPPORTED);
+  assert_non_null(strstr(err.message, "from their end"));
+  wf_rnnlm_free(reverse);
+  test_rnn_free(&r);
+  wf_rnn_scorer_stats stats;
+  wf_rnn_scorer_stats_init(&stats);
+  assert_ok(wf_scorer_boost_words(NULL, NULL, 0, &scorer, &err));
+  assert_int_equal(wf_scorer_rnn_stats(scorer, &stats, &err), WF_ERR_ARGUMENT);
+  wf_scorer_free(scorer);
+  free_models(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
