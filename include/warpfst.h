@@ -1748,7 +1748,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
  * ================================================================================================================== */
 
-/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
  *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
  *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
