@@ -1759,7 +1759,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
  * ================================================================================================================== */
 
-/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
  *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
  *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
@@ -1786,8 +1786,8 @@ WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *op
 WF_API void wf_stream_close(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
- * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
- * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
+ * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
  * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
