@@ -6,12 +6,12 @@ import array
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib
-from .errors import Error
+from .errors import ArgumentError, Error
 from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import Lattice
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._option_types import DecoderOptions, StreamOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
+_ALL = 1e30  # beam; the lattice is pruned already
 
 
 class Word(NamedTuple):
@@ -36,6 +37,12 @@ class Word(NamedTuple):
     start: int
     end: int
     label: int
+
+
+class Hypothesis(NamedTuple):
+    text: str
+    labels: list[int]
+    cost: float
 
 
 class Result:
@@ -50,9 +57,10 @@ class Result:
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
     lattice        every path within lattice_beam of the best, or None
+    nbest(n)       the n best word sequences
     """
 
-    __slots__ = ("_values", "error", "num_frames")
+    __slots__ = ("_text_of", "_values", "error", "num_frames")
 
     text: str
     words: list[Word]
@@ -69,7 +77,8 @@ class Result:
     num_narrowed: int
     lattice: Lattice | None
 
-    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None) -> None:
+    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None, text_of: Callable[[int], str] = str) -> None:
+        self._text_of = text_of
         self.num_frames = num_frames
         self.error = error
         self._values = values
@@ -80,6 +89,13 @@ class Result:
         if self.error is not None:
             raise self.error
         return self._values[name]
+
+    def nbest(self, n: int) -> list[Hypothesis]:
+        """The n best word sequences, or as many as are within the decoder's lattice_beam of the best. Needs lattice_beam."""
+        if self.lattice is None:
+            raise ArgumentError("nbest needs a lattice: Decoder(..., lattice_beam=8)")
+        paths = self.lattice.determinize(beam=_ALL).nbest(n)
+        return [Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost) for path in paths]
 
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
@@ -225,7 +241,7 @@ class Decoder(Handle):
             alignment=alignment,
             lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
         )
-        return Result(raw.num_frames, values, None)
+        return Result(raw.num_frames, values, None, self._text)
 
     def plan(self) -> dict[str, int]:
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
