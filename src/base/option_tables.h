@@ -41,9 +41,6 @@
   X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
   X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
   X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \
-  X(wlm, WF_WLM_OPTIONS) \
-  X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
-  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
   X(mbr, WF_MBR_OPTIONS) \
