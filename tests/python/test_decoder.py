@@ -213,6 +213,40 @@ def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
             use()
 
 
+def test_streams_that_forget(ctc_graph, ctc_scores):
+    matrix = np.concatenate([m.astype(np.float32) for m in list(ctc_scores.values())[:8]])
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    stream = decoder.stream(forget=True)
+    for begin in range(0, len(matrix), 20):
+        stream.accept(matrix[begin : begin + 20])
+        stream.partial()
+    assert len(stream.finish().alignment) == 0
+    for _ in range(100):  # dropped in the middle of utterances, in any order
+        decoder.stream().accept(matrix[:3])
+    del decoder, stream
+
+
+def test_a_decoder_cannot_be_used_from_its_own_callback(ctc_graph, ctc_scores):
+    decoder, seen = wf.Decoder(ctc_graph, num_threads=1), []
+
+    def again(*_):
+        for use in (lambda: decoder.decode([]), decoder.close, decoder.stream, lambda: decoder.set_boost({"MARK": 1.0})):
+            with pytest.raises(wf.StateError, match="callback"):
+                use()
+        seen.append(1)
+
+    assert len(decoder.decode(list(ctc_scores.values()), progress=again)) == len(ctc_scores) and seen
+
+
+def test_results_travel(ctc_graph, ctc_scores):
+    bad = np.full((2, 40), math.nan, np.float32)
+    results = wf.Decoder(ctc_graph, lattice_beam=2).decode([next(iter(ctc_scores.values())).astype(np.float32), bad])
+    good, failed = pickle.loads(pickle.dumps(results))
+    assert same([good], results[:1]) and good.lattice is None and len(pickle.dumps(results)) < 5000
+    with pytest.raises(wf.ArgumentError, match="NaN"):
+        _ = failed.text
+
+
 def test_streams_boost_and_fail(ctc_graph, ctc_scores):
     matrix = ctc_scores["000030012"].astype(np.float32)
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
