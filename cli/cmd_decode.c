@@ -13,12 +13,13 @@
 #include "am_model.h"
 #include "boosts.h"
 #include "decode_chunks.h"
+#include "decode_lattices.h"
 #include "rnnlm_scorer.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *boost_path, *boosts_path, *lm_path;
+  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
   bool json;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
@@ -34,7 +35,7 @@ struct decode_run {
   wf_symbols *words;
   wf_score_reader *reader;
   wf_result_writer *writer;
-  wf_lattice_writer *lattices; /* NULL: not asked for */
+  decode_lattices lattices;
   wf_transcripts *references;
   wf_wer *wer;
   boost_set *boosts; /* NULL: none */
@@ -163,14 +164,6 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   return status;
 }
 
-/* Kaldi's lattices have acoustic costs without the scale of the search. */
-static wf_status open_lattices(struct decode_run *run, wf_error *err) {
-  wf_lattice_writer_options options;
-  wf_lattice_writer_options_init(&options);
-  if (run->decoder_options.acoustic_scale > 0) options.acoustic_divisor = run->decoder_options.acoustic_scale;
-  return wf_lattice_writer_open(run->lattice_path, NULL, &options, &run->lattices, err);
-}
-
 /* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
@@ -207,7 +200,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
   if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
-  if (status == WF_OK && run->lattice_path != NULL) status = open_lattices(run, err);
+  if (status == WF_OK) status = decode_lattices_open(&run->lattices, &run->writer_options, (size_t)run->max_batch, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
   run->errors = calloc(n, sizeof *run->errors);
@@ -284,10 +277,11 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   for (uint64_t a = 0; a < lattice.num_arcs; a++) run->lattice_emitting += lattice.arcs[a].ilabel != 0;
 }
 
-/* To the word error rate and to the output. */
+/* To the word error rate and to the outputs. */
 static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
   wf_status status = add_to_wer(run, hypothesis, err);
-  return status == WF_OK ? wf_result_writer_put(run->writer, hypothesis, err) : status;
+  if (status == WF_OK) status = wf_result_writer_put(run->writer, hypothesis, err);
+  return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
 }
 
 /* What could not be read has been told; without a key there is nothing to write. */
@@ -298,7 +292,33 @@ static wf_status put_failure(struct decode_run *run, const char *key, const wf_e
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
 
-static wf_status put_words(struct decode_run *run, const char *key, const wf_result *result, wf_error *err) {
+/* The n best word sequences as alternatives. */
+static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis, wf_error *err) {
+  wf_nbest *nbest;
+  wf_status status = decode_lattices_nbest(&run->lattices, i, &nbest, err);
+  if (status != WF_OK || nbest == NULL) return status == WF_OK ? put_hypothesis(run, hypothesis, err) : status;
+  size_t count = wf_nbest_count(nbest), num_words = 0, at = 0;
+  for (size_t k = 0; k < count; k++) num_words += wf_nbest_at(nbest, k).num_words;
+  wf_alternative *alternatives = malloc((count + 1) * sizeof *alternatives);
+  const char **texts = malloc((num_words + 1) * sizeof *texts);
+  char(*scratch)[12] = malloc((num_words + 1) * sizeof *scratch);
+  if (alternatives == NULL || texts == NULL || scratch == NULL) status = no_memory(err, "alternatives");
+  for (size_t k = 0; k < count && status == WF_OK; k++) {
+    wf_lattice_path path = wf_nbest_at(nbest, k);
+    alternatives[k] = (wf_alternative){texts + at, path.num_words, path.graph_cost + path.acoustic_cost, path.graph_cost, path.acoustic_cost};
+    for (size_t w = 0; w < path.num_words; w++, at++) texts[at] = word_text(run, path.words[w], scratch[at], sizeof *scratch);
+  }
+  hypothesis->alternatives = alternatives;
+  hypothesis->num_alternatives = count;
+  if (status == WF_OK) status = put_hypothesis(run, hypothesis, err);
+  free(alternatives);
+  free(texts);
+  free(scratch);
+  wf_nbest_free(nbest);
+  return status;
+}
+
+static wf_status put_words(struct decode_run *run, size_t i, const wf_result *result, wf_error *err) {
   static const struct {
     uint32_t bit;
     const char *name;
@@ -311,7 +331,8 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
     const wf_word *word = &result->words[w];
     words[w] = (wf_timed_word){word_text(run, word->label, scratch[w], sizeof *scratch), word->start_frame, word->end_frame, -1};
   }
-  wf_hypothesis hypothesis = {.key = key,
+  if (status == WF_OK) status = decode_lattices_confidences(&run->lattices, i, result, words, err);
+  wf_hypothesis hypothesis = {.key = run->matrices[i].key,
                               .words = words,
                               .num_words = result->num_words,
                               .num_frames = result->num_frames,
@@ -320,17 +341,12 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
                               .acoustic_cost = result->acoustic_cost,
                               .scorer_cost = result->scorer_cost,
                               .flags = flags};
-  for (int i = 0; i < MAX_FLAGS; i++)
-    if (result->flags & names[i].bit) flags[hypothesis.num_flags++] = names[i].name;
-  if (status == WF_OK) status = put_hypothesis(run, &hypothesis, err);
+  for (int f = 0; f < MAX_FLAGS; f++)
+    if (result->flags & names[f].bit) flags[hypothesis.num_flags++] = names[f].name;
+  if (status == WF_OK) status = put_with_nbest(run, i, &hypothesis, err);
   free(words);
   free(scratch);
   return status;
-}
-
-static wf_status put_lattice(const struct decode_run *run, char *key, const wf_result *result, wf_error *err) {
-  const wf_lattice_entry entry = {.key = key, .raw = result->lattice};
-  return run->lattices != NULL ? wf_lattice_writer_put(run->lattices, &entry, err) : WF_OK;
 }
 
 static wf_status put_batch(struct decode_run *run, wf_error *err) {
@@ -343,8 +359,8 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
       status = put_failure(run, key, &run->errors[i], result, err);
     } else {
       add_to_sums(run, result);
-      status = put_words(run, key, result, err);
-      if (status == WF_OK) status = put_lattice(run, key, result, err);
+      status = put_words(run, i, result, err);
+      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, err);
     }
   }
   return status;
@@ -375,7 +391,9 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
     double start = cli_now_s();
     status = decode_batch(run, &progress, err);
     run->decode_s += cli_now_s() - start;
+    if (status == WF_OK) status = decode_lattices_batch(&run->lattices, run->results, run->size, err);
     if (status == WF_OK) status = put_batch(run, err);
+    decode_lattices_clear(&run->lattices);
     for (size_t i = 0; i < run->size; i++) {
       wf_result_free(run->results[i]);
       wf_matrix_clear(&run->matrices[i]);
@@ -416,6 +434,8 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
     fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
             (unsigned long long)run->lattice_arcs, sum->density);
   rnnlm_scorer_print(out, &run->rnnlm, true);
+  if (run->lattices.determinizes)
+    fprintf(out, ", \"determinize_seconds\": %.6f, \"determinize_narrowed\": %llu", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
   if (run->wer != NULL) {
     double percent = wf_wer_percent(&sum->totals);
     fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
@@ -433,6 +453,8 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   rnnlm_scorer_print(stderr, &run->rnnlm, false);
+  if (run->lattices.determinizes)
+    fprintf(stderr, "determinized in %.2f s, %llu with a narrower beam for lack of room\n", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
@@ -464,7 +486,7 @@ static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
 
 static void close_all(struct decode_run *run) {
   wf_result_writer_abort(run->writer);
-  wf_lattice_writer_abort(run->lattices);
+  decode_lattices_free(&run->lattices);
   wf_score_reader_free(run->reader);
   wf_decoder_free(run->decoder);
   wf_graph_free(run->graph);
@@ -497,6 +519,7 @@ int cmd_decode(int argc, char **argv) {
                "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
                "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text\n"
+               "  warpfst decode TLG.wfst logp/ --words words.txt --lattice=lat.ark --nbest=10 --ctm=out.ctm --json-lines=out.jsonl\n"
                "  warpfst decode TLG.wfst logp/ --words words.txt --device=cuda:0,1",
       .min_args = 2,
       .max_args = -1};
@@ -505,7 +528,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
   cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
-  cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
+  decode_lattices_flags(&parser, &run.lattices);
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
   cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
@@ -522,7 +545,8 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
-  if (run.lattice_path != NULL && run.decoder_options.lattice_beam == 0) run.decoder_options.lattice_beam = 8;
+  if (run.lattices.num_best < 0 || run.lattices.num_best > 1000000) return cli_usage("--nbest is outside [0, 1000000]");
+  decode_lattices_settle(&run.lattices, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress();
   run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;
@@ -533,16 +557,13 @@ int cmd_decode(int argc, char **argv) {
     status = wf_result_writer_close(run.writer, &err);
     run.writer = NULL;
   }
-  if (status == WF_OK) {
-    status = wf_lattice_writer_close(run.lattices, &err);
-    run.lattices = NULL;
-  }
+  if (status == WF_OK) status = decode_lattices_close(&run.lattices, &err);
   if (status == WF_OK) status = tell_summary(&run, &err);
   if (status != WF_OK) {
     err.code = status;
     code = cli_fail(&err);
   } else {
-    code = run.lost_rest ? CLI_INPUT : run.num_failed > 0 ? CLI_NO : CLI_OK;
+    code = run.lost_rest ? CLI_INPUT : run.num_failed + run.lattices.num_failed > 0 ? CLI_NO : CLI_OK;
   }
   close_all(&run);
   return code;

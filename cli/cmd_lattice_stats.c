@@ -79,7 +79,7 @@ int cmd_lattice_stats(int argc, char **argv) {
            (unsigned long long)all.lattices, (unsigned long long)all.frames, (unsigned long long)all.states, (unsigned long long)all.arcs, (unsigned long long)all.word_arcs, depth,
            words);
   else
-    printf("%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word): depth %.3f, %.4f word arcs a frame\n", (unsigned long long)all.lattices,
+    printf("%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f word arcs a frame\n", (unsigned long long)all.lattices,
            (unsigned long long)all.frames, (unsigned long long)all.states, (unsigned long long)all.arcs, (unsigned long long)all.word_arcs, depth, words);
   return lattice_exit_code(&input);
 }

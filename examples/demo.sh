@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # demo.sh - from a lexicon, a token list and a language model to words, on scores of real speech.
-#   examples/demo.sh                shipped data: 200 utterances of CTC scores, then 8 spoken commands on a hybrid HMM graph
+#   examples/demo.sh                shipped data: 200 utterances of CTC scores, then 8 spoken commands on a hybrid HMM graph, then lattices
 #   examples/demo.sh --data FOLDER  word error rates of all units and topologies, for FOLDER/logp_{phone,char,bpe}/KEY.npy
 #   --warpfst FILE   program to use (default: build/release/warpfst, which `./run demo` builds)
 #   --work FOLDER    where graphs and results go, and stay (default: build/demo)
@@ -77,7 +77,7 @@ whole_set() {
 build_graph() {
   heading "1. A decoding graph from phones, a lexicon and a 3-gram language model"
   show "$warpfst" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" \
-    --topology=compact --output="$work/TLG.wfst" 2>&1
+    --topology=compact --words-out="$work/words.txt" --output="$work/TLG.wfst" 2>&1
 }
 
 # Every 35th utterance, aligned; S, D and I mark substitutions, deletions and insertions.
@@ -128,6 +128,28 @@ decode_commands() {
   check "$(holds "$(cat "$work/same") == 8")" "only $(cat "$work/same") of 8 commands are as expected"
 }
 
+# --- 4: lattices --------------------------------------------------------------------------------------------------------------
+
+lattices() {
+  heading "4. Lattices of the 200 utterances: what else may have been said, and how sure the words are"
+  show "$warpfst" decode "$work/TLG.wfst" "$ctc/logp_phone" --acoustic-scale=0.7 --frame-shift=0.04 --nbest=3 \
+    --lattice="$work/lat.ark" --json-lines="$work/results.jsonl" --output="$work/hyp.txt" 2>&1
+  show "$warpfst" lattice stats "$work/lat.ark"
+  show "$warpfst" lattice oracle "$work/lat.ark" --ref="$work/ref.txt" --words="$work/words.txt" 2>&1
+  show "$warpfst" lattice mbr "$work/lat.ark" --acoustic-scale=0.7 --ref="$work/ref.txt" --words="$work/words.txt" \
+    --output="$work/mbr.txt" 2> "$work/mbr.log"
+  cat "$work/mbr.log"
+  show "$warpfst" lattice draw "$work/lat.ark" --key=000030024 --words="$work/words.txt" --frame-shift=0.04 \
+    --output="$work/000030024.html"
+  printf '\nThe three best of utterance 000030024 with their costs; the words of the first with confidences:\n\n'
+  sed -n 's/^{"key": "000030024".*"nbest": \[\(.*\)\]}$/\1/p' "$work/results.jsonl" | sed 's/}, /\n/g' |
+    sed 's/.*"text": "\([^"]*\)", "cost": \([0-9.]*\).*/  \2  \1/'
+  sed -n '/^{"key": "000030024"/s/}/\n/gp' "$work/results.jsonl" | sed -n 's/.*"word": "\([^"]*\)".*"confidence": \([0-9.]*\)$/    \2  \1/p'
+  printf '\nThe lattice as a picture, for a browser: %s\n' "$work/000030024.html"
+  check "$(holds "$(grep -c '^' "$work/results.jsonl") == 200")" "not all of the 200 utterances have a lattice"
+  check "$(holds "$(sed -n 's/.*WER \([0-9.]*\)%.*/\1/p' "$work/mbr.log") <= 37.5")" "minimum Bayes risk does worse than the best path"
+}
+
 closing() {
   size() { "$warpfst" info "$1" | awk '$1 == "states" {s = $2} $1 == "arcs" {a = $2} END {print s " states, " a " arcs"}'; }
   heading "In short"
@@ -149,6 +171,7 @@ else
   graph_s=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN {print b - a}')
   decode_ctc
   decode_commands
+  lattices
   closing
 fi
 for problem in "${problems[@]}"; do echo "NOT AS IT SHOULD BE: $problem" >&2; done

@@ -1350,6 +1350,11 @@ typedef struct wf_timed_word {
   int32_t start_frame, end_frame; /* half-open */
   float confidence;               /* in [0, 1]; NaN or negative: none */
 } wf_timed_word;
+typedef struct wf_alternative {
+  const char *const *words; /* [num_words] */
+  size_t num_words;
+  double cost, graph_cost, acoustic_cost; /* nats */
+} wf_alternative;
 typedef struct wf_hypothesis {
   const char *key;
   const wf_timed_word *words; /* [num_words] */
@@ -1360,11 +1365,13 @@ typedef struct wf_hypothesis {
   size_t num_flags;
   const char *error; /* NULL, or why there is no result */
   double scorer_cost; /* part of cost; 0: no scorer */
+  const wf_alternative *alternatives; /* [num_alternatives] best first: "nbest" in JSON; no other format has them */
+  size_t num_alternatives;
 } wf_hypothesis;
 
 /* Writes hypotheses in one of
  *     text   `key word word ...`, as Kaldi                             plain  `word word ...`
- *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags
+ *     ctm    `key channel start duration word [confidence]`, seconds   json   one object a line: key, text, words with times in seconds, costs, flags, nbest
  *     trn    `word word ... (key)`, as sclite
  * A failed utterance is an empty line in text, plain and trn, nothing in CTM, and an object with "error" in JSON. JSON is valid whatever the
  * bytes of words are: what is not UTF-8 becomes U+FFFD. On standard output each utterance appears at once. */
@@ -1705,8 +1712,8 @@ WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
 /* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
 typedef struct wf_word_aligner wf_word_aligner;
 /* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
- * alone; silence and other nonwords are between words. A phone begins with a forward transition out of its first state (graphs with self-loops behind, Kaldi's
- * reorder=true). WF_ERR_UNSUPPORTED for other models. */
+ * alone; silence and other nonwords are between words. A phone ends with its last transition and the self-loops behind that (Kaldi's reorder=true, and
+ * the graphs made here). WF_ERR_UNSUPPORTED for other models. */
 WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
 /* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
  * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
@@ -1752,7 +1759,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
  * ================================================================================================================== */
 
-/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
  *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
  *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
@@ -1779,8 +1786,8 @@ WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *op
 WF_API void wf_stream_close(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
- * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
- * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
+ * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
  * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 

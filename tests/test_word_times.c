@@ -92,11 +92,12 @@ static wf_word_aligner *position_aligner(void) {
     assert_ok(wf_symbols_add(phones, name, p, NULL, &err));
   }
   assert_ok(wf__hmm_set_phones(hmm, phones, NUM_PHONES, &err));
+  wf_symbols_free(phones);
   hmm->word_position = malloc(NUM_PHONES + 1);
   for (int32_t p = 0; p <= NUM_PHONES; p++) hmm->word_position[p] = p <= SILENCE ? -1 : (int8_t)((p - 2) % 4);
-  assert_ok(wf__vec_push(&hmm->begins, 0, "test", &err));
+  assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){0}), "test", &err));
   for (int32_t p = 1; p <= NUM_PHONES; p++)
-    for (int i = 0; i < 4; i++) assert_ok(wf__vec_push(&hmm->begins, i == 0 ? p : 0, "test", &err));
+    for (int i = 0; i < 4; i++) assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){p, i % 2 == 1, i == 2}), "test", &err));
   assert_ok(wf_word_aligner_from_hmm(hmm, &aligner, &err));
   wf_hmm_free(hmm);
   return aligner;
@@ -322,6 +323,8 @@ static void test_lexicon(void **state) {
       {{3, 1}, 2, {2, 1, 1, 2, 1, 2, 2}, 7, {0, 5}, {4, 7}, 0},           /* (a - a)(a) */
       {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                             /* blanks behind */
       {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                          /* b alone is no `two` */
+      {{1, 3}, 2, {2, 2, 2, 2, 1, 2, 1}, 7, {0, 2}, {2, 6}, 0},           /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
+      {{3, 4}, 2, {2, 2, 5}, 3, {0, 2}, {2, 3}, 0},                       /* (a a)(d) */
       {{4, 4}, 2, {5}, 1, {0, 1}, {1, 1}, 1},                             /* a word without a frame */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -334,7 +337,8 @@ static void test_lexicon(void **state) {
         fail_msg("case %zu, word %d: %d-%d", i, w, got[w].start_frame, got[w].end_frame);
   }
   /* through a lattice: all the words on the first arcs, all the labels in the final weight */
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < 8; i++) {
+    if (cases[i].forced > 0) continue;
     wf__compact_arrays arrays = {0};
     wf_compact_lattice *lattice, *aligned;
     for (int w = 0; w < cases[i].num_words; w++) {

@@ -55,7 +55,7 @@ void wf_hmm_free(wf_hmm *hmm) {
   free(hmm->context_free);
   free(hmm->position_of);
   free(hmm->word_position);
-  wf__vec_free(&hmm->begins);
+  wf__vec_free(&hmm->places);
   wf__vec_free(&hmm->fillers);
   wf__vec_free(&hmm->ready_disambig);
   wf__vec_free(&hmm->labels);

@@ -40,6 +40,12 @@ typedef struct wf__hmm_label {
   float forward_cost; /* -ln (1 - P(self-loop)), paid on the way out; 0 if there is no loop */
 } wf__hmm_label;
 
+/* Where in a phone a frame with a label is. A phone ends with its `last` label and the loops behind that. */
+typedef struct wf__hmm_place {
+  int32_t phone;
+  bool loop, last;
+} wf__hmm_place;
+
 /* What each toolkit does its own way. */
 typedef struct wf__hmm_class {
   /* HMM type of a window of hmm->width phones (1 .. number of types), made on demand by wf__hmm_add_type. 0: the model has none, and no rule
@@ -72,7 +78,7 @@ struct wf_hmm {
 
   /* what alignments tell (Kaldi; else empty) */
   int8_t *word_position; /* [num_phones + 1] of `phones`: WF__BEGIN ... WF__SINGLE, -1: not of a word; NULL: not known */
-  WF__VEC(int32_t) begins; /* by label: the phone that begins with this label, 0: none does */
+  WF__VEC(wf__hmm_place) places; /* by label */
 
   /* labels and types */
   WF__VEC(wf__hmm_label) labels; /* [num_labels + 1]; entry 0 is not used */

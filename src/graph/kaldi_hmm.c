@@ -40,10 +40,17 @@ static float log_leaving(const wf__kaldi_transitions *transitions, const wf__tra
 
 static float positive_zero(float x) { return x != 0 ? x : 0; }
 
+static wf__hmm_place place_of(const wf__kaldi_transitions *transitions, const wf__transition_state *state, int32_t id) {
+  const wf__topology_entry *entry = wf__topology_of(&transitions->topology, state->phone);
+  const wf__topology_state *from = wf__topology_state_at(&transitions->topology, entry, state->state);
+  int32_t to = transitions->topology.transitions.data[from->first_transition + (uint32_t)(id - state->first_id)].to;
+  return (wf__hmm_place){state->phone, id == state->loop_id, (uint32_t)to + 1 == entry->num_states};
+}
+
 static wf_status make_labels(wf_hmm *hmm, const struct kaldi *kaldi, wf_error *err) {
   const wf__kaldi_transitions *transitions = &kaldi->transitions;
   hmm->num_columns = transitions->num_pdfs;
-  WF__TRY(wf__vec_push(&hmm->begins, 0, "labels", err));
+  WF__TRY(wf__vec_push(&hmm->places, ((wf__hmm_place){0}), "labels", err));
   for (uint64_t i = 0; i < transitions->states.size; i++) {
     const wf__transition_state *state = &transitions->states.data[i];
     int32_t end = i + 1 < transitions->states.size ? state[1].first_id : transitions->num_ids + 1;
@@ -55,8 +62,7 @@ static wf_status make_labels(wf_hmm *hmm, const struct kaldi *kaldi, wf_error *e
     for (int32_t id = state->first_id; id < end; id++) {
       label.column = id == state->loop_id ? state->loop_pdf : state->forward_pdf;
       WF__TRY(wf__vec_push(&hmm->labels, label, "labels", err));
-      int32_t begins = state->state == 0 && id != state->loop_id ? state->phone : 0; /* self-loops come behind */
-      WF__TRY(wf__vec_push(&hmm->begins, begins, "labels", err));
+      WF__TRY(wf__vec_push(&hmm->places, place_of(transitions, state, id), "labels", err));
     }
   }
   return WF_OK;

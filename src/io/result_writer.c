@@ -73,36 +73,61 @@ static void put_json_words(const wf_result_writer *writer, const wf_hypothesis *
   wf__write(output, "]", 1);
 }
 
-/* The words joined by blanks, as one JSON string. */
+static void put_json_numbers(wf__output *output, double cost, double graph_cost, double acoustic_cost) {
+  const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"cost", cost}, {"graph_cost", graph_cost}, {"acoustic_cost", acoustic_cost}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    wf__printf(output, ", \"%s\": ", numbers[i].name);
+    wf__json_number(output, numbers[i].value);
+  }
+}
+
+/* Adds a word to words joined by blanks; NUL-ended. */
+static wf_status join(wf__text *text, const char *word, wf_error *err) {
+  size_t size = strlen(word);
+  WF__TRY(wf__vec_grow(text, size + 2, "a result", err));
+  if (text->size > 0) text->data[text->size++] = ' ';
+  memcpy(text->data + text->size, word, size + 1);
+  text->size += size;
+  return WF_OK;
+}
+
 static wf_status put_json_text(wf__output *output, const wf_hypothesis *hypothesis, wf_error *err) {
   wf__text text = {0};
-  wf_status status = wf__vec_grow(&text, 1, "a result", err);
-  for (size_t i = 0; i < hypothesis->num_words && status == WF_OK; i++) {
-    size_t size = strlen(hypothesis->words[i].text);
-    status = wf__vec_grow(&text, size + 2, "a result", err);
-    if (status != WF_OK) break;
-    if (i > 0) text.data[text.size++] = ' ';
-    memcpy(text.data + text.size, hypothesis->words[i].text, size);
-    text.size += size;
+  wf_status status = WF_OK;
+  for (size_t i = 0; i < hypothesis->num_words && status == WF_OK; i++) status = join(&text, hypothesis->words[i].text, err);
+  wf__write_text(output, ", \"text\": ");
+  wf__json_string(output, text.size > 0 ? text.data : "");
+  wf__vec_free(&text);
+  return status;
+}
+
+static wf_status put_json_alternatives(wf__output *output, const wf_hypothesis *hypothesis, wf_error *err) {
+  wf__text text = {0};
+  wf_status status = WF_OK;
+  if (hypothesis->num_alternatives == 0) return WF_OK;
+  wf__write_text(output, ", \"nbest\": [");
+  for (size_t i = 0; i < hypothesis->num_alternatives; i++) {
+    const wf_alternative *alternative = &hypothesis->alternatives[i];
+    text.size = 0;
+    for (size_t w = 0; w < alternative->num_words && status == WF_OK; w++) status = join(&text, alternative->words[w], err);
+    wf__write_text(output, i > 0 ? ", {\"text\": " : "{\"text\": ");
+    wf__json_string(output, text.size > 0 ? text.data : "");
+    put_json_numbers(output, alternative->cost, alternative->graph_cost, alternative->acoustic_cost);
+    wf__write(output, "}", 1);
   }
-  if (status == WF_OK) {
-    text.data[text.size] = '\0';
-    wf__write_text(output, ", \"text\": ");
-    wf__json_string(output, text.data);
-  }
+  wf__write(output, "]", 1);
   wf__vec_free(&text);
   return status;
 }
 
 static void put_json_costs(wf__output *output, const wf_hypothesis *hypothesis) {
-  const struct {
-    const char *name;
-    double value;
-  } numbers[] = {
-      {"cost", hypothesis->cost}, {"graph_cost", hypothesis->graph_cost}, {"acoustic_cost", hypothesis->acoustic_cost}, {"scorer_cost", hypothesis->scorer_cost}};
-  for (size_t i = 0; i < (hypothesis->scorer_cost != 0 ? 4 : 3); i++) {
-    wf__printf(output, ", \"%s\": ", numbers[i].name);
-    wf__json_number(output, numbers[i].value);
+  put_json_numbers(output, hypothesis->cost, hypothesis->graph_cost, hypothesis->acoustic_cost);
+  if (hypothesis->scorer_cost != 0) {
+    wf__write_text(output, ", \"scorer_cost\": ");
+    wf__json_number(output, hypothesis->scorer_cost);
   }
   wf__printf(output, ", \"frames\": %lld, \"flags\": [", (long long)hypothesis->num_frames);
   for (size_t i = 0; i < hypothesis->num_flags; i++) {
@@ -124,6 +149,7 @@ static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *h
     status = put_json_text(output, hypothesis, err);
     put_json_words(writer, hypothesis);
     put_json_costs(output, hypothesis);
+    if (status == WF_OK) status = put_json_alternatives(output, hypothesis, err);
   }
   wf__write_text(output, "}\n");
   return status;

@@ -292,6 +292,7 @@ wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *w
     if (part.kind == WF__PART_WORD) out_words[word] = (wf_word){words[word], (int32_t)frame, (int32_t)(frame + part.count)}, word++;
     frame += part.count;
     while (at < units.size && units.data[at].end <= frame) at++;
+    if (at < units.size && units.data[at].first < frame) units.data[at].first = frame; /* a run that is two tokens */
   }
   wf__vec_free(&units);
   return status;

@@ -21,8 +21,8 @@ struct wf_word_aligner {
   wf_symbols *names;      /* of units; by unit - name_shift */
   int32_t name_shift;
   int32_t blank;          /* unit, 0: none */
-  bool runs;              /* a unit is a run of one label (tokens); else it goes from a label that begins a phone to the next */
-  WF__VEC(int32_t) begins; /* by label: the phone that begins with it, or 0 */
+  bool runs;              /* a unit is a run of one label (tokens); else a phone */
+  WF__VEC(wf__hmm_place) places; /* by label, of phones */
   WF__VEC(int8_t) roles;   /* by unit */
   /* by lexicon: pronunciations of word w: [word_off[w], word_off[w + 1]) */
   WF__VEC(uint64_t) word_off;
@@ -33,7 +33,7 @@ struct wf_word_aligner {
 void wf_word_aligner_free(wf_word_aligner *aligner) {
   if (aligner == NULL) return;
   wf_symbols_free(aligner->names);
-  wf__vec_free(&aligner->begins);
+  wf__vec_free(&aligner->places);
   wf__vec_free(&aligner->roles);
   wf__vec_free(&aligner->word_off);
   wf__vec_free(&aligner->pronunciations);
@@ -58,21 +58,21 @@ static wf_status create(enum way way, const wf_symbols *names, int32_t name_shif
 
 wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err) {
   *out = NULL;
-  if (hmm->word_position == NULL || hmm->begins.size == 0)
+  if (hmm->word_position == NULL || hmm->places.size == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: word times need phones that know their place in the word: a Kaldi model whose lang folder has phones/word_boundary.txt", hmm->name);
   wf_word_aligner *aligner;
   wf_status status = create(BY_POSITION, hmm->phones, 0, &aligner, err);
-  if (status == WF_OK) status = wf__vec_grow(&aligner->begins, hmm->begins.size, "a word aligner", err);
+  if (status == WF_OK) status = wf__vec_grow(&aligner->places, hmm->places.size, "a word aligner", err);
   if (status == WF_OK) status = wf__vec_grow(&aligner->roles, (uint64_t)hmm->num_phones + 1, "a word aligner", err);
   if (status != WF_OK) {
     wf_word_aligner_free(aligner);
     return status;
   }
-  memcpy(aligner->begins.data, hmm->begins.data, hmm->begins.size * sizeof *hmm->begins.data);
+  memcpy(aligner->places.data, hmm->places.data, hmm->places.size * sizeof *hmm->places.data);
   memcpy(aligner->roles.data, hmm->word_position, (size_t)hmm->num_phones + 1);
-  aligner->begins.size = hmm->begins.size;
+  aligner->places.size = hmm->places.size;
   aligner->roles.size = (uint64_t)hmm->num_phones + 1;
-  aligner->roles.data[0] = NO_WORD; /* before the first phone */
+  aligner->roles.data[0] = NO_WORD; /* of labels that the model does not have */
   *out = aligner;
   return WF_OK;
 }
@@ -161,20 +161,29 @@ wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbo
 
 /* --- units ---------------------------------------------------------------------------------------------------------------- */
 
-static bool begins_unit(const wf_word_aligner *aligner, const int32_t *labels, uint64_t i, int32_t *unit) {
+static wf__hmm_place place_of(const wf_word_aligner *aligner, int32_t label) {
+  return (uint64_t)label < aligner->places.size ? aligner->places.data[label] : (wf__hmm_place){0};
+}
+
+/* A phone begins behind the last label of the one before and its loops, and where the phone is another. `ended`: the last label but loops was a phone's
+ * last. */
+static bool begins_unit(const wf_word_aligner *aligner, const int32_t *labels, uint64_t i, bool *ended, int32_t *unit) {
   if (aligner->runs) {
     *unit = labels[i];
     return i == 0 || labels[i] != labels[i - 1];
   }
-  int32_t phone = (uint64_t)labels[i] < aligner->begins.size ? aligner->begins.data[labels[i]] : 0;
-  *unit = phone;
-  return phone != 0 || i == 0;
+  wf__hmm_place place = place_of(aligner, labels[i]);
+  bool begins = i == 0 || (*ended && !place.loop) || place.phone != place_of(aligner, labels[i - 1]).phone;
+  *unit = place.phone;
+  *ended = place.loop ? *ended && !begins : place.last;
+  return begins;
 }
 
 wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count, wf__unit_list *units, wf_error *err) {
+  bool ended = false;
   for (uint64_t i = 0; i < count; i++) {
     int32_t unit;
-    if (begins_unit(aligner, labels, i, &unit)) WF__TRY(wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
+    if (begins_unit(aligner, labels, i, &ended, &unit)) WF__TRY(wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
     units->data[units->size - 1].end = (uint32_t)i + 1;
   }
   return WF_OK;
@@ -213,56 +222,95 @@ static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *uni
   return part_up_to(&units[k - 1], WF__PART_WORD, false);
 }
 
-/* How much of the pronunciation stands at the front of the units, blanks left out: all of it ('=', `*last` its last unit), what there is of them agrees
- * ('<'), or they differ ('x'). */
-static char match(const wf_word_aligner *aligner, const struct pronunciation *pronunciation, const wf__unit *units, uint64_t num_units, uint64_t *last) {
-  uint32_t got = 0;
-  for (uint64_t k = 0; got < pronunciation->count; k++) {
-    if (k == num_units) return '<';
-    if (units[k].unit == aligner->blank) continue;
-    if (units[k].unit != aligner->spelled.data[pronunciation->first + got]) return 'x';
-    got++;
-    *last = k;
+/* Units from a label on: the first of them may be what is left of a run. */
+struct rest {
+  const wf__unit *units;
+  uint64_t num_units;
+  uint32_t from;
+};
+
+/* Where a pronunciation ends: with its last unit, or, if that is a run of several frames, in the middle of it, when the token is said twice in a row and
+ * the topology asks for no blank between. */
+struct reach {
+  uint64_t last;
+  uint32_t end, split; /* split 0: one frame alone */
+};
+
+/* Where the run from `from` on is split in two; 0: nowhere. */
+static uint32_t middle_of(const wf__unit *run, uint32_t from) { return run->end - from >= 2 ? from + (run->end - from) / 2 : 0; }
+
+static bool units_are_over(const wf__unit *unit, uint32_t from) { return unit->end <= from; }
+
+/* Does a run of the token, after blanks, follow unit k? */
+static bool token_follows(const wf_word_aligner *aligner, struct rest rest, uint64_t k, int32_t token) {
+  for (k++; k < rest.num_units && rest.units[k].unit == aligner->blank;) k++;
+  return k < rest.num_units && rest.units[k].unit == token;
+}
+
+/* How much of the pronunciation stands at the front of the units, blanks left out: all of it ('='), what there is of them agrees ('<'), or they differ
+ * ('x'). */
+static char match(const wf_word_aligner *aligner, const struct pronunciation *pronunciation, struct rest rest, struct reach *out) {
+  const int32_t *tokens = aligner->spelled.data + pronunciation->first;
+  uint32_t from = rest.from;
+  uint64_t k = 0;
+  for (uint32_t got = 0; got < pronunciation->count; got++) {
+    while (k < rest.num_units && (units_are_over(&rest.units[k], from) || rest.units[k].unit == aligner->blank)) k++;
+    if (k == rest.num_units) return '<';
+    const wf__unit *run = &rest.units[k];
+    if (run->first > from) from = run->first;
+    if (run->unit != tokens[got]) return 'x';
+    bool again = got + 1 < pronunciation->count && tokens[got + 1] == tokens[got] && middle_of(run, from) != 0 && !token_follows(aligner, rest, k, tokens[got]);
+    *out = (struct reach){k, again ? middle_of(run, from) : run->end, again ? 0 : middle_of(run, from)};
+    from = out->end;
   }
   return '=';
 }
 
 /* Can the words stand at the front of the units, as far as both go? Looks at no more than `depth` words. `ended`: nothing comes behind either. */
-static bool may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const wf__unit *units, uint64_t num_units, bool ended, int depth) {
-  uint64_t last = 0;
+static bool may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, struct rest rest, bool ended, int depth) {
+  struct reach reach = {0};
   if (depth == 0) return true;
   if (num_words == 0) {
     if (!ended) return true;
-    for (uint64_t k = 0; k < num_units; k++)
-      if (units[k].unit != aligner->blank) return false;
+    for (uint64_t k = 0; k < rest.num_units; k++)
+      if (rest.units[k].unit != aligner->blank && !units_are_over(&rest.units[k], rest.from)) return false;
     return true;
   }
   if ((uint64_t)words[0] + 1 >= aligner->word_off.size) return false;
   for (uint64_t p = aligner->word_off.data[words[0]]; p < aligner->word_off.data[words[0] + 1]; p++) {
-    char matched = match(aligner, &aligner->pronunciations.data[p], units, num_units, &last);
+    char matched = match(aligner, &aligner->pronunciations.data[p], rest, &reach);
     if (matched == '<' && !ended) return true;
-    if (matched == '=' && may_follow(aligner, words + 1, num_words - 1, units + last + 1, num_units - last - 1, ended, depth - 1)) return true;
+    if (matched != '=') continue;
+    struct rest behind = {rest.units + reach.last, rest.num_units - reach.last, reach.end};
+    if (may_follow(aligner, words + 1, num_words - 1, behind, ended, depth - 1)) return true;
+    behind.from = reach.split;
+    if (reach.split != 0 && may_follow(aligner, words + 1, num_words - 1, behind, ended, depth - 1)) return true;
   }
   return false;
 }
 
 /* The longest pronunciation behind which the next words can stand; else the longest. Waits while a longer one may still come. */
 static wf__part part_by_lexicon(const wf_word_aligner *aligner, const wf__unit *units, uint64_t complete, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended) {
-  bool fits = false, found = false;
-  uint64_t longest = 0, last = 0;
+  bool fits = false;
+  uint32_t longest = 0;
   if (num_words == 0) return ended ? part_up_to(&units[num_units - 1], WF__PART_NO_WORD, true) : wait_for_more;
   uint64_t first = (uint64_t)words[0] + 1 < aligner->word_off.size ? aligner->word_off.data[words[0]] : 0;
   uint64_t end = (uint64_t)words[0] + 1 < aligner->word_off.size ? aligner->word_off.data[words[0] + 1] : 0;
   for (uint64_t p = first; p < end; p++) {
-    char matched = match(aligner, &aligner->pronunciations.data[p], units, complete, &last);
+    struct reach reach = {0};
+    char matched = match(aligner, &aligner->pronunciations.data[p], (struct rest){units, complete, units[0].first}, &reach);
     if (matched == '<' && !ended) return wait_for_more;
     if (matched != '=') continue;
-    bool next_fits = may_follow(aligner, words + 1, num_words - 1, units + last + 1, num_units - last - 1, ended, MAX_LOOK_AHEAD);
-    if (!found || (next_fits && !fits) || (next_fits == fits && last > longest)) longest = last;
-    fits = fits || next_fits;
-    found = true;
+    const uint32_t ends[2] = {reach.end, reach.split};
+    for (int i = 0; i < 2 && ends[i] != 0; i++) {
+      struct rest behind = {units + reach.last, num_units - reach.last, ends[i]};
+      bool next_fits = may_follow(aligner, words + 1, num_words - 1, behind, ended, MAX_LOOK_AHEAD);
+      if (longest != 0 && num_words == 1 && !ended) return wait_for_more; /* the next word decides */
+      if (longest == 0 || (next_fits && !fits) || (next_fits == fits && ends[i] > longest)) longest = ends[i];
+      fits = fits || next_fits;
+    }
   }
-  if (found) return part_up_to(&units[longest], WF__PART_WORD, false);
+  if (longest != 0) return (wf__part){WF__PART_WORD, longest, false};
   return part_up_to(&units[ended && num_words == 1 ? num_units - 1 : 0], WF__PART_WORD, true);
 }
 

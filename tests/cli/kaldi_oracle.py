@@ -6,6 +6,7 @@
         lexicon.txt              the pronunciations behind L_disambig.fst, without positions
         settings                 shell variables: num_phones transition_scale self_loop_scale width central num_ids num_pdfs split
         columns                  `transition-id pdf` by Kaldi
+        places                   `transition-id phone self-loop? last of its phone?` by Kaldi
         HCLG.fst                 H o C o L o G with self-loops behind (reorder=true), neither determinized nor minimized
         HCLG.before.fst          the same with self-loops in front (reorder=false)
         scores.ark words.ref     random scores of 5 utterances, a column a pdf; words and costs of Kaldi's decoder on HCLG.fst
@@ -303,6 +304,8 @@ def make(seed, folder):
     tree.write(True, str(folder / "tree.bin"))
     columns = np.array([-1] + [model.transition_id_to_pdf(i) for i in range(1, model.num_transition_ids + 1)])
     (folder / "columns").write_text("".join(f"{i} {columns[i]}\n" for i in range(1, len(columns))))
+    places = [(i, model.transition_id_to_phone(i), int(model.is_self_loop(i)), int(model.is_final(i))) for i in range(1, len(columns))]
+    (folder / "places").write_text("".join("%d %d %d %d\n" % place for place in places))
     lexicon, grammar, num_words, prons = random_lang(rng, phones)
     write_lang(folder, seed, phones, num_words, prons, lexicon, grammar)
     transition_scale, self_loop_scale = rng.choice([1.0, 0.5]), rng.choice([1.0, 0.1, 0.75])

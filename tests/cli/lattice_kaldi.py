@@ -3,6 +3,7 @@
 lattice_kaldi.py compare ARK SCP TEXT   the binary archive, read here, is the text archive; SCP points at every lattice; kaldifst reads the raw ones alike
 lattice_kaldi.py generate SEED ARK      writes random lattices of all four types, states in any order, some not reached: raw ones by kaldifst
 lattice_kaldi.py same ARK OTHER         the same keys and, lattice by lattice, the same paths; OTHER is sorted topologically from state 0
+lattice_kaldi.py times FOLDER ARK        words of the aligned lattices lie where the phones of kaldi_oracle.py's FOLDER tell
 lattice_kaldi.py best TEXT JSON         the best path of each raw lattice has the costs of the decoder's results
 """
 import json
@@ -165,6 +166,49 @@ def best(text, hypotheses):
     print("best path of", len(lattices), "lattices: cost of the result")
 
 
+def word_frames(labels, places, role):
+    """(first, end) of each word: phones as Kaldi splits self-loops-behind alignments, from a phone that begins words to one that ends them."""
+    phones, ended = [], True
+    for i, label in enumerate(labels):
+        phone, loop, last = places[label]
+        if ended and not (phones and loop and labels[i - 1] == label or phones and loop and places[labels[i - 1]][0] == phone):
+            phones.append([phone, i, i])
+            ended = False
+        phones[-1][2] = i + 1
+        ended = ended or last == 1
+    words = []
+    for phone, first, end in phones:
+        if role.get(phone) in ("begin", "singleton"):
+            words.append([first, end])
+        elif role.get(phone) in ("internal", "end"):
+            words[-1][1] = end
+    return [tuple(word) for word in words]
+
+
+def times(folder, ark):
+    places = {int(f[0]): tuple(map(int, f[1:])) for f in map(str.split, open(folder + "/places"))}
+    names = dict(line.split() for line in open(folder + "/lang/phones.txt"))
+    boundary = [name for name in os.listdir(folder + "/lang/phones") if name.startswith("word_boundary")][0]
+    role = {int(names.get(f[0], f[0])): f[1] for f in map(str.split, open(folder + "/lang/phones/" + boundary))}
+    rng, paths, words = random.Random(1), 0, 0
+    for key, (lattice, _, _) in read_archive(ark).items():
+        for _ in range(50):
+            s, labels, found = lattice.start, (), []
+            while lattice.arcs[s]:
+                target, _, word, _, _, alignment = rng.choice(lattice.arcs[s])
+                if word:
+                    found.append((len(labels), len(labels) + len(alignment)))
+                labels += alignment
+                s = target
+            if lattice.final[s] is None or lattice.final[s][2]:
+                continue
+            assert found == word_frames(labels, places, role), (key, found, word_frames(labels, places, role), labels)
+            paths += 1
+            words += len(found)
+    assert paths > 50 and words > 20, (paths, words)
+    print(paths, "paths,", words, "words in time")
+
+
 def random_lattice(rng, compact):
     lattice = Lattice(compact)
     count = rng.randrange(2, 9)
@@ -261,7 +305,8 @@ def same(ark, other):
 
 def main():
     command, *args = sys.argv[1:]
-    {"compare": compare, "generate": lambda seed, ark: generate(int(seed), ark), "same": same, "best": best}[command](*args)
+    {"compare": compare, "generate": lambda seed, ark: generate(int(seed), ark), "same": same, "best": best, "times": times}[command](*args)
 
 
-main()
+if __name__ == "__main__":
+    main()

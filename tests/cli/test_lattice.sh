@@ -16,7 +16,7 @@ coffee=$SOURCE_DIR/examples/hybrid/coffee
 # 1. Lattices of real speech: raw from the decoder, compact by conversion; binary, text, script.
 "$WARPFST" compile "$coffee/HCLG.txt.gz" HCLG.wfst
 decode() { "$WARPFST" decode HCLG.wfst "$coffee" --scale=-0.10239488 --acoustic-scale=0.125 --words="$coffee/words.txt" -o hyp.txt "$@" 2>summary.txt; }
-decode --lattice=lat.ark --lattice-beam=4
+decode --lattice=lat.ark --raw-lattice --lattice-beam=4
 for kind in raw compact; do
   lattice convert lat.ark -o $kind.ark --scp=$kind.scp --kind=$kind
   lattice convert lat.ark -o $kind.txt --format=text --kind=$kind
@@ -32,7 +32,7 @@ done
 cmp lat.ark raw.ark
 lattice convert compact.ark --kind=raw -o - | cmp - raw.ark
 # Acoustic costs come without the scale of the search, as Kaldi's: with the scale they are the decoder's again (0.125: exactly).
-decode --lattice=lat.ark --lattice-beam=4 --format=json
+decode --lattice=lat.ark --raw-lattice --lattice-beam=4 --format=json
 lattice convert lat.ark --acoustic-scale=0.125 --format=text -o best.txt
 "$python" "$kaldi" best best.txt hyp.txt
 
@@ -45,7 +45,60 @@ for seed in 1 2 3; do
   "$python" "$kaldi" compare ours.ark ours.scp ours.txt
 done
 
-# 3. What can go wrong.
+# 3. Words in time: Kaldi's phones, for models with positions in the word.
+for seed in 0 3 6; do
+  "$python" "$SOURCE_DIR/tests/cli/kaldi_oracle.py" $seed k$seed
+  "$WARPFST" decode k$seed/HCLG.fst k$seed/scores.ark --am=k$seed/final.mdl --words=k$seed/lang/words.txt --lattice=k$seed/lat.ark --lattice-beam=12 --beam=100 -o hyp.txt 2>err.txt
+  lattice convert k$seed/lat.ark --am=k$seed/final.mdl --lang=k$seed/lang -o k$seed/aligned.ark 2>err.txt
+  ! grep . err.txt || fail "guessed times"
+  "$python" "$kaldi" times k$seed k$seed/aligned.ark
+done
+expect 3 "need phones that know their place" lattice convert k0/lat.ark --am=k0/final.mdl -o x.ark
+
+# 4. Results: CTM, JSON lines, n-best, minimum Bayes risk, oracle, statistics, on CTC scores of real speech.
+ctc=$SOURCE_DIR/examples/ctc
+mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
+"$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
+lattice convert det.ark -o det.scp.ark --scp=det.scp
+lattice convert det.ark -o det.txt --format=text
+"$python" "$kaldi" compare det.scp.ark det.scp det.txt
+mbr() { lattice mbr det.ark --acoustic-scale=0.5 --words=words.txt --frame-shift=0.04 "$@" 2>summary.txt; }
+mbr --no-decode --format=json -o best.jsonl
+mbr --format=ctm -o mbr.ctm --ref="$ctc/text" --sausages=sausages.jsonl
+mbr --format=ctm -o timed.ctm --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt"
+awk '{print $1, $5}' mbr.ctm >mbr.words
+mbr -o mbr.txt --ref="$ctc/text"
+awk '{for (i = 2; i <= NF; i++) print $1, $i}' mbr.txt | cmp - mbr.words
+lattice oracle det.ark --words=words.txt --ref="$ctc/text" -o oracle.txt >oracle.out
+lattice stats det.ark --json --each >stats.jsonl
+"$python" "$SOURCE_DIR/tests/cli/lattice_results.py" results
+
+# 5. SLF and pictures.
+lattice convert det.ark --format=slf --words=words.txt -o slf --frame-shift=0.04
+key=$(head -n 1 hyp.txt | cut -d' ' -f1)
+lattice draw det.ark --key="$key" --words=words.txt --frame-shift=0.04 -o picture.html
+lattice draw det.ark --key="$key" --words=words.txt --frame-shift=0.04 -o - --format=html | cmp - picture.html
+lattice draw det.ark --key="$key" --words=words.txt -o picture.dot
+printf 'u<&> \n0 1 1 0.5,1,1_2_3_4_5_6_7_8\n0 1 2 1,1,1_2_3_4_5_6_7_9\n1 2 0 1,1,4\n2 0,0,\n\n' >nasty.lat
+printf '<eps> 0\n<b>&"\x27bad 1\n\\"q 2\n' >nasty.txt
+lattice draw nasty.lat --words=nasty.txt -o nasty.html
+lattice draw nasty.lat --words=nasty.txt -o nasty.dot
+"$python" "$SOURCE_DIR/tests/cli/lattice_results.py" pictures "$key"
+expect 4 "too large to look at" lattice draw det.ark --words=words.txt --max-arcs=3 -o x.html
+expect 3 "there is no lattice of nobody" lattice draw det.ark --key=nobody -o x.html
+
+# The example, with the commands of its README.
+(
+  cd "$SOURCE_DIR/examples"
+  example=(lattice/lat.txt --input-words=lattice/words.txt --words=lattice/words.txt --acoustic-scale=0.7)
+  lattice mbr "${example[@]}" --ref=ctc/text --format=ctm -o "$OLDPWD/example.ctm" 2>&1 | grep -q 'WER 5.88% (1 of 17 words)'
+  lattice oracle "${example[@]}" --ref=ctc/text | grep -q 'oracle WER 0.00%'
+  lattice draw "${example[@]}" --key=001200306 -o "$OLDPWD/example.html" --tokens=ctc/tokens_phone.txt --lexicon=ctc/lexicon_phone.txt
+) || fail "the example in examples/lattice"
+grep -q '>OTHERS</text>' example.html
+
+# 6. What can go wrong.
 head -c 1000 raw.ark >cut.ark
 expect 3 "cut.ark: byte .*ends early.*the rest of that archive is lost" lattice convert cut.ark raw.ark -o some.ark
 lattice convert some.ark -o - | cmp - raw.ark
@@ -57,3 +110,8 @@ sed 's/\t1,2/&/; 3s/$/ 1 2 3 4/' raw.txt >bad.txt
 expect 1 "line 2 of the lattice: more than five fields" lattice convert bad.txt -o x.ark
 "$WARPFST" lattice --help | grep -q 'lattice convert'
 expect 1 "is not in the table" lattice convert raw.ark -o x.txt --format=text --words=<(echo '<eps> 0')
+expect 2 "no references given" lattice oracle raw.ark
+expect 2 "lexicon needs --tokens and --words" lattice mbr raw.ark --lexicon=x
+printf 'dead \n0 1 1 0,0,1\n1 Infinity,Infinity,\n\n' >dead.txt
+expect 1 "utterance 'dead': the lattice has no path" lattice mbr dead.txt det.ark -o some.txt
+[ "$(wc -l <some.txt)" = "$(wc -l <hyp.txt)" ] || fail "the lattices behind a bad one are missing"

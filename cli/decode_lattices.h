@@ -1,0 +1,41 @@
+/* decode_lattices.h - what `warpfst decode` makes of lattices: determinized archives, confidences, n-best lists, more files of results. */
+#ifndef WARPFST_CLI_DECODE_LATTICES_H
+#define WARPFST_CLI_DECODE_LATTICES_H
+
+#include "cli.h"
+
+typedef struct decode_lattices {
+  const char *path, *ctm_path, *json_path; /* NULL: not asked for */
+  bool raw, confidence;
+  int64_t num_best;
+  float acoustic_scale; /* of the search */
+  wf_lattice_determinize_options determinizing;
+  bool determinizes;
+  wf_lattice_writer *writer;
+  wf_result_writer *more[2]; /* CTM and JSON */
+  wf_determinized *made;     /* [max_batch] of the batch */
+  size_t size;               /* of `made` in use */
+  uint64_t num_narrowed, num_failed;
+  double seconds;            /* of determinization */
+} decode_lattices;
+
+void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
+/* After parsing: gives lattice_beam a default if lattices are needed. */
+void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options);
+wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing, size_t max_batch, wf_error *err);
+/* Determinizes the lattices of a batch, over all threads. */
+wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size, wf_error *err);
+/* Confidences of the words of result i; left as they are without lattices. */
+wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result, wf_timed_word *words, wf_error *err);
+/* The n best word sequences of utterance i; NULL if not asked for. */
+wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
+/* To the files beside the main one. */
+wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis, wf_error *err);
+wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, wf_error *err);
+/* The batch is done. */
+void decode_lattices_clear(decode_lattices *lattices);
+/* Completes the files. */
+wf_status decode_lattices_close(decode_lattices *lattices, wf_error *err);
+void decode_lattices_free(decode_lattices *lattices);
+
+#endif
