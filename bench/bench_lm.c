@@ -1,5 +1,5 @@
-/* bench_lm.c - time to read an ARPA file, and queries per second on one core.
- *     bench_lm LM TEXT [SECONDS]      TEXT: a sentence a line
+/* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per second on one core.
+ *     bench_lm LM TEXT [SECONDS]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a sentence a line
  * The text is turned into labels first, so that the second figure is lookups alone. Prints one line of JSON. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static double now_s(clockid_t clock) {
 }
 
 /* Labels of the words; -2 ends a sentence. */
-static size_t read_labels(const wf_lm *lm, FILE *file, int32_t **out) {
+static size_t read_labels(const wf_symbols *words, FILE *file, int32_t **out) {
   size_t size = 0, cap = 0, room = 0;
   char *line = NULL;
   *out = NULL;
@@ -29,7 +29,7 @@ static size_t read_labels(const wf_lm *lm, FILE *file, int32_t **out) {
         *out = grown;
       }
       end = word == NULL;
-      (*out)[size++] = end ? -2 : (int32_t)wf_symbols_find(wf_lm_words(lm), word);
+      (*out)[size++] = end ? -2 : (int32_t)wf_symbols_find(words, word);
       if (end) break;
     }
   }
@@ -37,53 +37,99 @@ static size_t read_labels(const wf_lm *lm, FILE *file, int32_t **out) {
   return size;
 }
 
+struct figures {
+  double read_wall_s, read_cpu_s, queries_per_s, mean_nats;
+  uint64_t ngrams, bytes;
+};
+
+static int32_t *labels_of(const wf_symbols *words, const char *path, size_t *size) {
+  int32_t *labels;
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    perror(path);
+    exit(3);
+  }
+  *size = read_labels(words, file, &labels);
+  fclose(file);
+  if (*size == 0) {
+    fprintf(stderr, "%s: no words\n", path);
+    exit(3);
+  }
+  return labels;
+}
+
+/* Goes over the text until the time is used; START, STEP and FINAL ask the model. */
+#define QUERY(f, labels, size, seconds, START, STEP, FINAL)                       \
+  do {                                                                            \
+    double start_s = now_s(CLOCK_PROCESS_CPUTIME_ID), used = 0, sum = 0;          \
+    uint64_t queries = 0;                                                         \
+    while (used < (seconds)) {                                                    \
+      uint32_t state = START;                                                     \
+      for (size_t i = 0; i < (size); i++) {                                       \
+        int32_t word = (labels)[i];                                               \
+        float cost = word == -2 ? FINAL : STEP;                                   \
+        if (word == -2) state = START;                                            \
+        if (cost < 1e30f) sum += cost;                                            \
+      }                                                                           \
+      queries += (size);                                                          \
+      used = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;                           \
+    }                                                                             \
+    (f)->queries_per_s = (double)queries / used;                                  \
+    (f)->mean_nats = sum / (double)queries;                                       \
+  } while (0)
+
+static void fail(const wf_error *err) {
+  fprintf(stderr, "%s\n", err->message);
+  exit(3);
+}
+
+static void measure_lm(const char *path, const char *text, double seconds, struct figures *f) {
+  wf_error err;
+  wf_lm *lm;
+  wf_lm_info info;
+  size_t size;
+  if (wf_lm_read(path, NULL, NULL, &lm, NULL, NULL, &err) != WF_OK) fail(&err);
+  f->read_wall_s = now_s(CLOCK_MONOTONIC) - f->read_wall_s;
+  f->read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID) - f->read_cpu_s;
+  int32_t *labels = labels_of(wf_lm_words(lm), text, &size);
+  QUERY(f, labels, size, seconds, wf_lm_start(lm), wf_lm_step(lm, state, word, &state, NULL), wf_lm_final(lm, state, NULL));
+  wf_lm_info_init(&info);
+  if (wf_lm_get_info(lm, &info, &err) != WF_OK) fail(&err);
+  for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
+  f->bytes = info.num_bytes;
+  free(labels);
+  wf_lm_free(lm);
+}
+
+static void measure_wlm(const char *path, const char *text, double seconds, struct figures *f) {
+  wf_error err;
+  wf_wlm *lm;
+  wf_wlm_info info;
+  size_t size;
+  if (wf_wlm_open(path, &lm, &err) != WF_OK) fail(&err);
+  f->read_wall_s = now_s(CLOCK_MONOTONIC) - f->read_wall_s;
+  f->read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID) - f->read_cpu_s;
+  int32_t *labels = labels_of(wf_wlm_words(lm), text, &size);
+  QUERY(f, labels, size, seconds, wf_wlm_start(lm), wf_wlm_step(lm, state, word, &state, NULL), wf_wlm_final(lm, state, NULL));
+  wf_wlm_info_init(&info);
+  if (wf_wlm_get_info(lm, &info, &err) != WF_OK) fail(&err);
+  for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
+  f->bytes = info.file_bytes;
+  free(labels);
+  wf_wlm_free(lm);
+}
+
 int main(int argc, char **argv) {
   if (argc < 3) {
     fprintf(stderr, "usage: bench_lm LM TEXT [SECONDS]\n");
     return 2;
   }
-  wf_error err;
-  wf_lm *lm;
-  double wall = now_s(CLOCK_MONOTONIC), cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
-  if (wf_lm_read(argv[1], NULL, NULL, &lm, NULL, NULL, &err) != WF_OK) {
-    fprintf(stderr, "%s\n", err.message);
-    return 3;
-  }
-  wall = now_s(CLOCK_MONOTONIC) - wall;
-  cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  FILE *file = fopen(argv[2], "r");
-  if (file == NULL) {
-    perror(argv[2]);
-    return 3;
-  }
-  int32_t *labels;
-  size_t size = read_labels(lm, file, &labels);
-  fclose(file);
-  if (size == 0) {
-    fprintf(stderr, "%s: no words\n", argv[2]);
-    return 3;
-  }
-  double seconds = argc > 3 ? atof(argv[3]) : 1, start = now_s(CLOCK_PROCESS_CPUTIME_ID), used = 0, sum = 0;
-  uint64_t queries = 0;
-  while (used < seconds) {
-    uint32_t state = wf_lm_start(lm);
-    for (size_t i = 0; i < size; i++) {
-      bool end = labels[i] == -2;
-      float cost = end ? wf_lm_final(lm, state, NULL) : wf_lm_step(lm, state, labels[i], &state, NULL);
-      if (end) state = wf_lm_start(lm);
-      if (cost < 1e30f) sum += cost;
-    }
-    queries += size;
-    used = now_s(CLOCK_PROCESS_CPUTIME_ID) - start;
-  }
-  wf_lm_info info;
-  wf_lm_info_init(&info);
-  if (wf_lm_get_info(lm, &info, &err) != WF_OK) return 3;
-  uint64_t ngrams = 0;
-  for (int k = 1; k <= info.order; k++) ngrams += info.num_ngrams[k];
+  struct figures f = {.read_wall_s = now_s(CLOCK_MONOTONIC), .read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
+  size_t length = strlen(argv[1]);
+  double seconds = argc > 3 ? atof(argv[3]) : 1;
+  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0) measure_wlm(argv[1], argv[2], seconds, &f);
+  else measure_lm(argv[1], argv[2], seconds, &f);
   printf("{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, \"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",
-         (unsigned long long)ngrams, (unsigned long long)info.num_bytes, wall, cpu, (double)queries / used, sum / (double)queries);
-  free(labels);
-  wf_lm_free(lm);
+         (unsigned long long)f.ngrams, (unsigned long long)f.bytes, f.read_wall_s, f.read_cpu_s, f.queries_per_s, f.mean_nats);
   return 0;
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""lm [--repeat=N] [--record]
+"""lm [--repeat=N] [--record] [--seconds=N] [--forms]
 
 Reading ARPA files, and lookups per second on one core (bench_lm): the LM of examples/ctc over its transcripts, and that of the large task of
-`./run bench fstops` over the text of its own bigrams.
+`./run bench fstops` and Debian's en-us over texts of their own bigrams. Then the forms of `warpfst lm build` for en-us, against KenLM's probing and trie
+models, built from the sources of PyPI's kenlm (bench/run.sh): building, bytes an n-gram, lookups, loss. Programs take turns, so that a busy machine slows all alike.
 """
 import argparse
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -43,16 +45,77 @@ def bigram_text(arpa, out, num_lines=50000):
             text.write(" ".join(words) + "\n")
 
 
+EN_US = pathlib.Path("/usr/share/pocketsphinx/model/en-us/en-us.lm.bin")
+FORMS = [("wlm", []), ("wlm, packed", ["--pack=exact"]), ("wlm, 12-bit costs", ["--pack=codebook", "--cost-bits=12"]), ("wlm, 8-bit costs", ["--pack=codebook", "--cost-bits=8"])]
+
+
+def query(command, seconds):
+    done = subprocess.run(measure.pinned([*command, str(seconds)], measure.last_core()), stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+def perplexity(model, text):
+    out = subprocess.run([measure.WARPFST, "lm", "perplexity", "--json", model, text], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return json.loads(out.splitlines()[-1])["perplexity_without_oovs"]
+
+
+def compare_forms(arpa, text, arguments):
+    """Rows of the table of built models, and figures."""
+    bench, core = ROOT / "build" / "release" / "bench" / "bench_lm", measure.last_core()
+    runs, costs, sizes = {}, {}, {}
+    for name, flags in FORMS:
+        runs[name] = [bench, BUILD / f"en-us.{name.replace(' ', '_').replace(',', '')}.wlm"]
+        costs[name] = measure.timed([measure.WARPFST, "lm", "build", "--quiet", arpa, "-o", runs[name][1], *flags], core)
+    for kind in ("probing", "trie"):
+        if not KENLM.exists():
+            continue
+        name = f"KenLM {kind}"
+        runs[name] = [BUILD / "peer_kenlm", BUILD / f"en-us.{kind}.kenlm"]
+        costs[name] = measure.timed([KENLM, "-s", kind, arpa, runs[name][1]], core)
+    rates = {name: 0.0 for name in runs}
+    means = {}
+    for _ in range(arguments.repeat):
+        for name, (program, model) in runs.items():
+            answer = query([program, model, text], arguments.seconds)
+            rates[name] = max(rates[name], answer["queries_per_cpu_s"])
+            means[name] = answer["mean_nats"]
+            sizes[name] = model.stat().st_size
+    ngrams = query([*runs["wlm"], text], 0.1)["ngrams"]
+    exact = perplexity(runs["wlm"][1], text)
+    rows, figures = [], []
+    for name, (_, model) in runs.items():
+        loss = f"{100 * (perplexity(model, text) / exact - 1):+.3f}" if name.startswith("wlm") else ""
+        rows.append([name, f"{costs[name].cpu_s:.2f}", f"{costs[name].peak_mib:.0f}", f"{sizes[name] / ngrams:.2f}", f"{rates[name] / 1e6:.2f}", f"{means[name]:.4f}", loss])
+        figures += [("LM forms, lookups", f"en-us, {ngrams} n-grams, {name}, one core", f"{rates[name] / 1e6:.2f}", "million/s"),
+                    ("LM forms, size", f"en-us, {ngrams} n-grams, {name}", f"{sizes[name] / ngrams:.2f}", "bytes/n-gram"),
+                    ("LM forms, building", f"en-us, {ngrams} n-grams, {name}, one core, processor time", f"{costs[name].cpu_s:.2f}", "s")]
+        if loss and name != "wlm":
+            figures.append(("LM forms, perplexity", f"en-us, {name}, over exact", loss, "%"))
+    return rows, figures
+
+
+KENLM = BUILD / "kenlm_build_binary"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1, help="of lookups in each turn")
+    parser.add_argument("--forms", action="store_true", help="only the forms of lm build against KenLM")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
-    large = fstops.make_large_task()
-    transcripts(CTC / "text", BUILD / "ctc.text")
-    bigram_text(large["lm"], BUILD / "large.text")
-    rows, figures = [], []
-    for name, lm, text in (("ctc", CTC / "lm3.arpa.gz", BUILD / "ctc.text"), ("large", large["lm"], BUILD / "large.text")):
+    rows, figures, tasks = [], [], []
+    if not arguments.forms:
+        large = fstops.make_large_task()
+        transcripts(CTC / "text", BUILD / "ctc.text")
+        bigram_text(large["lm"], BUILD / "large.text")
+        tasks = [("ctc", CTC / "lm3.arpa.gz", BUILD / "ctc.text"), ("large", large["lm"], BUILD / "large.text")]
+    if EN_US.exists():
+        measure.run(measure.WARPFST, "lm", "arpa", EN_US, "-o", BUILD / "en-us.arpa")
+        bigram_text(BUILD / "en-us.arpa", BUILD / "en-us.text")
+        if not arguments.forms:
+            tasks.append(("en-us", BUILD / "en-us.arpa", BUILD / "en-us.text"))
+    for name, lm, text in tasks:
         command = measure.pinned([ROOT / "build" / "release" / "bench" / "bench_lm", lm, text, "1"], measure.last_core())
         runs = [json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout) for _ in range(arguments.repeat)]
         read_s, rate = min(run["read_cpu_s"] for run in runs), max(run["queries_per_cpu_s"] for run in runs)
@@ -61,7 +124,12 @@ def main():
         figures += [("LM reading", f"{name}, {ngrams} n-grams, one core, processor time", f"{read_s:.3f}", "s"),
                     ("LM lookups", f"{name}, {ngrams} n-grams, one core", f"{rate / 1e6:.1f}", "million/s")]
     print(f"{measure.machine()}; best of {arguments.repeat}; load {measure.load()}", file=sys.stderr)
-    print(measure.table(["LM", "n-grams", "MiB in memory", "read, s", "million n-grams/s read", "million lookups/s"], rows))
+    if rows:
+        print(measure.table(["LM", "n-grams", "MiB in memory", "read, s", "million n-grams/s read", "million lookups/s"], rows))
+    if EN_US.exists():
+        forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
+        figures += more
+        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes an n-gram", "million lookups/s", "mean, nats", "perplexity, %"], forms))
     if arguments.record:
         measure.record(figures, "./run bench lm")
 

@@ -140,7 +140,7 @@ def child_cuctc(arguments):
     from torchaudio.models.decoder import cuda_ctc_decoder
 
     keys, matrices = load_scores(arguments.scores)
-    device = torch.device(arguments.device)
+    device = torch.device(arguments.device if ":" in arguments.device else arguments.device + ":0")
     torch.cuda.set_device(device)
     decoder = cuda_ctc_decoder(token_names(arguments.tokens), nbest=1, beam_size=BEAM_SIZE, blank_skip_threshold=arguments.blank_skip)
 

@@ -21,12 +21,30 @@ build_openfst_ops() {
   g++ -O2 -std=c++17 -w "$source" -o "$program" -lfst
 }
 
+# KenLM's query code and build_binary, from the sources of the package that the tests use.
+build_kenlm() {
+  local folder=build/bench/kenlm program=build/bench/peer_kenlm
+  [ "$program" -nt bench/peer_kenlm.cc ] && return
+  echo "building $program" >&2
+  mkdir -p "$folder/objects"
+  ls "$folder"/kenlm-*.tar.gz >/dev/null 2>&1 || build/venv/bin/python -m pip download --quiet --no-deps --no-binary kenlm -d "$folder" "$(grep '^kenlm==' tests/python-requirements.txt)"
+  tar xzf "$folder"/kenlm-*.tar.gz --strip-components=1 -C "$folder"
+  local flags=(-O3 -DNDEBUG -DKENLM_MAX_ORDER=6 -DHAVE_ZLIB -w -I"$folder") source
+  for source in "$folder"/lm/*.cc "$folder"/util/*.cc "$folder"/util/double-conversion/*.cc; do
+    case $source in *_test.cc | *_main.cc | *benchmark* | *fragment*) continue ;; esac
+    g++ "${flags[@]}" -c "$source" -o "$folder/objects/$(basename "$source" .cc).o"
+  done
+  g++ "${flags[@]}" "$folder/lm/build_binary_main.cc" "$folder"/objects/*.o -lz -lpthread -o build/bench/kenlm_build_binary
+  g++ "${flags[@]}" bench/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
+}
+
 what=${1:-all}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
-  decode | lm | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
+  lm) build_kenlm && python3 bench/lm.py "$@" ;;
+  decode | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm lattice stream compose; do
       printf '\n== %s\n' "$each"

@@ -14,6 +14,7 @@
 #include "boosts.h"
 #include "decode_chunks.h"
 #include "decode_lattices.h"
+#include "rnnlm_scorer.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
 
@@ -24,7 +25,8 @@ struct decode_run {
   int64_t max_batch;
   wf_decoder_options decoder_options;
   wf_ngram_scorer_options scorer_options;
-  wf_scorer *lm;
+  rnnlm_source rnnlm;
+  wf_scorer *lm; /* of every utterance: large n-gram model, recurrent model, or both */
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
   wf_fst *fst;
@@ -172,6 +174,18 @@ static wf_status set_lm(struct decode_run *run, wf_error *err) {
   return status;
 }
 
+/* The recurrent model, on top of the large n-gram model if there are both. */
+static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
+  wf_scorer *both = NULL;
+  wf_status status = rnnlm_scorer_open(&run->rnnlm, run->words, err);
+  if (status == WF_OK && run->lm != NULL) status = wf_scorer_chain(run->lm, run->rnnlm.scorer, &both, err);
+  if (status == WF_OK && run->lm == NULL) both = wf_scorer_ref(run->rnnlm.scorer);
+  if (status != WF_OK) return status;
+  wf_scorer_free(run->lm);
+  run->lm = both;
+  return wf_decoder_set_scorer(run->decoder, run->lm, err);
+}
+
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
@@ -179,6 +193,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
+  if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
     status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
@@ -418,6 +433,7 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
   if (run->decoder_options.lattice_beam > 0)
     fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
             (unsigned long long)run->lattice_arcs, sum->density);
+  rnnlm_scorer_print(out, &run->rnnlm, true);
   if (run->lattices.determinizes)
     fprintf(out, ", \"determinize_seconds\": %.6f, \"determinize_narrowed\": %llu", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
   if (run->wer != NULL) {
@@ -436,6 +452,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
+  rnnlm_scorer_print(stderr, &run->rnnlm, false);
   if (run->lattices.determinizes)
     fprintf(stderr, "determinized in %.2f s, %llu with a narrower beam for lack of room\n", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
   if (run->wer == NULL) return;
@@ -484,6 +501,7 @@ static void close_all(struct decode_run *run) {
   free(run->scorers);
   boosts_free(run->boosts);
   wf_scorer_free(run->lm);
+  rnnlm_scorer_free(&run->rnnlm);
 }
 
 /* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
@@ -520,6 +538,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
   cli_table(&parser, "ngram_scorer", &run.scorer_options);
+  rnnlm_scorer_flags(&parser, &run.rnnlm);
   cli_table(&parser, "score_reader", &run.reader_options);
   cli_table(&parser, "result_writer", &run.writer_options);
   int code = cli_parse(&parser, argc, argv);

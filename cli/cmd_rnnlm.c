@@ -13,6 +13,8 @@ int cmd_rnnlm(int argc, char **argv) {
       {"rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
       {"rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
       {"rnnlm train", "a model from a text", cmd_rnnlm_train},
+      {"rnnlm rescore", "lists of hypotheses in a new order", cmd_rnnlm_rescore},
+      {"rnnlm lattice", "lattices rescored", cmd_rnnlm_lattice},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [ARGUMENTS] [FLAGS]",
                       "Recurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).", argc, argv);

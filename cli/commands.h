@@ -41,7 +41,7 @@
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, prune") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
-  X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train") \
+  X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train, rescore, lattice") \
   X(options, "options", "Help", "every option with its default, range and meaning") \
   X(completion, "completion", "Help", "a script that completes commands and flags in bash") \
   /* end of the list */

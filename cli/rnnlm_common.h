@@ -8,6 +8,8 @@ int cmd_rnnlm_info(int argc, char **argv);
 int cmd_rnnlm_score(int argc, char **argv);
 int cmd_rnnlm_perplexity(int argc, char **argv);
 int cmd_rnnlm_train(int argc, char **argv);
+int cmd_rnnlm_rescore(int argc, char **argv);
+int cmd_rnnlm_lattice(int argc, char **argv);
 
 static const double rnnlm_ln10 = 2.302585092994045684;
 

@@ -1211,21 +1211,21 @@ WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *p
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err);
 /* A recurrent LM in the first pass, in the manner of Lee et al. 2015 (on-the-fly rescoring with hierarchical softmax, MaxEnt features, a table of contexts
  * and a cache of results). The cost of a word is
- *     lm_scale * (cost by `rnnlm`, interpolated with that by `ngram`) - subtract_scale * (cost by `small`)
+ *     rnnlm_scale * (cost by `rnnlm`, interpolated with that by `ngram`) - small_scale * (cost by `small`)
  * `ngram` may be NULL: the recurrent model alone. `small`: the model that the graph was built with, so that its costs are exchanged for the new ones; NULL: nothing is
  * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
  * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
  * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
- * Results do not depend on cache and memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+ * Results do not depend on rnnlm_cache and rnnlm_memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
-  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
-  X(F32, subtract_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
+  X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
+  X(F32, small_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
   X(F32, rnnlm_weight, 1, 0, 1, "", "share of the recurrent model; the rest is the n-gram model's")                                         \
   X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
   X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
   X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
-  X(I64, memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
-  X(ENUM, cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+  X(I64, rnnlm_memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
+  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
                                       wf_scorer **out, wf_error *err);
@@ -1596,6 +1596,10 @@ WF_API void wf_rescored_costs_free(wf_rescored_costs *costs);
 /* `out_costs` may be NULL: not wanted. */
 WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options,
                                             wf_compact_lattice **out, wf_rescored_costs *out_costs, wf_error *err);
+/* The lattice with the costs of a scorer (section 8) added to its graph costs, that of the end included: what decoding with the scorer gives, of the paths that
+ * are in the lattice. States are split by the scorer's contexts: with a recurrent model, by the words before them, unless history_merge_order says how
+ * many count. Words that the scorer forbids go, with their paths. Errors: WF_ERR_LIMIT beyond max_states; those of the scorer. */
+WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err);
 /* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);
@@ -1755,7 +1759,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
  * ================================================================================================================== */
 
-/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, counted in seconds of frame_shift,
+/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
  *     silence at the end of the best path >= min_trailing_silence, and ending in a final state costs at most max_relative_cost more than the best token,
  *     and the utterance is at least min_utterance_length long, and (if must_contain_nonsilence) not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
@@ -1782,8 +1786,8 @@ WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *op
 WF_API void wf_stream_close(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
- * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, and boosts given for
- * the beginning of a phrase are not taken back. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
+ * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
+ * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
  * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 

@@ -1,5 +1,5 @@
-/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the order of requests, the cache and the memory; decoding against the best of all
- * paths, each rescored by itself. */
+/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the order of requests, the cache and the memory; decoding in one pass and in two against
+ * the best of all paths, each rescored by itself. */
 #include "rnnlm_oracle.h"
 #include "scorer/scorer.h"
 
@@ -47,8 +47,8 @@ static void free_models(models *m) {
 static wf_rnn_scorer_options random_options(test_rng *rng) {
   wf_rnn_scorer_options o;
   wf_rnn_scorer_options_init(&o);
-  o.lm_scale = 0.5f + test_unit(rng);
-  o.subtract_scale = 0.5f + test_unit(rng);
+  o.rnnlm_scale = 0.5f + test_unit(rng);
+  o.small_scale = 0.5f + test_unit(rng);
   o.rnnlm_weight = (float[]){1, 0.5f, 0.25f}[test_below(rng, 3)];
   o.interpolation = (int32_t)test_below(rng, 2);
   o.unknown_cost = 7;
@@ -85,7 +85,7 @@ static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
 static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
   double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size), small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
   double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
-  return (double)o->lm_scale * fresh - (double)o->subtract_scale * small;
+  return (double)o->rnnlm_scale * fresh - (double)o->small_scale * small;
 }
 
 /* --- the scorer alone --------------------------------------------------------------------------------------------- */
@@ -144,8 +144,8 @@ static void test_walks(void **unused) {
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng), tight;
     tight = o;
-    tight.cache = (int32_t)(seed % 3);
-    if (tight.cache != 2) tight.memory = 65536; /* about 200 states */
+    tight.rnnlm_cache = (int32_t)(seed % 3);
+    if (tight.rnnlm_cache != 2) tight.rnnlm_memory = 65536; /* about 200 states */
     wf_scorer *scorer, *other;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &tight, &other, &err));
@@ -160,8 +160,8 @@ static void test_walks(void **unused) {
     assert_int_equal(stats.num_evicted, 0);
     assert_true(stats.num_hits > 0 && stats.num_hits < 3000 && stats.num_hidden <= stats.num_histories);
     assert_int_equal(other_stats.num_requests, 3000);
-    if (tight.cache == 0) assert_int_equal(other_stats.num_hits, 0);
-    if (tight.cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
+    if (tight.rnnlm_cache == 0) assert_int_equal(other_stats.num_hits, 0);
+    if (tight.rnnlm_cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
     evicted += other_stats.num_evicted;
     wf_scorer_free(scorer);
     wf_scorer_free(other);
@@ -213,6 +213,37 @@ static void all_paths(brute *b, uint64_t state, int64_t frame, double cost) {
   }
 }
 
+/* The same in two passes: a lattice of everything, without the scorer; then its costs; then the best path. */
+static double two_passes(const wf_graph *graph, wf_decoder_options options, const wf_scores *scores, const wf_scorer *scorer) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_determinized words;
+  wf_compact_lattice *scored;
+  wf_nbest *best;
+  wf_lattice_determinize_options determinize;
+  wf_lattice_determinize_options_init(&determinize);
+  determinize.beam = 1e5f;
+  determinize.delta = 0;
+  options.lattice_beam = 1e5f;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode(decoder, scores, 1, NULL, &result, &err));
+  assert_int_equal(result->status, WF_OK);
+  assert_ok(wf_lattice_determinize(result->lattice, NULL, &determinize, &words, &err));
+  assert_int_equal(wf_compact_lattice_score(words.lattice, scorer, 1, &scored, &err), WF_ERR_LIMIT);
+  assert_ok(wf_compact_lattice_score(words.lattice, scorer, 100000, &scored, &err));
+  assert_ok(wf_compact_lattice_best_path(scored, &best, &err));
+  assert_int_equal(wf_nbest_count(best), 1);
+  wf_lattice_path path = wf_nbest_at(best, 0);
+  double cost = path.graph_cost + path.acoustic_cost;
+  wf_nbest_free(best);
+  wf_compact_lattice_free(scored);
+  wf_compact_lattice_free(words.lattice);
+  wf_result_free(result);
+  wf_decoder_free(decoder);
+  return cost;
+}
+
 static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) { return arc->ilabel > 0 || arc->nextstate > state; }
 
 static void test_decoding(void **unused) {
@@ -224,8 +255,8 @@ static void test_decoding(void **unused) {
     test_rng rng = {seed * 77};
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng);
-    o.memory = seed % 2 == 0 ? 65536 : o.memory;
-    o.cache = (int32_t)(seed % 3);
+    o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+    o.rnnlm_cache = (int32_t)(seed % 3);
     wf_scorer *scorer;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
     test_fst_shape shape = {.num_states = 5, .num_arcs = 13, .num_ilabels = COLUMNS, .num_olabels = NUM_LABELS, .epsilon_share = 0.25f, .final_share = 0.7f, .max_weight = 2};
@@ -257,6 +288,8 @@ static void test_decoding(void **unused) {
       assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, b.best == INFINITY);
       if (b.best == INFINITY) continue;
       if (fabs(result->cost - b.best) > 1e-4) fail_msg("seed %d, utterance %d: cost %.9g, best of all paths %.9g", (int)seed, u, result->cost, b.best);
+      double rescored = b.best_size == 0 ? b.best : two_passes(graph, options, &scores[u], scorer);
+      if (fabs(rescored - b.best) > 1e-4) fail_msg("seed %d, utterance %d: in two passes %.9g, best of all paths %.9g", (int)seed, u, rescored, b.best);
       if (b.second - b.best > 1e-3) {
         assert_int_equal(result->num_words, b.best_size);
         for (size_t i = 0; i < b.best_size; i++) assert_int_equal(result->words[i].label, b.best_labels[i]);

@@ -10,7 +10,7 @@ immutable and may be shared by threads; a Decoder serves one thread at a time (c
 """
 
 from ._library import version as _version
-from .decoder import Decoder, Result, Word, cuda_available
+from .decoder import Decoder, Hypothesis, Result, Word, cuda_available
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
     ArgumentError,
@@ -28,7 +28,7 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .lattice import CompactLattice, ConfidentWord, Lattice, LatticeReader, LatticeWriter, Mbr, WordAligner
+from .lattice import CompactLattice, ConfidentWord, Lattice, LatticePath, LatticeReader, LatticeWriter, Mbr, WordAligner
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
 from .operations import (
@@ -87,8 +87,10 @@ __all__ = [
     "Fst",
     "Graph",
     "Hmm",
+    "Hypothesis",
     "LargeLM",
     "Lattice",
+    "LatticePath",
     "LatticeReader",
     "LatticeWriter",
     "Lexicon",

@@ -1,6 +1,6 @@
 """Call shapes of other decoders, on what this one does. What differs is said at each; docs/python.md has tables.
 
-Both search for the best path, not for the sum over alignments, and give one hypothesis.
+Both search for best paths, not for sums over alignments.
 """
 
 from __future__ import annotations
@@ -21,11 +21,7 @@ from .symbols import Symbols
 _BLANK, _SPACE, _WORD_START = "<blk>", "|", "\u2581"
 _BLANKS = ("", "<pad>", "[PAD]", "<blank>", "<blk>", "<s>")
 _EXTRA_FRAME = 1
-
-
-def _one_hypothesis(wanted: int) -> None:
-    if wanted != 1:
-        raise UnsupportedError(f"{wanted} hypotheses asked for: there is one, the best")
+_TOKEN_BEAM = 12.0
 
 
 class _Alphabet:
@@ -212,26 +208,32 @@ class CUCTCHypothesis(NamedTuple):
 class CUCTCDecoder:
     """What `cuda_ctc_decoder` returns. Tensors may be on a GPU or on the CPU; each device gets a decoder when it first comes."""
 
-    def __init__(self, graph: Graph, beam: float) -> None:
-        self.graph, self._beam = graph, beam
+    def __init__(self, graph: Graph, nbest: int) -> None:
+        self.graph, self._nbest = graph, nbest
         self._decoders: dict[str, Decoder] = {}
 
     def __call__(self, log_prob: Any, encoder_out_lens: Any) -> list[list[CUCTCHypothesis]]:
-        """log_prob [batch, frames, tokens], encoder_out_lens [batch] -> the hypotheses of each utterance, one."""
+        """log_prob [batch, frames, tokens], encoder_out_lens [batch] -> the hypotheses of each utterance, best first."""
         kind, number = (int(x) for x in log_prob.__dlpack_device__())
         device = f"cuda:{number}" if kind == 2 else "cpu"
         if device not in self._decoders:
-            self._decoders[device] = Decoder(self.graph, beam=self._beam, device=device)
-        results = self._decoders[device].decode(log_prob, encoder_out_lens)
-        return [[CUCTCHypothesis([word.label - 1 for word in result.words], [word.text for word in result.words], -result.acoustic_cost)] for result in results]
+            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, lattice_beam=_TOKEN_BEAM if self._nbest > 1 else 0.0, device=device)
+        return [self._hypotheses(result) for result in self._decoders[device].decode(log_prob, encoder_out_lens)]
+
+    def _hypotheses(self, result: Result) -> list[CUCTCHypothesis]:
+        if self._nbest == 1:
+            return [CUCTCHypothesis([word.label - 1 for word in result.words], [word.text for word in result.words], -result.acoustic_cost)]
+        return [CUCTCHypothesis([label - 1 for label in one.labels], one.text.split(), -one.cost) for one in result.nbest(self._nbest)]
 
 
 def cuda_ctc_decoder(tokens: str | os.PathLike[str] | Sequence[str], nbest: int = 1, beam_size: int = 10, blank_skip_threshold: float = 0.95) -> CUCTCDecoder:
     """torchaudio's `cuda_ctc_decoder`: tokens (a file, one a line, or a list; the blank first), no words and no language model.
 
-    beam_size and blank_skip_threshold make torchaudio's search cheaper; here nothing is skipped, and the best path needs no beam.
+    beam_size and blank_skip_threshold make torchaudio's search cheaper; here nothing is skipped, and the best path needs no beam. Of several hypotheses those are there that
+    are within 12 nats of the best; each has the score of its best path.
     """
-    _one_hypothesis(nbest)
+    if nbest < 1:
+        raise ValueError(f"nbest is {nbest}")
     if isinstance(tokens, (str, os.PathLike)):
         with open(tokens, encoding="utf-8") as file:
             tokens = [line.split()[0] for line in file if line.strip()]
@@ -239,4 +241,6 @@ def cuda_ctc_decoder(tokens: str | os.PathLike[str] | Sequence[str], nbest: int 
     first = table.text(0)
     if first is None or len(table) != len(tokens):
         raise ValueError("tokens are empty or given twice")
-    return CUCTCDecoder(build_ctc_graph(table, blank=first), beam=10.0)
+    # Only the `correct` topology keeps "a" held and "a a" apart in every path; the best path does not need it.
+    graph = build_ctc_graph(table, blank=first) if nbest == 1 else build_ctc_graph(table, blank=first, topology="correct")
+    return CUCTCDecoder(graph, nbest)

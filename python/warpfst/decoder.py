@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib
-from .errors import Error
+from .errors import ArgumentError, Error, StateError
 from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import Lattice
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ._option_types import DecoderOptions, StreamOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
+_ALL = 1e30  # beam; the lattice is pruned already
 
 
 class Word(NamedTuple):
@@ -36,6 +38,12 @@ class Word(NamedTuple):
     start: int
     end: int
     label: int
+
+
+class Hypothesis(NamedTuple):
+    text: str
+    labels: list[int]
+    cost: float
 
 
 class Result:
@@ -50,9 +58,10 @@ class Result:
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
     lattice        every path within lattice_beam of the best, or None
+    nbest(n)       the n best word sequences
     """
 
-    __slots__ = ("_values", "error", "num_frames")
+    __slots__ = ("_text_of", "_values", "error", "num_frames")
 
     text: str
     words: list[Word]
@@ -69,7 +78,8 @@ class Result:
     num_narrowed: int
     lattice: Lattice | None
 
-    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None) -> None:
+    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None, text_of: Callable[[int], str] = str) -> None:
+        self._text_of = text_of
         self.num_frames = num_frames
         self.error = error
         self._values = values
@@ -80,6 +90,17 @@ class Result:
         if self.error is not None:
             raise self.error
         return self._values[name]
+
+    def __reduce__(self) -> Any:
+        """Pickles carry everything but the lattice."""
+        return Result, (self.num_frames, {**self._values, "lattice": None} if self._values else {}, self.error)
+
+    def nbest(self, n: int) -> list[Hypothesis]:
+        """The n best word sequences, or as many as are within the decoder's lattice_beam of the best. Needs lattice_beam."""
+        if self.lattice is None:
+            raise ArgumentError("nbest needs a lattice: Decoder(..., lattice_beam=8)")
+        paths = self.lattice.determinize(beam=_ALL).nbest(n)
+        return [Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost) for path in paths]
 
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
@@ -113,7 +134,8 @@ class Decoder(Handle):
         self._own_words = words
         self.words = words if words is not None else self.graph.words
         self._texts: dict[int, str] = {}
-        self._lock = threading.RLock()  # a stream may be forgotten, so closed, while its decoder's thread is at work
+        self._lock = threading.RLock()  # the thread that has it may come by again: Python closes forgotten streams when it likes
+        self._busy = False
         self._stream = LEGACY_STREAM
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -130,8 +152,17 @@ class Decoder(Handle):
         """Frees the decoder now, after a call of another thread that is under way."""
         for stream in list(getattr(self, "_streams", ())):
             stream.close()
-        with getattr(self, "_lock", threading.RLock()):
-            super().close()
+        if getattr(self, "_address", None) is not None:
+            with self._turn():
+                super().close()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One call at a time; from within a progress callback, none."""
+        with self._lock:
+            if self._busy:
+                raise StateError("called from a progress callback of the same decoder")
+            yield
 
     def set_stream(self, stream: Any) -> None:
         """GPU scores are ready in the order of this stream, for decoding after what it holds at the call.
@@ -142,27 +173,28 @@ class Decoder(Handle):
         if hasattr(stream, "__cuda_stream__"):
             stream = stream.__cuda_stream__()[1]
         handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
-        with self._lock:
+        with self._turn():
             call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
     def set_boost(self, boost: Boost | None) -> None:
         """Words and phrases to favour in utterances for which `decode` is given none. None: none."""
         scorer = as_scorer(boost, self.words, self._lm)
-        with self._lock:
+        with self._turn():
             if scorer is not None or self._scored:
                 call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
             self._scored = scorer is not None
 
     def stream(self, **options: Unpack[StreamOptions]) -> Stream:
         """An utterance whose scores come in chunks; options are those of endpointing. On the CPU so far."""
-        stream = Stream(self, c_options("stream", options))
+        with self._turn():
+            stream = Stream(self, c_options("stream", options))
         self._streams.add(stream)
         return stream
 
     def advance(self, streams: Sequence[Stream], chunks: Any, lengths: Any = None) -> list[StreamEvent]:
         """Decodes the next chunk of each of several streams, over all the decoder's threads. Chunks: any form of a batch."""
-        with self._lock:
+        with self._turn():
             batch = Batch(chunks, lengths, self._stream)
             if len(batch) != len(streams):
                 raise ValueError(f"{len(batch)} chunks for {len(streams)} streams")
@@ -182,7 +214,7 @@ class Decoder(Handle):
         boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
         progress   called with (stage, fraction) now and then; returning False raises CancelledError
         """
-        with self._lock:
+        with self._turn():
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
@@ -190,7 +222,11 @@ class Decoder(Handle):
             addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             with ProgressGuard(progress) as guard:
-                call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
+                self._busy = True
+                try:
+                    call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
+                finally:
+                    self._busy = False
             try:
                 return [self._take(pointer.contents) for pointer in results]
             finally:
@@ -212,7 +248,7 @@ class Decoder(Handle):
             return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
         words = self._words_of(raw.words, raw.num_words)
         alignment = array.array("i")
-        if raw.num_decoded:
+        if raw.num_decoded and raw.alignment:  # streams may forget it
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
         values = {
             name: getattr(raw, name)
@@ -225,7 +261,7 @@ class Decoder(Handle):
             alignment=alignment,
             lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
         )
-        return Result(raw.num_frames, values, None)
+        return Result(raw.num_frames, values, None, self._text)
 
     def plan(self) -> dict[str, int]:
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""

@@ -9,16 +9,65 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, take_numbers
 from .fst import array_view
 from .lexicon import Hmm, Lexicon
+from .lm import LM
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import LatticeAlignOptions, LatticeReaderOptions, LatticeWriterOptions, MbrOptions
+    from ._option_types import (
+        LatticeAlignOptions,
+        LatticeDeterminizeOptions,
+        LatticeReaderOptions,
+        LatticeRescoreOptions,
+        LatticeScaleOptions,
+        LatticeWriterOptions,
+        MbrOptions,
+    )
+
+
+class LatticePath(NamedTuple):
+    """One path. `frames`: of each word, labels of the alignment before the arc that carries it."""
+
+    words: list[int]
+    frames: list[int]
+    alignment: list[int]
+    graph_cost: float
+    acoustic_cost: float
+    old_lm_cost: float
+    new_lm_cost: float
+
+    @property
+    def cost(self) -> float:
+        return self.graph_cost + self.acoustic_cost
+
+
+class _Nbest(Handle):
+    _free = lib.wf_nbest_free
+
+    def paths(self) -> list[LatticePath]:
+        raw = [lib.wf_nbest_at(self.address, i) for i in range(lib.wf_nbest_count(self.address))]
+        return [
+            LatticePath(
+                *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
+                *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
+            )
+            for one in raw
+        ]
+
+
+def _determinize(name: str, address: int, *arguments: Any) -> CompactLattice:
+    out = _abi.wf_determinized()
+    call(name, address, *arguments, ctypes.byref(out))
+    if out.status != _abi.WF_OK:
+        raise exception_of(out.status, decode_text(out.message) or "")
+    lattice = CompactLattice(out.lattice)
+    lattice.complete_beam = out.beam
+    return lattice
 
 
 class Lattice(Handle):
@@ -72,6 +121,22 @@ class Lattice(Handle):
     def final_scorer_costs(self) -> memoryview:
         return array_view(self._view.final_scorer_cost, self.num_states, self._share(), "f")
 
+    def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
+        """The word sequences within `beam` (8) of the best, one path each. `complete_beam` of the result is less where max_bytes did not suffice."""
+        return _determinize("wf_lattice_determinize", self.address, None, c_options("lattice_determinize", options))
+
+    def best_path(self) -> LatticePath | None:
+        paths = _Nbest(create("wf_lattice_best_path", self.address)).paths()
+        return paths[0] if paths else None
+
+    def prune(self, beam: float) -> Lattice:
+        """Only arcs on paths within `beam` nats of the best."""
+        return Lattice(create("wf_lattice_prune", self.address, beam))
+
+    def scale(self, **options: Unpack[LatticeScaleOptions]) -> Lattice:
+        """Costs of other scales."""
+        return Lattice(create("wf_lattice_scale", self.address, c_options("lattice_scale", options)))
+
     def to_compact(self) -> CompactLattice:
         """The same paths, an arc for every arc; nothing is determinized."""
         return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
@@ -120,6 +185,7 @@ class CompactLattice(Handle):
     """An acyclic acceptor of words; costs and alignments on its arcs. Immutable."""
 
     _free = lib.wf_compact_lattice_free
+    complete_beam = float("inf")  # set by determinization: word sequences within it of the best are all there
 
     @property
     def _view(self) -> Any:
@@ -135,6 +201,31 @@ class CompactLattice(Handle):
 
     def to_raw(self) -> Lattice:
         return Lattice(create("wf_lattice_from_compact", self.address))
+
+    def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
+        """As Lattice.determinize."""
+        return _determinize("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options))
+
+    def nbest(self, n: int) -> list[LatticePath]:
+        """The n best word sequences, each once. The lattice must be deterministic (`determinize`)."""
+        return _Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths()
+
+    def best_path(self) -> LatticePath | None:
+        paths = _Nbest(create("wf_compact_lattice_best_path", self.address)).paths()
+        return paths[0] if paths else None
+
+    def prune(self, beam: float) -> CompactLattice:
+        """Only arcs on paths within `beam` nats of the best."""
+        return CompactLattice(create("wf_compact_lattice_prune", self.address, beam))
+
+    def scale(self, **options: Unpack[LatticeScaleOptions]) -> CompactLattice:
+        """Costs of other scales."""
+        return CompactLattice(create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)))
+
+    def rescore(self, old_lm: LM | None, new_lm: LM, **options: Unpack[LatticeRescoreOptions]) -> CompactLattice:
+        """Another language model in place of the first (None: nothing is taken away). Labels of both are those of the lattice's words."""
+        old = None if old_lm is None else old_lm.address
+        return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, new_lm.address, c_options("lattice_rescore", options), after=(None,)))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with an arc for every word that has just the word's frames."""

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
+from .lm import LM
 from .options import c_options
+from .rnnlm import RnnLM
 from .symbols import Symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import NgramScorerOptions, WlmOptions
+    from ._option_types import NgramScorerOptions, RnnScorerOptions, WlmOptions
 
 
 class LargeLM(Handle):
@@ -75,6 +77,27 @@ class Scorer(Handle):
         """`words`: the graph's table, by whose texts words are found in the model; without it labels are the model's own."""
         model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
         return cls(create("wf_scorer_from_lm", model.address, words and words.address, c_options("ngram_scorer", options)))
+
+    @classmethod
+    def from_rnnlm(
+        cls,
+        rnnlm: RnnLM | str | os.PathLike[str],
+        ngram: LM | None = None,
+        small: LM | None = None,
+        words: Symbols | None = None,
+        **options: Unpack[RnnScorerOptions],
+    ) -> Scorer:
+        """A recurrent model in the first pass: `rnnlm`, interpolated with `ngram`, less `small`, the model that the graph was built with. `words` as in from_lm."""
+        model = rnnlm if isinstance(rnnlm, RnnLM) else RnnLM.open(rnnlm)
+        others = (other and other.address for other in (ngram, small, words))
+        return cls(create("wf_scorer_from_rnnlm", model.address, *others, c_options("rnn_scorer", options)))
+
+    def rnn_stats(self) -> dict[str, int]:
+        """What searches with a scorer of from_rnnlm did so far: requests, cache hits, hidden states computed, ..."""
+        stats = _abi.wf_rnn_scorer_stats()
+        lib.wf_rnn_scorer_stats_init(ctypes.byref(stats))
+        call("wf_scorer_rnn_stats", self.address, ctypes.byref(stats))
+        return as_dict(stats, skip=1)
 
     def __add__(self, other: Scorer) -> Scorer:
         return Scorer(create("wf_scorer_chain", self.address, other.address))

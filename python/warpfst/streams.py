@@ -54,38 +54,38 @@ class Stream(Handle):
     def close(self) -> None:
         """Drops what is unfinished."""
         if getattr(self, "_address", None) is not None:
-            with self._decoder._lock:
+            with self._decoder._turn():
                 super().close()
 
     def set_boost(self, boost: Boost | None) -> None:
         """Words to favour from now on, on top of the decoder's language model; None: none."""
         scorer = as_scorer(boost, self._decoder.words, self._decoder._lm)
-        with self._decoder._lock:
+        with self._decoder._turn():
             call("wf_stream_set_scorer", self.address, scorer and scorer.address)
 
     def accept(self, chunk: Any) -> StreamEvent:
         """Decodes the next [frames, columns], any number of frames."""
         event = _abi.wf_stream_event()
-        with self._decoder._lock:
+        with self._decoder._turn():
             batch = Batch([chunk])
             call("wf_stream_accept", self.address, batch.scores, ctypes.byref(event))
         return event_of(event)
 
     def partial(self) -> Partial:
         raw = _abi.wf_partial()
-        with self._decoder._lock:
+        with self._decoder._turn():
             call("wf_stream_partial", self.address, ctypes.byref(raw))
             words = self._decoder._words_of(raw.words, raw.num_words)
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
         """The lattice of what has come so far, any token being an end (needs lattice_beam)."""
-        with self._decoder._lock:
+        with self._decoder._turn():
             return Lattice(create("wf_stream_partial_lattice", self.address))
 
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""
-        with self._decoder._lock:
+        with self._decoder._turn():
             result = ctypes.POINTER(_abi.wf_result)()
             call("wf_stream_finish", self.address, ctypes.byref(result))
             try:
@@ -95,7 +95,7 @@ class Stream(Handle):
 
     def reset(self) -> None:
         """Ready for a new utterance; frames count from 0 again."""
-        with self._decoder._lock:
+        with self._decoder._turn():
             call("wf_stream_reset", self.address)
 
     @property

@@ -242,14 +242,26 @@ static wf_status listen_again(wf__search *search, const wf_word *words, size_t n
   return find_contexts(search, err);
 }
 
+/* What a scorer gave in advance is taken back (sign 1) with it, and given (-1) by the next. */
+static void settle_pending(wf__search *search, float sign) {
+  const wf__scoring *scoring = &search->scoring;
+  for (uint64_t i = 0; i < search->tokens.size && scoring->scorer != NULL; i++)
+    search->tokens.data[i].cost += sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
+}
+
 static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
   struct channel *channel = opaque_channel;
   if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
+  if (scorer == channel->scoring.scorer) return WF_OK;
   wf__search *search;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, channel, err);
-  if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
+  if (status == WF_OK) {
+    settle_pending(search, 1);
+    status = wf__search_set_scorer(search, scorer, err);
+  }
   if (status == WF_OK) status = listen_again(search, words, num_words, err);
+  if (status == WF_OK) settle_pending(search, -1);
   return store(search, channel, status, err);
 }
 

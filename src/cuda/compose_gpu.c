@@ -95,6 +95,7 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_parts = from->parts.size;
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
+  c->max_pair_words = from->max_pair_words;
   return WF_OK;
 }
 

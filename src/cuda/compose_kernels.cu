@@ -308,6 +308,15 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
   }
 }
 
+#include "cuda/compose_pairs.cuh"
+
+static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
+  size_t shared = pair_shared_bytes(c);
+  cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  if (code == cudaSuccess) search_pairs_kernel<<<(unsigned)c->num_pairs, PAIR_THREADS, shared, stream>>>(*c);
+  return code == cudaSuccess ? cudaGetLastError() : code;
+}
+
 template <int GROUP>
 static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) {
   int device = 0, num_processors = 0, per_processor = 0;
@@ -326,7 +335,8 @@ int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   cudaError_t code = cudaMemsetAsync(c->zeroed, 0, c->zeroed_bytes, stream);
   if (code != cudaSuccess) return code;
-  if (c->max_words <= WF__GPU_NARROW_WORDS) code = launch_search<1>(c, stream);
+  if (c->max_pair_words <= WF__GPU_PAIR_WORDS) code = launch_pairs(c, stream);
+  else if (c->max_words <= WF__GPU_NARROW_WORDS) code = launch_search<1>(c, stream);
   else if (c->max_words <= WF__GPU_WARP_WORDS) code = launch_search<32>(c, stream);
   else code = launch_search<THREADS>(c, stream);
   if (code != cudaSuccess || c->reached_count == nullptr) return code;

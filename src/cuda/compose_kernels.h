@@ -3,7 +3,7 @@
  * A batch of pairs is one problem: rows, words, links, steps, and tables of all pairs lie one behind the other, and numbers of rows count through.
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
  *
- *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward, then backward
+ *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward, then backward; small pairs: a block each
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
  *   count    slots: arcs of each state, in a slot for each SEGMENT links of its row; prefix sums make places of them
  *   fill     the arrays of the result */
@@ -23,6 +23,7 @@ enum {
   WF__GPU_NARROW_WORDS = 8,  /* rows up to this width: a thread visits a row */
   WF__GPU_WARP_WORDS = 64,   /* up to this, a warp; beyond, a block */
   WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
+  WF__GPU_PAIR_WORDS = 6144, /* where no pair has more, a block searches a pair: four times this in shared memory */
 };
 
 /* As wf__row_link and wf__row_step; word_off: the first word of the row that they lead to. */
@@ -89,6 +90,7 @@ typedef struct wf__gpu_compose {
   uint64_t num_heavy[2], num_chunks[2];
   uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
   uint32_t max_words; /* of a row */
+  uint64_t max_pair_words; /* of a pair */
   int32_t connect;
   /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, which begin as 0 */
   void *zeroed;

@@ -31,4 +31,5 @@ void wf_composer_free(wf_composer *composer) {}
 
 size_t wf__composer_count(const wf_composer *composer) { return 0; }
 const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return NULL; }
+wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) { return no_device(NULL, err); }
 #endif

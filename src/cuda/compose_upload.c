@@ -136,6 +136,7 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
   WF__TRY(add_rows(to, plan, (uint32_t)to->pairs.size, row_base, err));
   WF__TRY(add_arcs(to, a, b, &pair, err));
   if (pair.num_words > to->max_words) to->max_words = pair.num_words;
+  if (to->num_words - pair.word_base > to->max_pair_words) to->max_pair_words = to->num_words - pair.word_base;
   APPEND(&to->pairs, &pair, 1, "pairs");
   return WF_OK;
 }

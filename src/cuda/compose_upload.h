@@ -18,7 +18,7 @@ typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_part) parts;
   WF__VEC(uint32_t) heavy[2];
   WF__VEC(wf__gpu_chunk) chunks[2];
-  uint64_t num_words;
+  uint64_t num_words, max_pair_words;
   uint32_t max_words;
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
   uint64_t last_a_base, last_b_base, last_b_final_base;

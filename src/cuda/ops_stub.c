@@ -1,11 +1,10 @@
 /* ops_stub.c - what a build without CUDA says when asked for a batch of fsts on a GPU. No such batch can exist, so the other calls are never made. */
-#if !defined(WARPFST_CUDA) && !defined(FAKE_CUDA)
+#ifndef WARPFST_CUDA
 #include "fstops/device_batch.h"
 
 static wf_status no_device(const char *device, wf_error *err) { return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device); }
 
 wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err) { return no_device(device, err); }
-wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 void wf__gpu_batch_free(wf__gpu_batch *batch) {}
 wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }

@@ -212,7 +212,7 @@ static wf_status start(wf__intake *in, wf_error *err) {
   in->label_of.size = 0;
   in->stats = (wf_arpa_stats){0};
   in->last.num_words = in->last.num_nodes = 0;
-  WF__TRY(wf_symbols_create(in->path, &in->vocab, err));
+  WF__TRY(wf_symbols_create(in->sink != NULL ? "words" : in->path, &in->vocab, err));
   WF__TRY(wf_symbols_add(in->vocab, "<eps>", 0, NULL, err));
   WF__TRY(wf__vec_push(&in->label_of, 0, "words of a language model", err));
   return take_words(in, err);

@@ -111,8 +111,21 @@ static wf_status chain_final(const wf_scorer *self, void *opaque, uint64_t conte
   return WF_OK;
 }
 
-static const wf__scorer_ops chain_ops = {
-    .name = "chain", .free = chain_free, .open = chain_open, .close = chain_close, .begin = chain_begin, .step = chain_step, .final = chain_final};
+static float chain_pending(const wf_scorer *self, const void *opaque, uint64_t context) {
+  const struct chain *chain = (const struct chain *)self;
+  const struct memory *memory = opaque;
+  struct pair at = split(chain, memory, context);
+  return wf__scorer_pending(chain->parts[0], memory->parts[0], at.contexts[0]) + wf__scorer_pending(chain->parts[1], memory->parts[1], at.contexts[1]);
+}
+
+static const wf__scorer_ops chain_ops = {.name = "chain",
+                                         .free = chain_free,
+                                         .open = chain_open,
+                                         .close = chain_close,
+                                         .begin = chain_begin,
+                                         .step = chain_step,
+                                         .final = chain_final,
+                                         .pending = chain_pending};
 
 wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err) {
   *out = NULL;

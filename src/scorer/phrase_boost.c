@@ -118,12 +118,17 @@ static wf_status phrases_step(const wf_scorer *self, void *memory, uint64_t cont
   return WF_OK;
 }
 
+static float phrases_pending(const wf_scorer *self, const void *memory, uint64_t context) {
+  return ((const struct phrase_boost *)self)->nodes.data[context].pending;
+}
+
 static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
-  *cost = ((const struct phrase_boost *)self)->nodes.data[context].pending;
+  *cost = phrases_pending(self, memory, context);
   return WF_OK;
 }
 
-static const wf__scorer_ops phrase_ops = {.name = "phrase boost", .free = phrases_free, .begin = phrases_begin, .step = phrases_step, .final = phrases_final};
+static const wf__scorer_ops phrase_ops = {
+    .name = "phrase boost", .free = phrases_free, .begin = phrases_begin, .step = phrases_step, .final = phrases_final, .pending = phrases_pending};
 
 static wf_status add_phrases(struct phrase_boost *boost, const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_error *err) {
   WF__TRY(wf__vec_push(&boost->nodes, ((phrase_node){.boost = NAN}), "phrase boosts", err));

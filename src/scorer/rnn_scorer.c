@@ -1,6 +1,6 @@
 /* rnn_scorer.c - the scorer over a recurrent language model, alone or interpolated with an n-gram model, less the small model of the graph.
  *
- *   label --tables by word--> id in each model; cost = lm_scale * mix(recurrent, n-gram) - subtract_scale * small
+ *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) - small_scale * small
  *
  * What is remembered of an utterance: rnn_memory.h. */
 #include <math.h>
@@ -57,7 +57,7 @@ static wf_status rnn_open(const wf_scorer *self, void **out, wf_error *err) {
   const struct rnn_scorer *rnn = (const struct rnn_scorer *)self;
   wf__rnn_memory *memory = wf__calloc(1, sizeof *memory);
   if (memory == NULL) return wf__fail_memory(err, sizeof *memory, "a scorer's memory");
-  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.memory, rnn->options.cache != CACHE_NONE, memory, err);
+  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory, rnn->options.rnnlm_cache != CACHE_NONE, memory, err);
   if (status != WF_OK) {
     rnn_close(self, memory);
     return status;
@@ -72,8 +72,8 @@ static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start,
   tell(rnn, m);
   m->num_utterances = 1;
   /* Contexts say what words they stand for, so those of earlier utterances, and their results, still hold; but they must not grow for ever. */
-  bool full = (m->histories.size + m->contexts.size) * NODE_BYTES > (uint64_t)rnn->options.memory;
-  if (rnn->options.cache != CACHE_SHARED || full || m->histories.size == 0) WF__TRY(wf__rnn_memory_clear(m, err));
+  bool full = (m->histories.size + m->contexts.size) * NODE_BYTES > (uint64_t)rnn->options.rnnlm_memory;
+  if (rnn->options.rnnlm_cache != CACHE_SHARED || full || m->histories.size == 0) WF__TRY(wf__rnn_memory_clear(m, err));
   wf__rnn_context root = {.history = WF__RNN_ROOT};
   if (rnn->ngram != NULL) root.ngram_state = wf_lm_start(rnn->ngram);
   if (rnn->small != NULL) root.small_state = wf_lm_start(rnn->small);
@@ -100,7 +100,7 @@ static wf_status ask(const struct rnn_scorer *rnn, wf__rnn_memory *m, const wf__
   if (rnn->ngram != NULL) ngram = ids == NULL ? wf_lm_final(rnn->ngram, at->ngram_state, NULL) : wf_lm_step(rnn->ngram, at->ngram_state, ids->ngram, &ignored, NULL);
   if (rnn->small != NULL) small = ids == NULL ? wf_lm_final(rnn->small, at->small_state, NULL) : wf_lm_step(rnn->small, at->small_state, ids->small, &ignored, NULL);
   double fresh = mix(&rnn->options, (double)recurrent, (double)ngram);
-  *cost = sound((double)rnn->options.lm_scale * fresh - (double)rnn->options.subtract_scale * (double)small);
+  *cost = sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
   return WF_OK;
 }
 
@@ -148,7 +148,9 @@ static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context,
 static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context, float *cost, wf_error *err) {
   wf__rnn_context at;
   WF__TRY(find(opaque, context, &at, err));
-  return ask_cached((const struct rnn_scorer *)self, opaque, &at, END, cost, err);
+  wf_status status = ask_cached((const struct rnn_scorer *)self, opaque, &at, END, cost, err);
+  tell((const struct rnn_scorer *)self, opaque); /* the end is near: figures asked for now are complete */
+  return status;
 }
 
 static const wf__scorer_ops rnn_ops = {

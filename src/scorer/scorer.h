@@ -29,6 +29,8 @@ typedef struct wf__scorer_ops {
   /* `context` is the start or was `next` before, in this utterance; word > 0. */
   wf_status (*step)(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err);
   wf_status (*final)(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err);
+  /* What the scorer has given in advance for words that are not said yet, to be taken back if another scorer takes its place; NULL: nothing. */
+  float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
 } wf__scorer_ops;
 
 /* First member of every scorer's structure. */
@@ -42,6 +44,10 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   self->ops = ops;
   self->context_bits = context_bits;
   atomic_init(&self->refs, 1);
+}
+
+static inline float wf__scorer_pending(const wf_scorer *self, const void *memory, uint64_t context) {
+  return self == NULL || self->ops->pending == NULL ? 0 : self->ops->pending(self, memory, context);
 }
 
 #endif

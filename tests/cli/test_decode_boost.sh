@@ -69,3 +69,23 @@ wrong 3 'twice' --boost bad4
 wrong 3 'bad5:1: expected' --utterance-boosts bad5
 wrong 3 "'u1' is there twice" --utterance-boosts bad6
 wrong 3 'cannot\|No such file' --boost missing
+
+# On top of a language model, as chained scorers, whole and in chunks.
+cat >lm.arpa <<'END'
+\data\
+ngram 1=6
+
+\1-grams:
+-99	<s>
+-1	</s>
+-2	red
+-1	read
+-1	book
+-1	box
+
+\end\
+END
+"$WARPFST" lm build -q lm.arpa -o lm.wlm
+expect 'u1 read book;u2 read book;' --lm lm.wlm
+expect 'u1 read box;u2 read box;' --lm lm.wlm --boost small.boost
+expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 0.01

@@ -89,3 +89,32 @@ cp torch1.safetensors fewer.safetensors
 expect 3 'ids from 0, one for each row' "$WARPFST" rnnlm info fewer.safetensors
 head -c 3000 torch1.safetensors >fewer.safetensors
 expect 3 'that fit' "$WARPFST" rnnlm info fewer.safetensors
+
+# Rescoring: every option against costs put together in Python; malformed lists.
+cat >ngram.arpa <<'ARPA'
+\data\
+ngram 1=9
+ngram 2=3
+\1-grams:
+-99	<s>	-0.3
+-1.1	</s>
+-2	<unk>
+-0.5	w1	-0.2
+-0.8	w2	-0.1
+-0.9	w3	-0.4
+-1.3	w4
+-1.5	w5
+-1.6	w6
+\2-grams:
+-0.2	<s> w1
+-0.6	w1 w2
+-0.3	w3 </s>
+\end\
+ARPA
+sed 's/^-0\.5\tw1/-1.0\tw1/; s/^-0\.6\tw1 w2/-0.4\tw1 w2/' ngram.arpa >small.arpa
+"$python" "$SOURCE_DIR/tests/cli/rnnlm_rescore.py" "$WARPFST" "$data/sigmoid" ngram.arpa small.arpa unheard
+printf 'key 1 2\n' >short.txt
+expect 3 "short.txt:1: 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
+printf 'key 1 2 x w1\n' >short.txt
+expect 3 "short.txt:1: 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
+expect 2 'needs --ngram or --small' "$WARPFST" rnnlm rescore "$data/sigmoid" nbest.txt --rnnlm-weight=0.5

@@ -21,7 +21,7 @@ struct cudaMemPoolProps {
   } location;
 };
 
-static int fake_fail_after = -1; /* calls that still succeed; -1: all */
+extern int fake_fail_after; /* calls that still succeed; -1: all. The test has it */
 
 static inline cudaError_t fake_result(cudaError_t code) {
   if (fake_fail_after == 0) return code;

@@ -49,7 +49,8 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, wf_semiring semiri
   return test_random_fst(rng, &shape);
 }
 
-/* Batches of random pairs, one of them against the definition. Narrow rows, rows for a warp, rows for a block. */
+/* Batches of random pairs, one of them against the definition. Narrow rows, rows for a warp, rows for a block; small pairs, which a block searches, and with a
+ * large one among them, when all blocks search all pairs. */
 static void test_small(void **state) {
   (void)state;
   static const uint32_t max_states[] = {9, 400, 1500, 6000};
@@ -65,7 +66,13 @@ static void test_small(void **state) {
       a[i] = random_fst(&rng, 12, semiring);
       b[i] = random_fst(&rng, max_states[i == 0 ? 0 : seed % 4], semiring);
     }
-    size_t num_a = seed % 3 == 0 ? 1 : BATCH;
+    size_t num_a = seed % 3 == 1 ? 1 : BATCH;
+    if (num_a == BATCH) {
+      wf_fst_free(a[BATCH - 1]);
+      wf_fst_free(b[BATCH - 1]);
+      a[BATCH - 1] = oracle_words(1500, 5, seed);
+      b[BATCH - 1] = oracle_emissions(10, 5, seed);
+    }
     assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, cpu, &err));
     options.device = "cuda";
     assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, gpu, &err));
@@ -91,10 +98,10 @@ static void check_and_free(wf_fst *a, wf_fst *b, const char *what) {
 /* A state where many words begin: rows that all blocks take together. Words as the batch's first and second pair, so that rows count through. */
 static void test_small_heavy(void **state) {
   (void)state;
-  check_and_free(oracle_words(300, 9, 5), oracle_emissions(20, 9, 6), "words");
+  check_and_free(oracle_words(1500, 9, 5), oracle_emissions(20, 9, 6), "words");
   wf_error err = {0};
   wf_compose_options options = options_for(NULL);
-  wf_fst *a[3] = {oracle_words(700, 9, 7), oracle_words(5, 9, 8), oracle_words(300, 9, 9)}, *b = oracle_emissions(30, 9, 6), *cpu[3], *gpu[3];
+  wf_fst *a[3] = {oracle_words(1800, 9, 7), oracle_words(5, 9, 8), oracle_words(300, 9, 9)}, *b = oracle_emissions(30, 9, 6), *cpu[3], *gpu[3];
   assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options, cpu, &err));
   options.device = "cuda";
   assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options, gpu, &err));
@@ -178,6 +185,29 @@ static void test_limits(void **state) {
   wf_fst_free(b);
 }
 
+/* More states than a batch can number, refused before there is room for them; inputs too wide for the device's tables, composed on the CPU. */
+static void test_too_many(void **state) {
+  (void)state;
+  enum { COUNT = 90 }; /* 49,755,482 states each before trimming */
+  wf_error err = {0};
+  wf_compose_options options = options_for("cuda");
+  wf_fst *a = oracle_random_graph(8192, 5, 10, 1001), *b = oracle_random_graph(8192, 5, 10, 1002), *out[COUNT];
+  assert_int_equal(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1, COUNT, &options, out, &err), WF_ERR_LIMIT);
+  assert_non_null(strstr(err.message, "in one batch"));
+  options.max_states = 49755481;
+  assert_int_equal(wf_compose(a, b, &options, &out[0], &err), WF_ERR_LIMIT);
+  wf_fst_free(a);
+  wf_fst_free(b);
+  a = oracle_words(3, 2, 5);
+  b = oracle_emissions(600000, 2, 6);
+  check_pair(a, b, 0, true, "a wide second input");
+  wf_fst_batch *batch;
+  options.max_states = 0;
+  assert_int_equal(wf_fst_batch_compose((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1, 1, &options, &batch, &err), WF_ERR_UNSUPPORTED);
+  wf_fst_free(a);
+  wf_fst_free(b);
+}
+
 static bool no_gpu(void) {
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0"), *out = NULL;
@@ -193,6 +223,6 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 ? "test_small*" : argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

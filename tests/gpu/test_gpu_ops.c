@@ -310,6 +310,20 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
   return out;
 }
 
+/* Every path takes one emission a frame. */
+static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, const double *costs) {
+  wf_error err = {0};
+  for (size_t i = 0; i < CTC; i++) {
+    double *gradients, sum = 0, want = costs[i] == INFINITY ? 0 : (double)(wf_fst_get_view(a[i]).num_states - 1);
+    uint64_t count;
+    assert_ok(wf_fst_batch_gradients(batch, i, WF_GRADIENTS_OF_FIRST, &gradients, &count, &err));
+    assert_int_equal(count, wf_fst_get_view(a[i]).num_arcs);
+    for (uint64_t k = 0; k < count; k++) sum += gradients[k];
+    assert_true(fabs(sum - want) < 1e-6);
+    wf_free(gradients);
+  }
+}
+
 /* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the emissions. */
 static void test_small_ctc(void **state) {
   (void)state;
@@ -343,6 +357,7 @@ static void test_small_ctc(void **state) {
       assert_ok(wf_fst_batch_forward_score(gpu, NULL, true, gpu_costs, &err));
       for (int i = 0; i < CTC; i++) assert_true(cpu_costs[i] == gpu_costs[i] || fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_ARCS);
+      assert_a_frame_each(cpu, a, cpu_costs);
 #ifndef FAKE_CUDA
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_FIRST);
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_SECOND);
@@ -365,6 +380,49 @@ static void test_small_ctc(void **state) {
 }
 
 #ifdef FAKE_CUDA
+int fake_fail_after = -1;
+
+static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error *err) {
+  wf_fst_batch *batch, *out;
+  float *distances;
+  double cost;
+  wf_status status = wf_fst_batch_create(&fst, 1, "cuda", &batch, err);
+  for (uint32_t which = 0; status == WF_OK && which < 10; which++) {
+    status = operate(batch, which, &out, err);
+    wf_fst_batch_free(out);
+  }
+  if (status == WF_OK) status = wf_fst_batch_shortest_distance(batch, NULL, &distances, err);
+  if (status == WF_OK) wf_free(distances);
+  if (status == WF_OK && !log_semiring) {
+    status = wf_fst_batch_shortest_path(batch, &out, err);
+    wf_fst_batch_free(out);
+  }
+  if (status == WF_OK && log_semiring) status = wf_fst_batch_forward_score(batch, NULL, true, &cost, err);
+  wf_fst *copy = NULL;
+  if (status == WF_OK) status = wf_fst_batch_get(batch, 0, &copy, err);
+  wf_fst_free(copy);
+  wf_fst_batch_free(batch);
+  return status;
+}
+
+/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. */
+static void test_small_failures(void **state) {
+  (void)state;
+  for (int log_semiring = 0; log_semiring < 2; log_semiring++) {
+    wf_fst *fst = test_fst_of(log_semiring ? WF_LOG : WF_TROPICAL, "0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2");
+    int calls = 0;
+    for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
+      wf_error err = {0};
+      fake_fail_after = calls;
+      status = every_operation(fst, log_semiring != 0, &err);
+      fake_fail_after = -1;
+      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) && strstr(err.message, "CUDA") != NULL));
+    }
+    assert_true(calls > 100);
+    wf_fst_free(fst);
+  }
+}
+
 /* As a composer's results lie: joined, scored, and gradients carried back. */
 static void test_small_join(void **state) {
   (void)state;
@@ -484,7 +542,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
                                      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
 #ifdef FAKE_CUDA
-                                     cmocka_unit_test(test_small_join),
+                                     cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
 #endif
                                      cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);

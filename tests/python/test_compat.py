@@ -71,8 +71,23 @@ def test_cuda_ctc_decoder(rng, tmp_path):
                 assert math.isclose(one.score, frames[:length].max(axis=1, initial=-99).sum(), abs_tol=0.02)
                 if not np.isclose(np.sort(frames, axis=1)[:, -1], np.sort(frames, axis=1)[:, -2], atol=0.05).any():
                     assert one.tokens == greedy(frames[:length])
-    with pytest.raises(wf.UnsupportedError):
-        cuda_ctc_decoder(tokens, nbest=5)
+    with pytest.raises(ValueError):
+        cuda_ctc_decoder(tokens, nbest=0)
+
+
+def test_several_hypotheses_are_the_best_of_all_alignments(rng):
+    tokens = ["<blk>", "a", "b"]
+    for _ in range(20):
+        scores = log_softmax(rng.normal(0, 1, (5, 3))).astype(np.float32)
+        best = {}
+        for alignment in itertools.product(range(3), repeat=5):
+            collapsed = tuple(token for token, _ in itertools.groupby(alignment) if token)
+            best[collapsed] = max(best.get(collapsed, -math.inf), sum(scores[t, token] for t, token in enumerate(alignment)))
+        expected = sorted(best.items(), key=lambda item: -item[1])[:4]
+        (found,) = cuda_ctc_decoder(tokens, nbest=4)(scores[None], [5])
+        assert np.allclose([one.score for one in found], [score for _, score in expected], atol=0.01)
+        for one in found:
+            assert math.isclose(best[tuple(one.tokens)], one.score, abs_tol=0.01) and one.words == [tokens[token] for token in one.tokens]
 
 
 @pytest.mark.parametrize("labels", [LETTERS, [*LETTERS[1:], ""], ["<pad>", "|", *LETTERS[2:]]])

@@ -1,13 +1,14 @@
 """Decoding against an exhaustive search in numpy; every form of input; hostile input."""
 
 import concurrent.futures
+import itertools
 import math
 import pickle
 import threading
 
 import numpy as np
 import pytest
-from conftest import CTC
+from conftest import CTC, ROOT
 from fake_tensors import FakeTensor
 
 import warpfst as wf
@@ -117,6 +118,66 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
         pickle.dumps(rescored)
 
 
+def test_n_best_by_all_paths(rng):
+    checked = 0
+    for _ in range(60):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
+        best = {}
+        for cost, words in every_path(arcs, finals, scores):
+            best[words] = min(cost, best.get(words, math.inf))
+        expected = sorted(best.values())[:5]
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, finals), lattice_beam=1e6, **WIDE).decode(scores)[0]
+        if not expected or "not_final" in result.flags:
+            continue
+        found = result.nbest(5)
+        assert np.allclose([one.cost for one in found], expected, atol=1e-3)
+        assert all(math.isclose(best[tuple(one.labels)], one.cost, abs_tol=1e-3) for one in found) and len({one.text for one in found}) == len(found)
+        checked += len(found) > 1
+    assert checked > 20
+    with pytest.raises(wf.ArgumentError, match="lattice_beam"):
+        wf.Decoder(wf.Fst.from_arcs(arcs, finals)).decode(scores)[0].nbest(2)
+
+
+def test_lattice_operations(ctc_graph, ctc_scores):
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(list(ctc_scores.values())[:6])
+    for result in results:
+        lattice = result.lattice
+        compact = lattice.determinize()
+        assert compact.complete_beam == 8 and lattice.determinize(max_bytes=65536).complete_beam <= 8
+        for path in (lattice.best_path(), compact.best_path(), compact.nbest(3)[0], compact.determinize().best_path()):
+            assert path.words == [word.label for word in result.words] and math.isclose(path.cost, result.cost, abs_tol=1e-2)
+            assert len(path.alignment) == result.num_frames
+        costs = [path.cost for path in compact.nbest(20)]
+        assert costs == sorted(costs)
+        assert lattice.prune(1.0).num_arcs <= lattice.num_arcs and len(compact.prune(0.5).nbest(50)) == sum(cost <= costs[0] + 0.5 for cost in costs[:50] or costs)
+        assert math.isclose(compact.scale(lm_scale=2).best_path().cost, min(2 * path.graph_cost + path.acoustic_cost for path in compact.nbest(1000)), abs_tol=1e-2)
+        assert lattice.scale(acoustic_scale=0).best_path().acoustic_cost == 0
+    lm = wf.LM.read(CTC / "lm3.arpa.gz", ctc_graph.words)
+    assert math.isclose(compact.rescore(lm, lm).best_path().cost, compact.best_path().cost, abs_tol=1e-2)
+    assert math.isclose(compact.rescore(None, lm).best_path().cost, min(p.cost + sum(lm.costs([ctc_graph.words.text(w) for w in p.words])) for p in compact.nbest(1000)), abs_tol=0.05)
+
+
+def test_recurrent_model_on_the_fly(rng):
+    model = wf.RnnLM.open(ROOT / "tests" / "data" / "rnnlm" / "sigmoid")
+    texts = [text for text, _ in model.words if not text.startswith("<")][:12]
+    words = wf.Symbols(["<eps>", *texts])
+    graph = wf.Graph(wf.Fst.from_arcs([(0, 0, i, i, 0.0) for i in range(1, 13)], {0: 0.0}, osymbols=words))
+    scores = rng.normal(0, 2, (4, 12)).astype(np.float32)
+    scorer = wf.Scorer.from_rnnlm(model, words=words)
+    with wf.Decoder(graph, lm=scorer, **WIDE) as decoder:
+        result = decoder.decode(scores)[0]
+    assert len(result.words) == 4 and math.isclose(result.scorer_cost, sum(model.costs([result.text])[0]), abs_tol=1e-3)
+    # None of the 12^4 sentences costs less.
+    sentences = [" ".join(sentence) for sentence in itertools.product(texts, repeat=4)]
+    columns = {text: i for i, text in enumerate(texts)}
+    acoustic = [-sum(float(scores[t, columns[word]]) for t, word in enumerate(sentence.split())) for sentence in sentences]
+    assert math.isclose(result.cost, min(a + sum(costs) for a, costs in zip(acoustic, model.costs(sentences))), abs_tol=1e-3)
+    assert scorer.rnn_stats()["num_utterances"] == 1  # counted when the decoder lets go of it
+    with pytest.raises(wf.Error):
+        wf.Scorer.boost({1: 1.0}).rnn_stats()
+
+
 def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
     matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()][:6]
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
@@ -150,6 +211,40 @@ def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
     for use in (lambda: stream.partial(), lambda: streams[0].reset(), lambda: decoder.stream()):
         with pytest.raises(wf.StateError):
             use()
+
+
+def test_streams_that_forget(ctc_graph, ctc_scores):
+    matrix = np.concatenate([m.astype(np.float32) for m in list(ctc_scores.values())[:8]])
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    stream = decoder.stream(forget=True)
+    for begin in range(0, len(matrix), 20):
+        stream.accept(matrix[begin : begin + 20])
+        stream.partial()
+    assert len(stream.finish().alignment) == 0
+    for _ in range(100):  # dropped in the middle of utterances, in any order
+        decoder.stream().accept(matrix[:3])
+    del decoder, stream
+
+
+def test_a_decoder_cannot_be_used_from_its_own_callback(ctc_graph, ctc_scores):
+    decoder, seen = wf.Decoder(ctc_graph, num_threads=1), []
+
+    def again(*_):
+        for use in (lambda: decoder.decode([]), decoder.close, decoder.stream, lambda: decoder.set_boost({"MARK": 1.0})):
+            with pytest.raises(wf.StateError, match="callback"):
+                use()
+        seen.append(1)
+
+    assert len(decoder.decode(list(ctc_scores.values()), progress=again)) == len(ctc_scores) and seen
+
+
+def test_results_travel(ctc_graph, ctc_scores):
+    bad = np.full((2, 40), math.nan, np.float32)
+    results = wf.Decoder(ctc_graph, lattice_beam=2).decode([next(iter(ctc_scores.values())).astype(np.float32), bad])
+    good, failed = pickle.loads(pickle.dumps(results))
+    assert same([good], results[:1]) and good.lattice is None and len(pickle.dumps(results)) < 5000
+    with pytest.raises(wf.ArgumentError, match="NaN"):
+        _ = failed.text
 
 
 def test_streams_boost_and_fail(ctc_graph, ctc_scores):

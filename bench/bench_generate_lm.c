@@ -1,0 +1,335 @@
+/* bench_generate_lm.c - a language model of any size for measurements, straight into the format of `warpfst lm build`.
+ *
+ *     bench_generate_lm OUT.wlm [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES] [--threads=0] [--small=small.arpa] [--small-share=64]
+ *
+ * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot
+ * law, p(r) ~ 1 / (r + 3). The model is of order 3:
+ *
+ *   word w has n2(w) ~ p(w)^(5/8) explicit successors; the j-th has a rank that grows as the law's quantiles do, moved within its octave of ranks by a
+ *   permutation that depends on w; `w s(w, j)` is the history number off2(w) + j of level 2
+ *   history (w, j) has n3 ~ (p(w) p(s(w, j)))^(5/8) arcs, to some of the explicit successors of its last word, the likelier ones denser; their `next` is the
+ *   history of the last two words
+ *
+ * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in histories of many. Costs are those of unigrams less something; they
+ * do not sum to 1. All arithmetic is in integers, and in products and square roots of doubles, which every platform rounds alike: the same arguments give the
+ * same file everywhere. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "lm/wlm_file.h"
+#include "math/hash.h"
+
+enum { STATES_IN_BLOCK = 4096, BLOCKS = 64, QUANTILES = 4096 };
+
+struct task {
+  const char *out, *small;
+  int words_log2, threads;
+  uint64_t num_ngrams, seed, memory, small_share;
+  uint32_t num_words;
+  double scale2, scale3;
+  uint64_t *off2;      /* [num_words + 1] first history of each word */
+  uint64_t *quantiles; /* [QUANTILES + 1] rank below which that share of the law's mass lies */
+  uint32_t *costs;     /* [num_words] -ln p(r), in 2^-12 nats */
+};
+
+struct block {
+  uint64_t first, count; /* histories of level 2, counted from 0 */
+  wf__wlm_arc *arcs;
+  uint64_t size, cap;
+  uint32_t num_arcs[STATES_IN_BLOCK], backoff[STATES_IN_BLOCK];
+  float backoff_cost[STATES_IN_BLOCK];
+};
+
+static void fail(const char *message) {
+  fprintf(stderr, "bench_generate_lm: %s\n", message);
+  exit(2);
+}
+
+static void *room(void *old, uint64_t count, size_t size) {
+  void *memory = realloc(old, (count > 0 ? count : 1) * size);
+  if (memory == NULL) fail("out of memory");
+  return memory;
+}
+
+/* x^(-5/8), by correctly rounded operations. */
+static double share(uint32_t rank) {
+  double x = (double)rank + 3;
+  return 1 / (sqrt(x) * sqrt(sqrt(sqrt(x))));
+}
+
+static uint64_t hash(const struct task *t, uint64_t a, uint64_t b) { return wf__mix64(t->seed * 0x9e3779b97f4a7c15ULL + wf__mix64(a * 0x100000001b3ULL + b + 1)); }
+
+static uint64_t n2(const struct task *t, uint32_t w) {
+  double n = t->scale2 * share(w);
+  uint64_t most = t->num_words / 3;
+  return n < 1 ? 1 : n > (double)most ? most : (uint64_t)n;
+}
+
+/* Rank of the j-th of n successors before it is moved: grows with j, by at least 1. */
+static uint64_t spread(const struct task *t, uint64_t j, uint64_t n) {
+  uint64_t at = j * QUANTILES, i = at / n, rest = at % n;
+  uint64_t rank = t->quantiles[i] + (t->quantiles[i + 1] - t->quantiles[i]) * rest / n;
+  return rank > j ? rank : j;
+}
+
+/* The j-th successor of w. */
+static uint32_t successor(const struct task *t, uint32_t w, uint64_t j, uint64_t n) {
+  uint64_t number = spread(t, j, n) + 1, octave = 63 - (uint64_t)__builtin_clzll(number), mask = ((uint64_t)1 << octave) - 1, h = hash(t, w, octave);
+  uint64_t moved = ((number & mask) * (h | 1) + (h >> 20)) & mask;
+  return (uint32_t)((((uint64_t)1 << octave) | moved) - 1);
+}
+
+/* How many arcs the history (w, j) has, whose last word v has n successors. */
+static uint64_t n3(const struct task *t, uint32_t w, uint32_t v, uint64_t n) {
+  double arcs = t->scale3 * share(w) * share(v);
+  if (arcs < 1) return hash(t, w, v) % 1024 < (uint64_t)(arcs * 1024) ? 1 : 0;
+  return arcs > (double)n ? n : (uint64_t)arcs;
+}
+
+/* log2(x) in 2^-16, bit by bit. */
+static uint64_t log2_fixed(uint64_t x) {
+  uint64_t whole = 63 - (uint64_t)__builtin_clzll(x), bits = whole << 16, m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
+  for (int bit = 15; bit >= 0; bit--) {
+    m = (m * m) >> 31;
+    if (m >> 32) {
+      m >>= 1;
+      bits |= (uint64_t)1 << bit;
+    }
+  }
+  return bits;
+}
+
+static void make_tables(struct task *t) {
+  uint32_t V = t->num_words = (uint32_t)(((uint64_t)1 << t->words_log2) - 1);
+  t->costs = room(NULL, V, sizeof *t->costs);
+  t->quantiles = room(NULL, QUANTILES + 1, sizeof *t->quantiles);
+  t->off2 = room(NULL, (uint64_t)V + 1, sizeof *t->off2);
+  uint64_t total = 0, sum = 0, q = 0;
+  for (uint32_t r = 0; r < V; r++) total += ((uint64_t)1 << 40) / (r + 3);
+  for (uint32_t r = 0; r < V; r++) {
+    uint64_t mass = ((uint64_t)1 << 40) / (r + 3);
+    t->costs[r] = (uint32_t)((log2_fixed(total) - log2_fixed(mass)) * 2839 >> 16); /* ln 2 in 2^-12 */
+    for (; q <= QUANTILES && sum * QUANTILES >= q * total; q++) t->quantiles[q] = r;
+    sum += mass;
+  }
+  for (; q <= QUANTILES; q++) t->quantiles[q] = V;
+  /* A seventh of the n-grams are bigrams. */
+  double shares = 0;
+  for (uint32_t w = 0; w < V; w++) shares += share(w);
+  t->scale2 = (double)t->num_ngrams / 7 / shares;
+  t->off2[0] = 0;
+  for (uint32_t w = 0; w < V; w++) t->off2[w + 1] = t->off2[w] + n2(t, w);
+}
+
+/* The scale for which the histories, of which a sample is counted, have as many arcs as are wanted. */
+static void choose_scale3(struct task *t) {
+  double wanted = (double)t->num_ngrams - (double)t->num_words - (double)t->off2[t->num_words], low = 0, high = 1e15;
+  enum { SAMPLES = 200000 };
+  for (int round = 0; round < 60; round++) {
+    t->scale3 = (low + high) / 2;
+    uint64_t arcs = 0;
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+      uint64_t state = t->off2[t->num_words] / SAMPLES * i + hash(t, i, 77) % (t->off2[t->num_words] / SAMPLES + 1);
+      uint32_t w = 0, end = t->num_words;
+      if (state >= t->off2[t->num_words]) continue;
+      while (end - w > 1) {
+        uint32_t middle = w + (end - w) / 2;
+        if (t->off2[middle] <= state) w = middle;
+        else end = middle;
+      }
+      uint32_t v = successor(t, w, state - t->off2[w], n2(t, w));
+      arcs += n3(t, w, v, n2(t, v));
+    }
+    if ((double)arcs / SAMPLES * (double)t->off2[t->num_words] > wanted) high = t->scale3;
+    else low = t->scale3;
+  }
+}
+
+static float nats(uint64_t fixed) { return (float)fixed / 4096; }
+/* Word r has the number r + 3: 1 is <s>, 2 </s>, 0 nothing. */
+enum { BOS = 1, EOS = 2, FIRST_WORD = 3 };
+static uint32_t level1(uint32_t r) { return 1 + 1 + r; } /* state 1: <s> */
+static uint64_t level2(const struct task *t, uint64_t history) { return 2 + (uint64_t)t->num_words + history; }
+
+/* Of a bigram or trigram: the unigram's, less up to 3 nats. */
+static float cost_of(const struct task *t, uint32_t word, uint64_t h) {
+  uint32_t cost = t->costs[word], less = 1024 + (uint32_t)(h >> 40 & 8191);
+  return nats(cost > less + 128 ? cost - less : 128);
+}
+
+static void push(struct block *b, uint32_t word, float cost, uint64_t next) {
+  if (b->size == b->cap) b->arcs = room(b->arcs, b->cap = 2 * b->cap + 65536, sizeof *b->arcs);
+  b->arcs[b->size++] = (wf__wlm_arc){word + FIRST_WORD, cost, (uint32_t)next};
+}
+
+/* Histories [first, first + count) of level 2. */
+static void fill_block(const struct task *t, struct block *b) {
+  uint32_t w = 0, end = t->num_words;
+  while (end - w > 1) {
+    uint32_t middle = w + (end - w) / 2;
+    if (t->off2[middle] <= b->first) w = middle;
+    else end = middle;
+  }
+  b->size = 0;
+  for (uint64_t k = 0; k < b->count; k++) {
+    uint64_t history = b->first + k, before = b->size;
+    while (t->off2[w + 1] <= history) w++;
+    uint32_t v = successor(t, w, history - t->off2[w], n2(t, w));
+    uint64_t n = n2(t, v), arcs = n3(t, w, v, n);
+    for (uint64_t a = 0; a < arcs; a++) {
+      uint64_t i = (uint64_t)((double)n * ((double)a / (double)arcs) * ((double)a / (double)arcs));
+      if (i < a) i = a;
+      uint32_t word = successor(t, v, i, n);
+      push(b, word, cost_of(t, word, hash(t, history, i)), level2(t, t->off2[v] + i));
+    }
+    b->num_arcs[k] = (uint32_t)(b->size - before);
+    b->backoff[k] = level1(v);
+    b->backoff_cost[k] = arcs == 0 ? 0 : nats(256 + (hash(t, history, 3) & 4095));
+  }
+}
+
+struct batch {
+  const struct task *task;
+  struct block *blocks;
+};
+
+static void fill_item(void *user, uint64_t item, int worker) {
+  const struct batch *batch = user;
+  fill_block(batch->task, &batch->blocks[item]);
+}
+
+static void check(wf_status status, const wf_error *err) {
+  if (status != WF_OK) fail(err->message);
+}
+
+/* Level 1: <s>, whose successors are as those of the likeliest word, then the words. */
+static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
+  wf_error err = {0};
+  struct block b = {0};
+  for (uint64_t s = 0; s <= t->num_words; s++) {
+    uint32_t w = s == 0 ? 0 : (uint32_t)s - 1;
+    uint64_t n = n2(t, w);
+    b.size = 0;
+    for (uint64_t j = 0; j < n; j++) {
+      uint32_t word = successor(t, w, j, n);
+      push(&b, word, cost_of(t, word, hash(t, s, j)), s == 0 ? level1(word) : level2(t, t->off2[w] + j));
+    }
+    *num_arcs += n;
+    check(wf__wlm_writer_state(writer, 0, nats(1024 + (hash(t, s, 5) & 4095)), b.arcs, n, &err), &err);
+  }
+  free(b.arcs);
+}
+
+static void write_level2(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
+  wf_error err = {0};
+  wf__pool *pool;
+  struct block *blocks = calloc(BLOCKS, sizeof *blocks);
+  check(wf__pool_create(t->threads, &pool, &err), &err);
+  uint64_t total = t->off2[t->num_words];
+  for (uint64_t at = 0; at < total;) {
+    uint64_t count = 0;
+    for (; count < BLOCKS && at < total; at += blocks[count++].count) {
+      blocks[count].first = at;
+      blocks[count].count = total - at < STATES_IN_BLOCK ? total - at : STATES_IN_BLOCK;
+    }
+    struct batch batch = {t, blocks};
+    wf__pool_run(pool, count, fill_item, &batch);
+    for (uint64_t i = 0; i < count; i++) {
+      wf__wlm_arc *arcs = blocks[i].arcs;
+      for (uint64_t k = 0; k < blocks[i].count; arcs += blocks[i].num_arcs[k++])
+        check(wf__wlm_writer_state(writer, blocks[i].backoff[k], blocks[i].backoff_cost[k], arcs, blocks[i].num_arcs[k], &err), &err);
+      *num_arcs += blocks[i].size;
+    }
+  }
+  for (int i = 0; i < BLOCKS; i++) free(blocks[i].arcs);
+  free(blocks);
+  wf__pool_free(pool);
+}
+
+static wf_symbols *make_words(const struct task *t) {
+  wf_error err = {0};
+  wf_symbols *words;
+  char text[32];
+  static const char *const first[] = {"<eps>", "<s>", "</s>"};
+  check(wf_symbols_create("words", &words, &err), &err);
+  for (int i = 0; i < FIRST_WORD; i++) check(wf_symbols_add(words, first[i], i, NULL, &err), &err);
+  for (uint32_t w = 0; w < t->num_words; w++) {
+    snprintf(text, sizeof text, "w%u", w);
+    check(wf_symbols_add(words, text, w + FIRST_WORD, NULL, &err), &err);
+  }
+  return words;
+}
+
+static void generate(const struct task *t) {
+  wf_error err = {0};
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s", t->out);
+  char *slash = strrchr(folder, '/');
+  if (slash == NULL) snprintf(folder, sizeof folder, ".");
+  else *slash = '\0';
+  wf_symbols *words = make_words(t);
+  wf__wlm_writer *writer;
+  wf__wlm_plan plan = {.order = 3, .words = words, .num_words = t->num_words + FIRST_WORD, .bos = BOS, .eos = EOS, .unk = WF__WLM_NONE, .start = 1, .scale = 1,
+                       .memory = t->memory, .folder = folder};
+  plan.num_states = level2(t, t->off2[t->num_words]);
+  if (plan.num_states >= UINT32_MAX) fail("too many histories for 32 bits; fewer n-grams");
+  plan.level_begin[1] = 1;
+  plan.level_begin[2] = level2(t, 0);
+  check(wf__wlm_writer_create(&plan, &writer, &err), &err);
+  uint64_t num_ngrams[WF_LM_MAX_ORDER] = {(uint64_t)t->num_words + 2};
+  wf__wlm_writer_unigram(writer, BOS, INFINITY, 1);
+  wf__wlm_writer_unigram(writer, EOS, nats(3 * 4096), 0);
+  for (uint32_t w = 0; w < t->num_words; w++) wf__wlm_writer_unigram(writer, w + FIRST_WORD, nats(t->costs[w]), level1(w));
+  check(wf__wlm_writer_state(writer, 0, 0, NULL, 0, &err), &err);
+  write_level1(t, writer, &num_ngrams[1]);
+  write_level2(t, writer, &num_ngrams[2]);
+  check(wf__wlm_writer_close(writer, num_ngrams, t->out, NULL, NULL, &err), &err);
+  wf__wlm_writer_free(writer);
+  wf_symbols_free(words);
+  printf("{\"words\": %u, \"states\": %llu, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words, (unsigned long long)plan.num_states,
+         (unsigned long long)num_ngrams[1], (unsigned long long)num_ngrams[2]);
+}
+
+/* A part of the bigrams as ARPA. */
+static void write_small(const struct task *t) {
+  FILE *file = fopen(t->small, "w");
+  if (file == NULL) fail("cannot write the small model");
+  uint64_t bigrams = 0;
+  for (uint32_t w = 0; w < t->num_words; w++) bigrams += n2(t, w) / t->small_share;
+  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\n\n\\1-grams:\n-99\t<s>\n%.5f\t</s>\n", t->num_words + 2, (unsigned long long)bigrams, -3 / 2.302585092994046);
+  for (uint32_t w = 0; w < t->num_words; w++) fprintf(file, "%.5f\tw%u\t-0.3\n", -(double)nats(t->costs[w]) / 2.302585092994046, w);
+  fprintf(file, "\n\\2-grams:\n");
+  for (uint32_t w = 0; w < t->num_words; w++)
+    for (uint64_t j = 0, n = n2(t, w); j < n / t->small_share; j++) {
+      uint32_t word = successor(t, w, j, n);
+      fprintf(file, "%.5f\tw%u w%u\n", -(double)cost_of(t, word, hash(t, w + 1, j)) / 2.302585092994046, w, word);
+    }
+  fprintf(file, "\n\\end\\\n");
+  if (fclose(file) != 0) fail("cannot write the small model");
+}
+
+int main(int argc, char **argv) {
+  static struct task t = {.words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
+  for (int i = 1; i < argc; i++) {
+    const char *value = strchr(argv[i], '=');
+    unsigned long long number = value != NULL ? strtoull(value + 1, NULL, 10) : 0;
+    if (argv[i][0] != '-') t.out = argv[i];
+    else if (strncmp(argv[i], "--words-log2=", 13) == 0) t.words_log2 = (int)number;
+    else if (strncmp(argv[i], "--ngrams=", 9) == 0) t.num_ngrams = number;
+    else if (strncmp(argv[i], "--seed=", 7) == 0) t.seed = number;
+    else if (strncmp(argv[i], "--memory=", 9) == 0) t.memory = number;
+    else if (strncmp(argv[i], "--threads=", 10) == 0) t.threads = (int)number;
+    else if (strncmp(argv[i], "--small-share=", 14) == 0) t.small_share = number;
+    else if (strncmp(argv[i], "--small=", 8) == 0) t.small = value + 1;
+    else fail("unknown argument; see the head of bench/bench_generate_lm.c");
+  }
+  if (t.out == NULL || t.words_log2 < 4 || t.words_log2 > 26 || t.small_share == 0) fail("usage: bench_generate_lm OUT.wlm [--words-log2=4..26] [--ngrams=N] ...");
+  make_tables(&t);
+  choose_scale3(&t);
+  generate(&t);
+  if (t.small != NULL) write_small(&t);
+  return 0;
+}

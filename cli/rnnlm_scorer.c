@@ -1,0 +1,46 @@
+/* rnnlm_scorer.c - see rnnlm_scorer.h. */
+#include "rnnlm_scorer.h"
+
+#include <inttypes.h>
+
+void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
+  cli_flag_str(parser, "rnnlm", 0, &source->path, "MODEL", "recurrent model: every word is scored with it as it is hypothesised (docs/rnnlm.md)");
+  cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE", "n-gram model (ARPA) to interpolate the recurrent one with");
+  cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE", "n-gram model (ARPA) that the graph was built with: its costs are taken away");
+  cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD", "word of the recurrent model that unknown words count as");
+  cli_table(parser, "rnn_scorer", &source->options);
+}
+
+wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_error *err) {
+  wf_rnnlm *rnnlm = NULL;
+  wf_lm *ngram = NULL, *small = NULL;
+  wf_status status = wf_rnnlm_open(source->path, source->unk, &rnnlm, err);
+  if (status == WF_OK && source->ngram_path != NULL) status = wf_lm_read(source->ngram_path, NULL, NULL, &ngram, NULL, NULL, err);
+  if (status == WF_OK && source->small_path != NULL) status = wf_lm_read(source->small_path, NULL, NULL, &small, NULL, NULL, err);
+  if (status == WF_OK) status = wf_scorer_from_rnnlm(rnnlm, ngram, small, words, &source->options, &source->scorer, err);
+  wf_rnnlm_free(rnnlm);
+  wf_lm_free(ngram);
+  wf_lm_free(small);
+  return status;
+}
+
+void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json) {
+  wf_error err;
+  wf_rnn_scorer_stats stats;
+  wf_rnn_scorer_stats_init(&stats);
+  if (source->scorer == NULL || wf_scorer_rnn_stats(source->scorer, &stats, &err) != WF_OK) return;
+  double hits = stats.num_requests > 0 ? (double)stats.num_hits / (double)stats.num_requests : 0;
+  if (json)
+    fprintf(out,
+            ", \"rnnlm\": {\"requests\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"histories\": %" PRIu64 ", \"hidden_states\": %" PRIu64 ", \"recomputed\": %" PRIu64
+            ", \"evicted\": %" PRIu64 "}",
+            stats.num_requests, stats.num_hits, stats.num_histories, stats.num_hidden, stats.num_recomputed, stats.num_evicted);
+  else
+    fprintf(out, "recurrent model: %" PRIu64 " requests, %.1f%% of them cached; %" PRIu64 " histories, %" PRIu64 " hidden states, %" PRIu64 " evicted\n", stats.num_requests,
+            100 * hits, stats.num_histories, stats.num_hidden, stats.num_evicted);
+}
+
+void rnnlm_scorer_free(rnnlm_source *source) {
+  wf_scorer_free(source->scorer);
+  source->scorer = NULL;
+}

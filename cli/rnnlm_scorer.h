@@ -1,0 +1,20 @@
+/* rnnlm_scorer.h - a recurrent model while decoding: the flags that name it, the scorer, and what the summary says of it. */
+#ifndef WARPFST_CLI_RNNLM_SCORER_H
+#define WARPFST_CLI_RNNLM_SCORER_H
+
+#include "cli.h"
+
+typedef struct rnnlm_source {
+  const char *path, *ngram_path, *small_path, *unk;
+  wf_rnn_scorer_options options;
+  wf_scorer *scorer; /* set by rnnlm_scorer_open; NULL if no model was named */
+} rnnlm_source;
+
+void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source);
+/* `words`: the graph's, or NULL. */
+wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_error *err);
+/* `, "rnnlm": {...}`, or a line. Nothing if there is no model. */
+void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json);
+void rnnlm_scorer_free(rnnlm_source *source);
+
+#endif

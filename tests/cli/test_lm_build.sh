@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# lm build, info, verify, query of large models, and decode --lm on real speech: with the graph of a pruned model and the difference on the fly, words and costs
+# are those of the graph of the large model.
+set -euo pipefail
+ctc="$SOURCE_DIR/examples/ctc"
+"$WARPFST" lm prune "$ctc/lm3.arpa.gz" --max-ngrams=1500,0 -q -o small.arpa
+
+# The large model itself: as the ARPA file, word by word.
+"$WARPFST" lm build "$ctc/lm3.arpa.gz" -q -o large.wlm
+"$WARPFST" lm verify large.wlm
+"$WARPFST" lm build --arpa "$ctc/lm3.arpa.gz" --pack=exact -q -o packed.wlm
+"$WARPFST" lm query --ids "$ctc/lm3.arpa.gz" "$ctc/text" >want
+for model in large packed; do
+  "$WARPFST" lm query --ids $model.wlm "$ctc/text" >got
+  python3 - <<'PY'
+def words(name): return [word for line in open(name) for word in line.split()]
+want, got = words("want"), words("got")
+assert len(want) == len(got) > 10000
+for a, b in zip(want, got): # </s> is summed in another order
+    assert a == b or abs(float(a) - float(b)) < 2e-6, (a, b)
+PY
+done
+"$WARPFST" lm info large.wlm | grep -qx '3-grams               13293'
+"$WARPFST" lm info --json packed.wlm | python3 -c "
+import json, sys
+info = json.load(sys.stdin)
+assert info['packed'] and info['cost_bits'] == 32 and not info['difference'] and info['ngrams'] == [1888, 9132, 13293], info"
+zcat "$ctc/lm3.arpa.gz" | "$WARPFST" lm build - -q -o piped.wlm
+cmp large.wlm piped.wlm
+
+# A codebook tells its loss, and is smaller.
+"$WARPFST" lm build "$ctc/lm3.arpa.gz" --pack=codebook --cost-bits=6 -o rounded.wlm 2>said
+grep -q 'costs rounded to 6 bits: off by 0\.0[0-9]* nats on average' said
+[ "$(stat -c %s rounded.wlm)" -lt "$(stat -c %s packed.wlm)" ]
+
+# Little memory gives the same file.
+"$WARPFST" lm build "$ctc/lm3.arpa.gz" --memory=1048576 --temporary=. -q -o sorted.wlm
+cmp large.wlm sorted.wlm
+
+# Decoding.
+"$WARPFST" lm build "$ctc/lm3.arpa.gz" --subtract small.arpa -q -o difference.wlm
+for model in small large; do
+  lm=small.arpa
+  [ $model = small ] || lm="$ctc/lm3.arpa.gz"
+  "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$lm" --backoff=failure -q -o TLG_$model.wfst
+done
+mkdir logp
+for file in $(ls "$ctc/logp_phone" | head -8); do cp "$ctc/logp_phone/$file" logp/; done
+flags=(--acoustic-scale=0.7 --beam=15 --max-active=1000000 --max-tokens=1000000 --num-threads=1 --format=json)
+"$WARPFST" decode TLG_large.wfst logp "${flags[@]}" -o large.json 2>/dev/null
+"$WARPFST" decode TLG_small.wfst logp "${flags[@]}" -o small.json 2>/dev/null
+"$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm "${flags[@]}" -o fly.json 2>/dev/null
+"$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --lm-scale=0 "${flags[@]}" -o zero.json 2>/dev/null
+"$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --recombine=state "${flags[@]}" -o state.json 2>/dev/null
+python3 - <<'PY'
+import json
+def read(name): return [json.loads(line) for line in open(name + ".json")]
+large, small, fly, zero, state = map(read, ("large", "small", "fly", "zero", "state"))
+assert len(large) == 8
+for a, b in zip(large, fly):
+    assert a["text"] == b["text"] and abs(a["cost"] - b["cost"]) < 1e-4, (a, b)
+    assert abs(b["cost"] - b["graph_cost"] - b["acoustic_cost"] - b["scorer_cost"]) < 1e-6
+for a, b in zip(small, zero):
+    assert a["text"] == b["text"] and abs(a["cost"] - b["cost"]) < 1e-4
+assert any(a["text"] != b["text"] for a, b in zip(small, fly))
+for a, b in zip(fly, state):  # an approximation: never better
+    assert b["cost"] > a["cost"] - 1e-4
+PY
+
+# What can be wrong.
+fails() { # CODE TEXT COMMAND...
+  local code=0
+  "${@:3}" >out 2>err || code=$?
+  [ "$code" = "$1" ] && grep -q -- "$2" err || { cat out err; echo "expected exit $1 and '$2', got $code: ${*:3}"; exit 1; }
+}
+head -c 100000 large.wlm >cut.wlm
+fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
+fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
+fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
+fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
+zcat "$ctc/lm3.arpa.gz" >full.arpa
+head -5000 full.arpa | gzip >short.arpa.gz
+fails 3 'the file ends within' "$WARPFST" lm build short.arpa.gz -o x.wlm
+head -c 40000 "$ctc/lm3.arpa.gz" >broken.arpa.gz
+fails 3 'cannot read on' "$WARPFST" lm build broken.arpa.gz -o x.wlm
+[ ! -e x.wlm ]
+python3 - <<'PY'
+data = bytearray(open("large.wlm", "rb").read())
+data[len(data) // 2] ^= 1
+open("bad.wlm", "wb").write(data)
+PY
+fails 3 'are damaged' "$WARPFST" lm verify bad.wlm
+fails 3 'lattices need recombine=pair' "$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --recombine=state --lattice-beam=4
