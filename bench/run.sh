@@ -3,6 +3,7 @@
 #   fstops   OpenFst's operations against ours, side by side
 #   decode   scores to words, frames per second
 #   lm       reading and querying language models
+#   rnnlm    recurrent models: training, scoring, decoding with one
 #   lattice  decoding with lattices against without, their size and oracle
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
@@ -44,12 +45,12 @@ case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm) build_kenlm && python3 bench/lm.py "$@" ;;
-  decode | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
+  decode | rnnlm | lattice | stream | graph | hybrid) python3 "bench/$what.py" "$@" ;;
   all)
-    for each in fstops decode lm lattice stream compose; do
+    for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""rnnlm [--repeat=N] [--record]
+
+Recurrent language models on one core, processor time: training and scoring with the paper's kind of model (one sigmoid layer, hierarchical softmax, MaxEnt order 3 with
+100M cells, 26,033 words) at hidden sizes 100, 512 and 1024, on a generated text; perplexities beside the faster-rnnlm toolkit's on the text
+of tests/data/rnnlm; and the CTC phone task decoded with a recurrent model (trained on its own transcripts: a figure of speed, not of accuracy) under each kind of cache.
+"""
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import measure
+from measure import BUILD, ROOT, WARPFST
+
+CTC, DATA = ROOT / "examples" / "ctc", ROOT / "tests" / "data" / "rnnlm"
+WORDS, SENTENCES, UTTERANCES = 26033, 50000, 20
+TOOLKIT = (  # perplexity of `test` that the toolkit reaches: tests/data/rnnlm/README.md
+    ("sigmoid", 86.2273, []),
+    ("sigmoid, MaxEnt order 3", 85.9111, ["--maxent-cells=1000000"]),
+    ("gru, MaxEnt order 4", 83.2086, ["--layer=gru", "--maxent-cells=1000000", "--maxent-order=4"]),
+)
+
+
+def make_text(path, seed, sentences):
+    """Zipf's law; every other word follows from the one before."""
+    rng = random.Random(seed)
+    every = list(range(WORDS)) if seed == 1 else []  # the vocabulary is complete
+    weights = [1 / (rank + 2.7) for rank in range(WORDS)]
+    drawn = iter(rng.choices(range(WORDS), weights, k=sentences * 20))
+    with open(path, "w", encoding="utf-8") as text:
+        for line in range(0, len(every), 10):
+            print(*(f"w{word}" for word in every[line:line + 10]), file=text)
+        for _ in range(sentences):
+            word, words = next(drawn), []
+            for _ in range(1 + int(rng.expovariate(1 / 8))):
+                word = (word * 31 + 7 + rng.randrange(3)) % WORDS if rng.random() < 0.5 else next(drawn, 0)
+                words.append(f"w{word}")
+            print(*words, file=text)
+
+
+def cpu_of(command, repeat, core):
+    return min(measure.timed(command, core).cpu_s for _ in range(repeat))
+
+
+def speeds(hidden, repeat, core):
+    """Tokens a second trained and scored: the time of more work less that of less, so that reading files does not count."""
+    train, valid, model = BUILD / "rnnlm.train", BUILD / "rnnlm.valid", BUILD / "rnnlm.model"
+    if hidden > 100:
+        train = BUILD / "rnnlm.part"
+    command = [WARPFST, "rnnlm", "train", train, valid, "-o", model, f"--hidden={hidden}", "--maxent-cells=100000000", "--min-gain=0", "--json"]
+    epoch = json.loads(measure.run(*command, "--max-epochs=1").splitlines()[0])
+    one, two = (cpu_of([*command, f"--max-epochs={n}"], repeat, core) for n in (1, 2))
+    text = BUILD / "rnnlm.part"
+    thrice = BUILD / "rnnlm.thrice"
+    thrice.write_text(text.read_text(encoding="utf-8") * 3, encoding="utf-8")
+    less, more = (cpu_of([WARPFST, "rnnlm", "perplexity", model, path], repeat, core) for path in (text, thrice))
+    tokens = json.loads(measure.run(WARPFST, "rnnlm", "perplexity", model, text, "--json"))["tokens"]
+    return epoch["tokens"] / (two - one), 2 * tokens / (more - less)
+
+
+def perplexities():
+    for name, toolkit, flags in TOOLKIT:
+        model = BUILD / "rnnlm.small"
+        measure.run(WARPFST, "rnnlm", "train", DATA / "train.gz", DATA / "valid.gz", "-o", model, "--hidden=16", *flags)
+        ours = json.loads(measure.run(WARPFST, "rnnlm", "perplexity", model, DATA / "test", "--json"))["perplexity"]
+        yield name, toolkit, ours
+
+
+def decoding(core):
+    """One run of each kind: requests, hits, seconds of processor time."""
+    text, model, graph = BUILD / "rnnlm.ctc", BUILD / "rnnlm.ctc.model", BUILD / "rnnlm.wfst"
+    with open(CTC / "text", encoding="utf-8") as lines, open(text, "w", encoding="utf-8") as out:
+        out.writelines(" ".join(line.split()[1:]) + "\n" for line in lines)
+    measure.run(WARPFST, "rnnlm", "train", text, text, "-o", model, "--hidden=100", "--maxent-cells=1000000", "--max-epochs=5")
+    scores = BUILD / "rnnlm.scores"
+    scores.mkdir(exist_ok=True)
+    for path in sorted((CTC / "logp_phone").iterdir())[:UTTERANCES]:
+        shutil.copy(path, scores)
+    measure.run(WARPFST, "mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", "-o", graph)
+    base = [WARPFST, "decode", graph, scores, "--acoustic-scale=0.7", "--beam=15", "--max-active=7000", "--frame-shift=0.04", "--num-threads=1", "-o", BUILD / "rnnlm.out",
+            "--json"]
+    rnnlm = [f"--rnnlm={model}", f"--rnnlm-small={CTC}/lm3.arpa.gz", f"--rnnlm-ngram={CTC}/lm3.arpa.gz", "--rnnlm-weight=0.5"]
+    for name, flags in (("no recurrent model", []), ("no cache", [*rnnlm, "--rnnlm-cache=none"]), ("cache of the utterance", rnnlm), ("shared cache", [*rnnlm, "--rnnlm-cache=shared"]),
+                        ("cache of the utterance, merge order 4", [*rnnlm, "--history-merge-order=4"])):
+        done = subprocess.run(measure.pinned([*base, *flags], core), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+        summary = json.loads(done.stderr.splitlines()[-1])
+        yield name, summary, measure.timed([*base, *flags], core).cpu_s
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    core, figures, rows = measure.last_core(), [], []
+    make_text(BUILD / "rnnlm.train", 1, SENTENCES)
+    make_text(BUILD / "rnnlm.part", 1, SENTENCES // 20)
+    make_text(BUILD / "rnnlm.valid", 2, 100)
+    for hidden in (100, 512, 1024):
+        trained, scored = speeds(hidden, arguments.repeat, core)
+        rows.append([hidden, f"{trained:.0f}", f"{scored:.0f}"])
+        figures += [(f"RNN LM {what}", f"sigmoid {hidden}, {WORDS} words, MaxEnt order 3 of 100M cells, one core, processor time", f"{value:.0f}", "tokens/s")
+                    for what, value in (("training", trained), ("scoring", scored))]
+    print(f"{measure.machine()}; best of {arguments.repeat}; load {measure.load()}", file=sys.stderr)
+    print(measure.table(["hidden units", "tokens/s trained", "tokens/s scored"], rows))
+    rows = []
+    for name, toolkit, ours in perplexities():
+        rows.append([name, f"{toolkit:.2f}", f"{ours:.2f}"])
+        figures.append(("RNN LM perplexity", f"{name}, 16 hidden units, tests/data/rnnlm (the toolkit: {toolkit:.2f})", f"{ours:.2f}", "perplexity"))
+    print(measure.table(["model", "toolkit's perplexity", "ours"], rows))
+    rows = []
+    for name, summary, cpu_s in decoding(core):
+        counts, frames = summary.get("rnnlm", {}), summary["hours"] * 3600 / 0.04
+        hit = 100 * counts["hits"] / counts["requests"] if counts else 0
+        rtfx = summary["hours"] * 3600 / cpu_s
+        rows.append([name, f"{counts.get('requests', 0) / frames:.1f}", f"{hit:.1f}", counts.get("hidden_states", 0), f"{rtfx:.0f}"])
+        figures.append(("decode with RNN LM", f"CTC phones, {UTTERANCES} utterances, hidden 100, {name}, one core, processor time with loading", f"{rtfx:.0f}", "RTFx"))
+    print(measure.table(["cache", "requests a frame", "hits, %", "hidden states", "RTFx"], rows))
+    if arguments.record:
+        measure.record(figures, "./run bench rnnlm")
+
+
+if __name__ == "__main__":
+    main()
