@@ -12,6 +12,7 @@
 
 #include "am_model.h"
 #include "boosts.h"
+#include "nbest_output.h"
 #include "decode_chunks.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
@@ -20,7 +21,8 @@ struct decode_run {
   const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *lattice_path, *boost_path, *boosts_path;
   bool json;
   double chunk_s; /* 0: whole utterances */
-  int64_t max_batch;
+  int64_t max_batch, nbest;
+  bool determinize; /* the lattices that are written */
   wf_decoder_options decoder_options;
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
@@ -43,6 +45,8 @@ struct decode_run {
   wf_scores *scores;   /* [max_batch] */
   const wf_scorer **scorers; /* [max_batch] */
   wf_result **results; /* [max_batch] */
+  const wf_lattice **raw;     /* [max_batch] their lattices, and what determinization made of them, if that is asked for */
+  wf_determinized *compact;   /* [max_batch] */
   size_t size;
   uint64_t most_bytes; /* of scores */
   /* the sums */
@@ -186,7 +190,10 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   run->scores = calloc(n, sizeof *run->scores);
   run->results = calloc(n, sizeof *run->results);
   run->scorers = calloc(n, sizeof *run->scorers);
-  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL || run->scorers == NULL)) status = no_memory(err, "a batch");
+  run->raw = calloc(n, sizeof *run->raw);
+  run->compact = calloc(n, sizeof *run->compact);
+  bool room = run->matrices != NULL && run->errors != NULL && run->scores != NULL && run->results != NULL && run->scorers != NULL && run->raw != NULL && run->compact != NULL;
+  if (status == WF_OK && !room) status = no_memory(err, "a batch");
   return status;
 }
 
@@ -293,14 +300,38 @@ static wf_status put_words(struct decode_run *run, const char *key, const wf_res
                               .flags = flags};
   for (int i = 0; i < MAX_FLAGS; i++)
     if (result->flags & names[i].bit) flags[hypothesis.num_flags++] = names[i].name;
-  if (status == WF_OK) status = put_hypothesis(run, &hypothesis, err);
+  if (status == WF_OK) status = run->nbest > 0 ? add_to_wer(run, &hypothesis, err) : put_hypothesis(run, &hypothesis, err);
   free(words);
   free(scratch);
   return status;
 }
 
-static wf_status put_lattice(const struct decode_run *run, char *key, const wf_result *result, wf_error *err) {
-  const wf_lattice_entry entry = {.key = key, .raw = result->lattice};
+static wf_status put_nbest(const struct decode_run *run, size_t i, wf_error *err) {
+  wf_nbest *nbest;
+  wf_status status = wf_compact_lattice_nbest(run->compact[i].lattice, (size_t)run->nbest, &nbest, err);
+  if (status == WF_OK) status = nbest_put(run->writer, run->matrices[i].key, nbest, run->words, err);
+  wf_nbest_free(nbest);
+  return status;
+}
+
+/* The list of paths, and the lattice, as far as they are asked for. */
+static wf_status put_lattice(struct decode_run *run, size_t i, wf_error *err) {
+  wf_lattice_entry entry = {.key = run->matrices[i].key, .raw = run->results[i]->lattice};
+  const wf_determinized *made = &run->compact[i];
+  if (made->status != WF_OK) {
+    run->num_failed++;
+    cli_note("utterance '%s': lattice: %s", entry.key, made->message);
+    return WF_OK;
+  }
+  if (made->narrowed) cli_note("utterance '%s': lattice: memory sufficed for a beam of %g", entry.key, (double)made->beam);
+  if (run->nbest > 0) {
+    wf_status status = put_nbest(run, i, err);
+    if (status != WF_OK) return status;
+  }
+  if (run->determinize) {
+    entry.raw = NULL;
+    entry.compact = made->lattice;
+  }
   return run->lattices != NULL ? wf_lattice_writer_put(run->lattices, &entry, err) : WF_OK;
 }
 
@@ -315,7 +346,7 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
     } else {
       add_to_sums(run, result);
       status = put_words(run, key, result, err);
-      if (status == WF_OK) status = put_lattice(run, key, result, err);
+      if (status == WF_OK) status = put_lattice(run, i, err);
     }
   }
   return status;
@@ -339,16 +370,30 @@ static wf_status decode_batch(struct decode_run *run, const wf_progress *progres
   return decode_in_chunks(run->decoder, run->scores, run->scorers, run->size, num_frames, run->results, err);
 }
 
+/* Over all threads, for lists of paths and lattices of words. */
+static wf_status determinize_batch(struct decode_run *run, wf_error *err) {
+  wf_lattice_determinize_options options;
+  if (run->nbest == 0 && !run->determinize) return WF_OK;
+  wf_lattice_determinize_options_init(&options);
+  options.num_threads = run->decoder_options.num_threads;
+  options.beam = run->decoder_options.lattice_beam;
+  for (size_t i = 0; i < run->size; i++) run->raw[i] = run->results[i]->lattice;
+  return wf_lattices_determinize(run->raw, run->size, NULL, &options, run->compact, err);
+}
+
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
   wf_status status = WF_OK;
   wf_progress progress = {run->progress.fn != NULL ? show_progress : NULL, run};
   while (status == WF_OK && read_batch(run)) {
     double start = cli_now_s();
     status = decode_batch(run, &progress, err);
+    if (status == WF_OK) status = determinize_batch(run, err);
     run->decode_s += cli_now_s() - start;
     if (status == WF_OK) status = put_batch(run, err);
     for (size_t i = 0; i < run->size; i++) {
       wf_result_free(run->results[i]);
+      wf_compact_lattice_free(run->compact[i].lattice);
+      run->compact[i].lattice = NULL;
       wf_matrix_clear(&run->matrices[i]);
     }
   }
@@ -445,6 +490,8 @@ static void close_all(struct decode_run *run) {
   free(run->errors);
   free(run->scores);
   free(run->results);
+  free(run->raw);
+  free(run->compact);
   free(run->scorers);
   boosts_free(run->boosts);
 }
@@ -473,6 +520,8 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   cli_flag_str(&parser, "lattice", 0, &run.lattice_path, "FILE", "write lattices there, as a Kaldi archive, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
+  cli_flag_bool(&parser, "determinize-lattice", 0, &run.determinize, "write compact lattices, with one path for each word sequence");
+  cli_flag_i64(&parser, "nbest", 0, &run.nbest, "N", "write the N best word sequences of each utterance, as KEY-1, KEY-2, ... (lattice_beam: 8 if not given)");
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
   cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
@@ -486,7 +535,9 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
-  if (run.lattice_path != NULL && run.decoder_options.lattice_beam == 0) run.decoder_options.lattice_beam = 8;
+  if (run.nbest < 0) return cli_usage("--nbest is negative");
+  if (run.determinize && run.lattice_path == NULL) return cli_usage("--determinize-lattice needs --lattice=FILE");
+  if ((run.lattice_path != NULL || run.nbest > 0) && run.decoder_options.lattice_beam == 0) run.decoder_options.lattice_beam = 8;
   wf_error err = {0};
   run.progress = cli_progress();
   run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;

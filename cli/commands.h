@@ -5,7 +5,7 @@
 #define CLI_COMMANDS(X) \
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
-  X(lattice, "lattice", "Decoding", "lattices: convert") \
+  X(lattice, "lattice", "Decoding", "lattices: convert, prune, determinize, nbest, rescore") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \

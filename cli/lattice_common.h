@@ -6,6 +6,10 @@
 
 /* The subcommands of `warpfst lattice`; argv[0] is "lattice NAME". */
 int cmd_lattice_convert(int argc, char **argv);
+int cmd_lattice_prune(int argc, char **argv);
+int cmd_lattice_determinize(int argc, char **argv);
+int cmd_lattice_nbest(int argc, char **argv);
+int cmd_lattice_rescore(int argc, char **argv);
 
 /* The lattices that a command reads. */
 typedef struct lattice_input {
