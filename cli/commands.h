@@ -6,6 +6,7 @@
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
   X(lattice, "lattice", "Decoding", "lattices: convert, mbr, oracle, stats, draw") \
+  X(lattice, "lattice", "Decoding", "lattices: convert, prune, determinize, nbest, rescore") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \

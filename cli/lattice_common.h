@@ -10,6 +10,10 @@ int cmd_lattice_mbr(int argc, char **argv);
 int cmd_lattice_oracle(int argc, char **argv);
 int cmd_lattice_stats(int argc, char **argv);
 int cmd_lattice_draw(int argc, char **argv);
+int cmd_lattice_prune(int argc, char **argv);
+int cmd_lattice_determinize(int argc, char **argv);
+int cmd_lattice_nbest(int argc, char **argv);
+int cmd_lattice_rescore(int argc, char **argv);
 
 /* The lattices that a command reads. */
 typedef struct lattice_input {

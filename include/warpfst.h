@@ -1014,6 +1014,9 @@ WF_API void wf_hmm_info_init(wf_hmm_info *info);
 WF_API wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err);
 /* The table `columns` for wf_graph_create: entry l is the column of label l, entry 0 is -1. `*out_columns` is for wf_free. */
 WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t *out_count, wf_error *err);
+/* For determinization (wf_lattice_phones): entry l is the phone that label l begins, 0 if it is within one. `*out_phones` is for wf_free. Kaldi's models only; others:
+ * WF_ERR_UNSUPPORTED. */
+WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, size_t *out_count, wf_error *err);
 
 /* Decoding graph for hybrid HMM models: H o C o L o G, each composition followed by determinization and minimization, disambiguation symbols replaced by epsilons,
  * self-loops added last, ready for the decoder. Input labels are the model's (columns: wf_hmm_columns), output labels words. Costs: -ln P of the LM, and
@@ -1542,13 +1545,14 @@ WF_API wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, siz
 /* Pruned determinization over words (Povey et al. 2012, "Generating exact lattices in the WFST framework"): an acceptor in which a word sequence
  * has one path at most. Every sequence whose best path is within `beam` of the best of all is there, at the costs and with the alignment of
  * its best path; every arc is on such a path. Sequences beyond the beam may come along where they share all their arcs with others: at the cost and with the alignment of one of
- * their paths. Costs that differ by less than `delta` may be taken for the same, once an arc: with delta 0 sums are exact.
+ * their paths. Sums are exact. With delta > 0, costs that differ by less may be taken for the same, once an arc: that helps only where equal costs come rounded
+ * differently, as in lattices of other tools.
  * With `phones` (wf_lattice_phones) lattices of HMMs are determinized over phones and words first, then over words: the same sequences, another order of work.
  * The tables are bounded by max_bytes: what does not fit is left out by cost, worst first. Then the result is that of a narrower beam, which is reported. */
 #define WF_LATTICE_DETERMINIZE_OPTIONS(X)                                                                                            \
   X(F32, beam, 8, 0, 1e30, "nats", "keep word sequences within this cost of the best")                                               \
   X(I64, max_bytes, 268435456, 65536, 1e15, "bytes", "room for the tables of one lattice; beyond it the beam gets narrower")         \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual costs closer than this are the same; 0: only equal ones are")                  \
+  X(F32, delta, 0, 0, 1, "nats", "residual costs closer than this are the same; 0: only equal ones are")                             \
   X(BOOL, minimize, 1, 0, 1, "", "merge states with the same continuations")                                                         \
   X(I32, num_threads, 0, 0, 4096, "threads", "lattices worked on at once, of several; 0: one per processor")
 WF_DECLARE_OPTIONS(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS)

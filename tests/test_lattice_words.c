@@ -42,7 +42,7 @@ static void test_against_all_paths(void **state) {
   wf_error err = {0};
   uint64_t compared = 0, sequences = 0, empty = 0, several = 0;
   static const float beams[] = {0, 0.5f, 2, 6, 1e30f};
-  for (uint64_t seed = 1; seed <= 6000; seed++) {
+  for (uint64_t seed = 1; seed <= 2500; seed++) {
     bool exact = seed % 3 != 0;
     wf_lattice *lattice = lattice_of(seed, exact);
     path_list all = list_paths(lattice);
@@ -69,7 +69,7 @@ static void test_against_all_paths(void **state) {
     free(all.paths);
     wf_lattice_free(lattice);
   }
-  assert_true(compared > 5000 && empty > 50 && several > 1500 && sequences > 10000);
+  assert_true(compared > 2000 && empty > 20 && several > 500 && sequences > 4000);
 }
 
 /* The lattices of the decoder: alignments are what the frames consumed, one label a frame. */
@@ -77,13 +77,13 @@ static void test_decoded(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t compared = 0, arcs = 0;
-  for (uint64_t seed = 1; seed <= 1500; seed++) {
+  for (uint64_t seed = 1; seed <= 700; seed++) {
     struct decode_task task = test_random_task(seed);
     task.options.lattice_beam = 3;
     wf_result *result = test_decode_alone(&task);
     path_list all = {0};
     if (result->status == WF_OK && wf_lattice_get(result->lattice).num_arcs < 200 && result->num_decoded < MAX_PATH - 2) all = list_paths(result->lattice);
-    if (all.paths != NULL && !all.full && all.size > 0) {
+    if (all.paths != NULL && !all.full && all.size > 0 && all.size < 1000) {
       wf_lattice_determinize_options o;
       wf_lattice_determinize_options_init(&o);
       o.beam = 3;
@@ -106,7 +106,7 @@ static void test_decoded(void **state) {
     wf_result_free(result);
     test_free_task(&task);
   }
-  assert_true(compared > 500 && arcs > 1000);
+  assert_true(compared > 200 && arcs > 400);
 }
 
 /* Too little memory: the promise holds for the narrower beam that is reported, and the best path is always there. */
@@ -114,7 +114,7 @@ static void test_narrowed(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t narrowed = 0, partly = 0;
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= 1200; seed++) {
     wf_lattice *lattice = lattice_of(seed, true);
     path_list all = list_paths(lattice);
     wf__exact_lattice exact, out;
@@ -150,14 +150,14 @@ static void test_narrowed(void **state) {
     free(all.paths);
     wf_lattice_free(lattice);
   }
-  if (narrowed <= 300 || partly <= 100) fail_msg("narrowed %llu, partly %llu", (unsigned long long)narrowed, (unsigned long long)partly);
+  if (narrowed <= 100 || partly <= 40) fail_msg("narrowed %llu, partly %llu", (unsigned long long)narrowed, (unsigned long long)partly);
 }
 
 static void test_nbest(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t listed = 0, ties = 0;
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= 1200; seed++) {
     wf_lattice *lattice = lattice_of(seed, true);
     path_list all = list_paths(lattice);
     if (!all.full) {
@@ -191,14 +191,14 @@ static void test_nbest(void **state) {
     free(all.paths);
     wf_lattice_free(lattice);
   }
-  assert_true(listed > 10000 && ties > 500);
+  assert_true(listed > 4000 && ties > 200);
 }
 
 static void test_prune_and_best(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t dropped = 0, compared = 0;
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= 1200; seed++) {
     wf_lattice *lattice = lattice_of(seed, true), *pruned;
     path_list all = list_paths(lattice);
     float beam = (float)test_below(&(test_rng){seed}, 40) / 8;
@@ -244,14 +244,14 @@ static void test_prune_and_best(void **state) {
     wf_lattice_free(pruned);
     wf_lattice_free(lattice);
   }
-  assert_true(compared > 2500 && dropped > 1500);
+  assert_true(compared > 1000 && dropped > 600);
 }
 
 /* Compact lattices: what determinization gave, pruned, determinized again, its best path. */
 static void test_compact(void **state) {
   (void)state;
   wf_error err = {0};
-  for (uint64_t seed = 1; seed <= 1500; seed++) {
+  for (uint64_t seed = 1; seed <= 700; seed++) {
     wf_lattice *lattice = lattice_of(seed, true);
     path_list all = list_paths(lattice);
     wf_lattice_determinize_options o;

@@ -1,0 +1,219 @@
+/* test_lattice_rescore.c - lattices and lists by another language model: every path against sums straight from the n-grams of both. */
+#include "lm_model.h"
+#include "word_paths.h"
+
+/* Scores of the words (indices of names; labels of the lattice are those of `lm`) in nats, with </s>. Words that the model lacks: `missing`. */
+static double score_words(const model *m, const wf_lm *lm, const one_path *path, bool *impossible) {
+  int history[MAX_PATH + 1] = {BOS}, size = 1, order;
+  double sum = 0;
+  *impossible = false;
+  for (size_t i = 0; i <= path->num_words; i++) {
+    int word = EOS;
+    for (int w = FIRST; i < path->num_words && w < m->num_words; w++)
+      if (label(lm, names[w]) == path->words[i]) word = w;
+    if (i < path->num_words && word == EOS) word = UNK;
+    double log10p = score(m, history, size, word, &order);
+    if (log10p == -INFINITY) *impossible = true;
+    else sum += -log10p * ln10;
+    if (word == UNK && !m->has_unk) { /* an unknown word of a model without <unk>: the empty history is behind it */
+      size = 0;
+      continue;
+    }
+    history[size++] = word;
+  }
+  return sum;
+}
+
+/* Words of the lattice are labels of the table that both models share: made by the larger one. */
+struct task {
+  model old_model, new_model;
+  wf_lm *old_lm, *new_lm;
+};
+
+static struct task make_task(test_rng *rng) {
+  struct task task;
+  do make_model(&task.old_model, rng, false);
+  while (!task.old_model.has_unk);
+  do make_model(&task.new_model, rng, false);
+  while (task.new_model.num_words != task.old_model.num_words);
+  task.new_lm = load_model(&task.new_model, rng);
+  task.old_lm = load_model(&task.old_model, rng);
+  return task;
+}
+
+/* The words of both tables are numbered by the order of their lines, so they differ: the old model is read again with the table of the new one. */
+static wf_lm *with_table(const model *m, const wf_symbols *words) {
+  wf_error err = {0};
+  wf_lm *lm;
+  static char text[1 << 16];
+  char *at = text + sprintf(text, "\\data\\\n");
+  for (int n = 1; n <= m->order; n++) {
+    int count = 0;
+    for (int i = 0; i < m->size; i++) count += m->grams[i].size == n;
+    at += sprintf(at, "ngram %d=%d\n", n, count);
+  }
+  for (int n = 1; n <= m->order; n++) {
+    at += sprintf(at, "\n\\%d-grams:\n", n);
+    for (int i = 0; i < m->size; i++) {
+      if (m->grams[i].size != n) continue;
+      at += sprintf(at, "%.3f", m->grams[i].p);
+      for (int j = 0; j < n; j++) at += sprintf(at, " %s", names[m->grams[i].word[j]]);
+      if (m->grams[i].has_bow) at += sprintf(at, " %.3f", m->grams[i].bow);
+      at += sprintf(at, "\n");
+    }
+  }
+  sprintf(at, "\n\\end\\\n");
+  assert_ok(read_text(text, words, NULL, &lm, NULL, &err));
+  return lm;
+}
+
+static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) {
+  wf_error err = {0};
+  wf_lattice *raw = random_lattice(rng, 2 + test_below(rng, 6), 4, 2, true);
+  wf__lattice_arrays arrays = {0};
+  wf_lattice_view view = wf_lattice_get(raw);
+  for (uint64_t s = 0; s < view.num_states; s++) { /* words of the models, now and then an unknown one */
+    assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s], 0, &err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+      wf_lattice_arc arc = view.arcs[i];
+      int known = task->new_model.num_words - FIRST;
+      if (arc.olabel != 0) arc.olabel = test_below(rng, 12) == 0 ? 900 : label(task->new_lm, names[FIRST + (arc.olabel - 1) % known]);
+      assert_ok(wf__lattice_push(&arrays, arc, &err));
+    }
+  }
+  wf_lattice *lattice;
+  assert_ok(wf__lattice_from_arrays(&arrays, &lattice, &err));
+  wf_lattice_determinize_options o;
+  wf_lattice_determinize_options_init(&o);
+  o.beam = 1e30f;
+  wf_determinized out;
+  assert_ok(wf_lattice_determinize(lattice, NULL, &o, &out, &err));
+  wf_lattice_free(lattice);
+  wf_lattice_free(raw);
+  return out.lattice;
+}
+
+static bool same_words(const one_path *a, const one_path *b) {
+  return compare_words(a, b) == 0 && a->num_labels == b->num_labels && memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
+}
+
+static void check_costs(const wf_compact_lattice *lattice, const path_list *paths, const wf_rescored_costs *costs, const one_path *path, double old_cost, double new_cost) {
+  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  bool found = false;
+  for (size_t i = 0; i < paths->size; i++) {
+    if (!same_words(&paths->paths[i], path)) continue;
+    double old_sum = 0, new_sum = 0;
+    int32_t state = 0;
+    for (uint64_t k = 0; k < paths->paths[i].num_arcs; k++) {
+      old_sum += (double)costs->old_arcs[paths->paths[i].arcs[k]];
+      new_sum += (double)costs->new_arcs[paths->paths[i].arcs[k]];
+      state = view.arcs[paths->paths[i].arcs[k]].nextstate;
+    }
+    old_sum += (double)costs->old_finals[state];
+    new_sum += (double)costs->new_finals[state];
+    test_assert_close(old_sum, old_cost, 1e-3);
+    test_assert_close(new_sum, new_cost, 1e-3);
+    found = true;
+  }
+  assert_true(found);
+}
+
+static void test_against_ngrams(void **state) {
+  (void)state;
+  wf_error err = {0};
+  uint64_t compared = 0, dropped = 0, deterministic = 0;
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    test_rng rng = {seed * 977};
+    struct task task = make_task(&rng);
+    wf_lm *old_lm = with_table(&task.old_model, wf_lm_words(task.new_lm));
+    wf_compact_lattice *lattice = word_lattice(&rng, &task), *rescored;
+    wf_rescored_costs costs;
+    wf_lattice_rescore_options o;
+    wf_lattice_rescore_options_init(&o);
+    o.lm_scale = 0.75f;
+    o.old_lm_scale = 0.5f;
+    const wf_lm *old_or_none = seed % 5 == 0 ? NULL : old_lm;
+    assert_ok(wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &costs, &err));
+    path_list before = list_compact_paths(lattice), after = list_compact_paths(rescored);
+    wf_nbest *list, *again;
+    assert_ok(wf_compact_lattice_nbest(lattice, 1000, &list, &err));
+    assert_ok(wf_nbest_rescore(list, old_or_none, task.new_lm, &o, &again, &err));
+    size_t possible = 0;
+    for (size_t i = 0; i < before.size; i++) {
+      bool impossible, unknown;
+      double new_cost = 0.75 * score_words(&task.new_model, task.new_lm, &before.paths[i], &impossible);
+      double old_cost = old_or_none != NULL ? 0.5 * score_words(&task.old_model, task.new_lm, &before.paths[i], &unknown) : 0;
+      one_path expected = before.paths[i];
+      expected.graph += new_cost - old_cost;
+      dropped += impossible;
+      possible += !impossible;
+      if (impossible) continue;
+      if (!has_path(&after, &expected, 1e-3)) fail_msg("seed %llu: path %zu is not there", (unsigned long long)seed, i);
+      check_costs(rescored, &after, &costs, &expected, old_cost, new_cost);
+      bool listed = before.size > 1000;
+      for (size_t k = 0; k < wf_nbest_count(again); k++) {
+        wf_lattice_path path = wf_nbest_at(again, k);
+        if (path.num_words != expected.num_words || memcmp(path.words, expected.words, path.num_words * sizeof *path.words) != 0) continue;
+        listed = true;
+        test_assert_close(path.graph_cost, expected.graph, 1e-3);
+        test_assert_close(path.old_lm_cost, old_cost, 1e-3);
+        test_assert_close(path.new_lm_cost, new_cost, 1e-3);
+      }
+      assert_true(listed);
+      compared++;
+    }
+    assert_int_equal(after.size, possible);
+    for (size_t k = 1; k < wf_nbest_count(again); k++) {
+      wf_lattice_path a = wf_nbest_at(again, k - 1), b = wf_nbest_at(again, k);
+      assert_true(a.graph_cost + a.acoustic_cost <= b.graph_cost + b.acoustic_cost + 1e-9);
+    }
+    wf_nbest *rescored_list; /* still deterministic: a list can be made of it, and begins alike */
+    assert_ok(wf_compact_lattice_nbest(rescored, 1, &rescored_list, &err));
+    assert_int_equal(wf_nbest_count(rescored_list), possible > 0);
+    if (possible > 0 && before.size <= 1000) {
+      wf_lattice_path a = wf_nbest_at(rescored_list, 0), b = wf_nbest_at(again, 0);
+      test_assert_close(a.graph_cost + a.acoustic_cost, b.graph_cost + b.acoustic_cost, 1e-3);
+      deterministic++;
+    }
+    wf_nbest_free(rescored_list);
+    wf_nbest_free(list);
+    wf_nbest_free(again);
+    free(before.paths);
+    free(after.paths);
+    wf_rescored_costs_free(&costs);
+    wf_compact_lattice_free(rescored);
+    wf_compact_lattice_free(lattice);
+    wf_lm_free(old_lm);
+    wf_lm_free(task.old_lm);
+    wf_lm_free(task.new_lm);
+  }
+  if (compared < 1000 || dropped < 100 || deterministic < 100)
+    fail_msg("compared %llu, dropped %llu, deterministic %llu", (unsigned long long)compared, (unsigned long long)dropped, (unsigned long long)deterministic);
+}
+
+static void test_limit(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {3};
+  struct task task = make_task(&rng);
+  wf_lattice *raw = random_lattice(&rng, 20, 3, 2, true);
+  wf_determinized words;
+  assert_ok(wf_lattice_determinize(raw, NULL, NULL, &words, &err));
+  wf_lattice_rescore_options o;
+  wf_lattice_rescore_options_init(&o);
+  o.max_states = 1;
+  wf_compact_lattice *out;
+  wf_rescored_costs costs;
+  assert_true(wf_compact_lattice_get(words.lattice).num_states > 2);
+  assert_int_equal(wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &costs, &err), WF_ERR_LIMIT);
+  assert_true(out == NULL && costs.old_arcs == NULL);
+  wf_compact_lattice_free(words.lattice);
+  wf_lattice_free(raw);
+  wf_lm_free(task.old_lm);
+  wf_lm_free(task.new_lm);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_ngrams), cmocka_unit_test(test_limit)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
