@@ -40,10 +40,10 @@ typedef struct wf__hmm_label {
   float forward_cost; /* -ln (1 - P(self-loop)), paid on the way out; 0 if there is no loop */
 } wf__hmm_label;
 
-/* Where in a phone a frame with a label is. A phone ends with its `last` label and the loops behind that. */
+/* Where in a phone a frame with a label is. A phone begins with its `first` label (self-loops come behind) and ends with its `last` one and the loops behind that. */
 typedef struct wf__hmm_place {
   int32_t phone;
-  bool loop, last;
+  bool loop, first, last;
 } wf__hmm_place;
 
 /* What each toolkit does its own way. */

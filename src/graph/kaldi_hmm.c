@@ -44,7 +44,8 @@ static wf__hmm_place place_of(const wf__kaldi_transitions *transitions, const wf
   const wf__topology_entry *entry = wf__topology_of(&transitions->topology, state->phone);
   const wf__topology_state *from = wf__topology_state_at(&transitions->topology, entry, state->state);
   int32_t to = transitions->topology.transitions.data[from->first_transition + (uint32_t)(id - state->first_id)].to;
-  return (wf__hmm_place){state->phone, id == state->loop_id, (uint32_t)to + 1 == entry->num_states};
+  const bool loop = id == state->loop_id;
+  return (wf__hmm_place){.phone = state->phone, .loop = loop, .first = state->state == 0 && !loop, .last = (uint32_t)to + 1 == entry->num_states};
 }
 
 static wf_status make_labels(wf_hmm *hmm, const struct kaldi *kaldi, wf_error *err) {
