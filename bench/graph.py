@@ -12,7 +12,7 @@ included, as there is no other way to run them. For ours: processor and wall tim
 during it, the input included. Threads 0: one per processor. The results of both are compared after every minimization: equivalence is decided by
 `warpfst equivalent` on the graphs as acceptors of label pairs, or, where the two put outputs at different places, tested on random paths.
 For the last two steps OpenFst has no tool. Its graph gets its self-loops from us, and five utterances of LibriVox (Debian's pocketsphinx-testdata)
-are decoded with both graphs: words must be equal, costs are compared. --finish-only measures and records just these two steps, sizes, and the
+are decoded with both graphs: words must be equal, costs are compared; and random paths again. --finish-only measures and records just these two steps, sizes, and the
 decoding, with OpenFst's graphs of the last run.
 `full` takes OpenFst 13 minutes and 6.5 GB.
 """
@@ -103,6 +103,18 @@ def compare(theirs, ours, folder, npath):
     return "equivalent" if exact.returncode == 0 else f"equivalent on {2 * npath} random paths"
 
 
+def compare_levels(folder, threads, npath):
+    """{step: how the results compare}, after each minimization."""
+    steps, verdicts = folder / "steps", {}
+    steps.mkdir(exist_ok=True)
+    run_ours(folder, threads, steps)
+    for _, name in LEVELS:
+        verdicts[f"minimize {name}"] = compare(folder / "openfst" / f"{name}.fst", steps / f"minimize_{name}.fst", folder, npath)
+        print(f"    {name}: {verdicts[f'minimize {name}']}", file=sys.stderr)
+    shutil.rmtree(steps)
+    return verdicts
+
+
 def decode(graph, folder):
     """{utterance: (words, cost)}; the scores are made once."""
     work = BUILD / "hybrid" / "speech"
@@ -114,9 +126,10 @@ def decode(graph, folder):
     return {result["key"]: (result["text"], result["cost"]) for result in results}
 
 
-def compare_decoding(folder):
-    """Utterances with equal words, all of them, the largest difference of costs."""
+def compare_finished(folder, npath):
+    """Random paths, then decoding, of the graphs with self-loops: utterances with equal words, all of them, the largest difference of costs."""
     measure.run(BENCH_GRAPH, folder, AM, f"--finish={folder / 'openfst' / 'HCLG.fst'}", "-o", folder / "theirs.fst")
+    measure.run(WARPFST, "randequivalent", f"--npath={npath}", "--delta=0.05", "--max-length=100000", folder / "theirs.fst", folder / "ours.fst")
     theirs, ours = decode(folder / "theirs.fst", folder), decode(folder / "ours.fst", folder)
     equal = sum(theirs[key][0] == ours[key][0] for key in theirs)
     difference = max(abs(theirs[key][1] - ours[key][1]) for key in theirs)
@@ -130,17 +143,10 @@ def measure_size(size, threads, npath, finish_only, core):
     folder = make_task(size)
     theirs = {} if finish_only else run_openfst(folder, core)
     ours = {count: run_ours(folder, count, None) for count in threads}
-    steps = folder / "steps"
-    steps.mkdir(exist_ok=True)
-    run_ours(folder, threads[-1], steps)
-    verdicts, sizes = {}, {}
-    for _, name in LEVELS:
-        sizes[name] = count_states(folder / "openfst" / f"{name}.fst")
-        verdicts[f"minimize {name}"] = compare(folder / "openfst" / f"{name}.fst", steps / f"minimize_{name}.fst", folder, npath)
-        print(f"    {name}: {verdicts[f'minimize {name}']}", file=sys.stderr)
-    shutil.rmtree(steps)
-    equal, count, difference = compare_decoding(folder)
-    verdicts[FINISH[0]] = f"{equal} of {count} utterances decoded alike, costs within {difference:.4f}"
+    sizes = {name: count_states(folder / "openfst" / f"{name}.fst") for _, name in LEVELS}
+    verdicts = {} if finish_only else compare_levels(folder, threads[-1], npath)
+    equal, count, difference = compare_finished(folder, npath)
+    verdicts[FINISH[0]] = f"equivalent on {2 * npath} random paths; {equal} of {count} utterances decoded alike, costs within {difference:.4f}"
     rows = []
     for name in ours[threads[0]][0]:
         row = {"size": size, "step": name, "openfst": vars(theirs[name]) if name in theirs else None, "verdict": verdicts.get(name, "")}
@@ -172,7 +178,7 @@ def format_rows(rows, walls, threads):
     yield total + [f"{peak:.0f}", "from files to a file: " + ", ".join(f"{walls[count]:.1f} s" for count in threads)]
 
 
-def figures(rows, walls, threads, decoding, finish_only):
+def figures(rows, walls, threads, decoding, npath, finish_only):
     """Rows for results.csv."""
     for row in rows:
         setup = f"{row['size']} hybrid graph"
@@ -190,6 +196,7 @@ def figures(rows, walls, threads, decoding, finish_only):
             for field, figure, unit in (("cpu_s", "processor time", "s"), ("wall_s", "wall time", "s"), ("peak_mib", "peak memory", "MiB")):
                 yield row["step"], f"{setup}, warpfst, {label}, {figure}", f"{row[f'threads {count}'][field]:.{0 if unit == 'MiB' else 2}f}", unit
     setup = f"{rows[0]['size']}, graphs of OpenFst and warpfst with self-loops, 5 utterances of LibriVox, beam 16"
+    yield "hybrid graph, equal decoding", setup.split(", 5")[0] + ", random paths of equal cost", 2 * npath, "paths"
     yield "hybrid graph, equal decoding", setup + ", utterances with the same words", decoding[0], f"of {decoding[1]}"
     yield "hybrid graph, equal decoding", setup + ", largest difference of costs", f"{decoding[2]:.4f}", "nats"
     for count in threads if not finish_only else []:
@@ -216,7 +223,7 @@ def main():
         print(f"  {size}", file=sys.stderr)
         rows, walls, decoding = measure_size(size, threads, arguments.npath, arguments.finish_only, core)
         cells += format_rows(rows, walls, threads)
-        recorded += figures(rows, walls, threads, decoding, arguments.finish_only)
+        recorded += figures(rows, walls, threads, decoding, arguments.npath, arguments.finish_only)
         if arguments.json:
             print("\n".join(json.dumps(row) for row in rows), flush=True)
     if not arguments.json:

@@ -98,7 +98,7 @@ def main():
     print(measure.table(["graph", "speech", "beam", "WER %", "words wrong"], wers))
     print(f"load after {measure.load()}", file=sys.stderr)
     if arguments.record:
-        measure.record(figures, "./run bench hybrid")
+        measure.record(figures, "./run bench hybrid" + "".join(f" --wav={each.split(chr(61))[0]}=FOLDER" for each in arguments.wav))
 
 
 if __name__ == "__main__":
