@@ -97,7 +97,7 @@ static wf_word_aligner *position_aligner(void) {
   for (int32_t p = 0; p <= NUM_PHONES; p++) hmm->word_position[p] = p <= SILENCE ? -1 : (int8_t)((p - 2) % 4);
   assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){0}), "test", &err));
   for (int32_t p = 1; p <= NUM_PHONES; p++)
-    for (int i = 0; i < 4; i++) assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){p, i % 2 == 1, i == 2}), "test", &err));
+    for (int i = 0; i < 4; i++) assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){.phone = p, .loop = i % 2 == 1, .first = i == 0, .last = i == 2}), "test", &err));
   assert_ok(wf_word_aligner_from_hmm(hmm, &aligner, &err));
   wf_hmm_free(hmm);
   return aligner;
