@@ -155,9 +155,11 @@ static void test_memory(void **unused) {
     options.learning_rate = 0.3f;
     options.num_threads = layer == 0 ? 1 : 3;
     wf_rnnlm *rnnlm = train(text, valid, &options);
-    /* One bit a sentence of seven tokens: 2^(1/7) = 1.104. Without memory, 2^(2/7) = 1.219. */
-    double ppl = perplexity(rnnlm, "left a b c d left"), wrong = perplexity(rnnlm, "left a b c d right");
-    if (ppl > 1.13 || wrong < 1.5) fail_msg("layer %d: perplexity %g, of the wrong sentence %g", layer, ppl, wrong);
+    /* One bit a sentence of seven tokens: 2^(1/7) = 1.104. Without memory the mean over both first words is at least
+       2^(2/7) = 1.219, and a wrong end costs no more than a right one. Threads race, so how far below it gets varies. */
+    double right = sqrt(perplexity(rnnlm, "left a b c d left") * perplexity(rnnlm, "right a b c d right"));
+    double wrong = sqrt(perplexity(rnnlm, "left a b c d right") * perplexity(rnnlm, "right a b c d left"));
+    if (right > 1.2 || wrong < 1.25) fail_msg("layer %d: perplexity %g, of wrong sentences %g", layer, right, wrong);
     wf_rnnlm_free(rnnlm);
   }
 }
