@@ -118,6 +118,19 @@ static float chain_pending(const wf_scorer *self, const void *opaque, uint64_t c
   return wf__scorer_pending(chain->parts[0], memory->parts[0], at.contexts[0]) + wf__scorer_pending(chain->parts[1], memory->parts[1], at.contexts[1]);
 }
 
+static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const struct chain *chain = (const struct chain *)self;
+  int counts[2];
+  for (int i = 0; i < 2; i++) {
+    int before = out->num_parts;
+    const char *why_not = wf__flatten_part(chain->parts[i], out);
+    if (why_not != NULL) return why_not;
+    counts[i] = out->num_parts - before;
+  }
+  out->right = counts[1] > 1; /* then there is one before */
+  return NULL;
+}
+
 static const wf__scorer_ops chain_ops = {.name = "chain",
                                          .free = chain_free,
                                          .open = chain_open,
@@ -125,7 +138,8 @@ static const wf__scorer_ops chain_ops = {.name = "chain",
                                          .begin = chain_begin,
                                          .step = chain_step,
                                          .final = chain_final,
-                                         .pending = chain_pending};
+                                         .pending = chain_pending,
+                                         .flatten = chain_flatten};
 
 wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out, wf_error *err) {
   *out = NULL;

@@ -46,7 +46,23 @@ static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t conte
   return WF_OK;
 }
 
-static const wf__scorer_ops ngram_ops = {.name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final};
+static const char *ngram_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
+  const wf__wlm_view *view = &ngram->lm->view;
+  wf__flat_part *part = wf__flat_push(out, WF__FLAT_NGRAM, view->num_states, self);
+  if (part == NULL) return WF__FLAT_TOO_LONG;
+  part->lm = *view;
+  part->model = ngram->lm;
+  part->word_of = ngram->word_of;
+  part->num_labels = ngram->num_labels;
+  part->lm_scale = ngram->lm_scale;
+  part->ends = wf__wlm_knows(view, view->eos);
+  part->start = view->start;
+  return NULL;
+}
+
+static const wf__scorer_ops ngram_ops = {
+    .name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final, .flatten = ngram_flatten};
 
 /* Words of the graph's table by their text; those that the model lacks are its unknown word, if it has one. */
 static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
