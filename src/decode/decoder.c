@@ -133,8 +133,8 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
 }
 
 static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
-  if (scorer == NULL || decoder->backend == &wf__cpu_backend) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers work on the CPU only; leave them out, or take device cpu", decoder->options.device);
+  if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
+  return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {

@@ -1,0 +1,3 @@
+/* lane_scored.cu - the search with scorers: lane_search.cu once more, with tokens that are pairs (state, context). lane_search.h says what differs. */
+#define WF_LANE_SCORED
+#include "lane_search.cu"
