@@ -67,6 +67,8 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
     wf_ngram_scorer_options options;
     wf_ngram_scorer_options_init(&options);
     options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;
+    options.placement = (int32_t)test_below(rng, 3);
+    options.lm_gpu_bytes = test_below(rng, 2) ? (int64_t)test_below(rng, 40000) : 0; /* these models are a few kB: too little, or room for a small cache */
     if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL; /* it may know none of the words */
     wf_wlm_free(lm);
   }

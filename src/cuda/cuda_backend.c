@@ -190,6 +190,14 @@ static void cuda_planned(const void *opaque, wf_plan *out) {
     if (self->workers[i].largest.total_bytes >= out->total_bytes) *out = self->workers[i].largest;
 }
 
+static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
+  const struct cuda_backend *self = opaque;
+  int caller = callers_device();
+  for (int i = 0; i < self->num_workers; i++)
+    if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
+  give_back(caller);
+}
+
 /* --- a batch ----------------------------------------------------------------------------------------------------------- */
 
 enum { HOST = -1, NOWHERE = -2 };
@@ -337,5 +345,5 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 
 const wf__backend wf__cuda_backend = {
     .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_scorer = wf__gpu_check_scorer,
-    .plan = cuda_plan, .planned = cuda_planned};
+    .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats};
 #endif

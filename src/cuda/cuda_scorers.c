@@ -12,8 +12,13 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255
 
 /* --- models -------------------------------------------------------------------------------------------------------------- */
 
+static void read_counters(const wf__gpu_model *model, uint64_t counters[2]) {
+  if (model->view.counters != NULL) (void)cudaMemcpy(counters, model->view.counters, 2 * sizeof *counters, cudaMemcpyDeviceToHost);
+}
+
 static void free_model(wf__gpu_model *model) {
   cudaFree(model->memory);
+  cudaFreeHost(model->host);
   wf_wlm_free(model->lm);
 }
 
@@ -22,57 +27,94 @@ static void drop_unused(wf__gpu_scorers *scorers) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     wf__gpu_model *model = &scorers->models.data[i];
-    if (atomic_load(&model->lm->refs) > 1) scorers->models.data[kept++] = *model;
-    else free_model(model);
+    uint64_t counters[2] = {0};
+    if (atomic_load(&model->lm->refs) > 1) {
+      scorers->models.data[kept++] = *model;
+      continue;
+    }
+    read_counters(model, counters);
+    scorers->hits += counters[0];
+    scorers->reads += counters[1];
+    free_model(model);
   }
   scorers->models.size = kept;
 }
 
-/* Arrays of a model in the order of the file, with the bytes behind each that a look-up may touch: every file has them. */
-enum { SECTION_ROOM = 8, FIRST_SECTION = WF__WLM_UNIGRAMS };
+/* Arrays of a model in the order of the file, with the bytes behind each that a look-up may touch: every file has them. Then counters and cache. */
+enum { SECTION_ROOM = 8, FIRST_SECTION = WF__WLM_UNIGRAMS, COUNTER_ROOM = 256, LEAST_CACHE_BITS = 7, MOST_CACHE_BITS = 32 };
+
+static bool is_on_host(int32_t placement, int section) {
+  return placement == WF__LM_HOST || (placement == WF__LM_HYBRID && (section == WF__WLM_SMALL_ARCS || section == WF__WLM_LARGE_ARCS));
+}
+
+static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits; }
+
+/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of 32 bits ask for at least 2^7 sets. */
+static void plan_model(wf__gpu_model *model) {
+  const wf__wlm_header *header = model->lm->header;
+  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
+    const uint64_t room = round_up(header->sections[i].size + SECTION_ROOM);
+    if (is_on_host(model->placement, i)) model->host_bytes += room;
+    else model->bytes += room;
+  }
+  if (model->placement != WF__LM_HYBRID) return;
+  model->bytes += COUNTER_ROOM;
+  const uint64_t wanted = model->wanted > 0 ? (uint64_t)model->wanted : model->bytes + model->host_bytes / 8;
+  int bits = LEAST_CACHE_BITS;
+  if (wanted < model->bytes || wanted - model->bytes < cache_bytes(bits)) return;
+  while (bits < MOST_CACHE_BITS && cache_bytes(bits + 1) <= wanted - model->bytes) bits++;
+  model->view.cache_bits = bits;
+  model->bytes += cache_bytes(bits);
+}
 
 static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_error *err) {
-  const wf__wlm_header *header = model->lm->header;
-  const char *from[WF__WLM_SECTIONS];
-  char *to[WF__WLM_SECTIONS], *at = model->memory;
   const wf__wlm_view *v = &model->lm->view;
-  from[WF__WLM_UNIGRAMS] = (const char *)v->unigrams;
-  from[WF__WLM_STATES] = (const char *)v->states;
-  from[WF__WLM_TAGS] = (const char *)v->tags;
-  from[WF__WLM_BUCKETS] = (const char *)v->buckets;
-  from[WF__WLM_SMALL_ARCS] = (const char *)v->small;
-  from[WF__WLM_LARGE_ARCS] = (const char *)v->large;
-  from[WF__WLM_CODEBOOK] = (const char *)v->codebook;
+  const void *from[WF__WLM_SECTIONS] = {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook};
+  char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
+  const int cache_bits = model->view.cache_bits;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
-    const uint64_t size = header->sections[i].size + SECTION_ROOM;
-    to[i] = at;
-    at += round_up(size);
+    const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
+    const bool on_host = is_on_host(model->placement, i);
+    to[i] = on_host ? host : at;
+    if (on_host) host += round_up(size);
+    else at += round_up(size);
     if (from[i] == NULL) continue;
-    WF__CUDA_TRY(cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream), "the language model to the GPU");
+    if (on_host) memcpy(to[i], from[i], size);
+    else WF__CUDA_TRY(cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream), "the language model to the GPU");
+  }
+  model->view = *v;
+  model->view.unigrams = (const void *)to[WF__WLM_UNIGRAMS];
+  model->view.states = (const void *)to[WF__WLM_STATES];
+  model->view.tags = (const void *)to[WF__WLM_TAGS];
+  model->view.buckets = (const void *)to[WF__WLM_BUCKETS];
+  model->view.small = (const void *)to[WF__WLM_SMALL_ARCS];
+  model->view.large = (const void *)to[WF__WLM_LARGE_ARCS];
+  model->view.codebook = v->codebook != NULL ? (const void *)to[WF__WLM_CODEBOOK] : NULL;
+  if (model->placement == WF__LM_HYBRID) {
+    model->view.counters = (void *)at;
+    model->view.cache = cache_bits > 0 ? (void *)(at + COUNTER_ROOM) : NULL;
+    model->view.cache_bits = cache_bits;
+    WF__CUDA_TRY(cudaMemsetAsync(at, 0, (size_t)(model->memory + model->bytes - at), worker->copy_stream), "the language model's cache");
   }
   WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the language model to the GPU");
-  model->view = *v;
-  model->view.unigrams = (const wf__wlm_unigram *)to[WF__WLM_UNIGRAMS];
-  model->view.states = (const wf__wlm_state *)to[WF__WLM_STATES];
-  model->view.tags = (const uint16_t *)to[WF__WLM_TAGS];
-  model->view.buckets = (const wf__wlm_bucket *)to[WF__WLM_BUCKETS];
-  model->view.small = (const uint8_t *)to[WF__WLM_SMALL_ARCS];
-  model->view.large = (const uint8_t *)to[WF__WLM_LARGE_ARCS];
-  model->view.codebook = v->codebook != NULL ? (const float *)to[WF__WLM_CODEBOOK] : NULL;
   return WF_OK;
 }
 
-static wf_status find_model(wf__gpu_worker *worker, const wf_wlm *lm, const wf__wlm_view **out, wf_error *err) {
+static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, const wf__wlm_view **out, wf_error *err) {
   wf__gpu_scorers *scorers = &worker->scorers;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
-    *out = &scorers->models.data[i].view;
-    if (scorers->models.data[i].lm == lm) return WF_OK;
+    const wf__gpu_model *model = &scorers->models.data[i];
+    *out = &model->view;
+    if (model->lm == part->model && model->placement == part->placement && model->wanted == part->gpu_bytes) return WF_OK;
   }
-  wf__gpu_model model = {.bytes = 0};
-  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) model.bytes += round_up(lm->header->sections[i].size + SECTION_ROOM);
-  WF__CUDA_TRY(cudaMalloc((void **)&model.memory, model.bytes), "room for the language model");
-  model.lm = wf_wlm_ref(lm);
-  wf_status status = send_sections(worker, &model, err);
+  wf__gpu_model model = {.lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
+  plan_model(&model);
+  wf_status status = WF_OK;
+  cudaError_t code = cudaSuccess;
+  if (model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
+  if (code == cudaSuccess && model.host_bytes > 0) code = cudaHostAlloc((void **)&model.host, model.host_bytes, cudaHostAllocPortable);
+  if (code != cudaSuccess) status = wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
+  if (status == WF_OK) status = send_sections(worker, &model, err);
   if (status == WF_OK) status = wf__vec_push(&scorers->models, model, "language models", err);
   if (status != WF_OK) {
     free_model(&model);
@@ -80,6 +122,22 @@ static wf_status find_model(wf__gpu_worker *worker, const wf_wlm *lm, const wf__
   }
   *out = &scorers->models.data[scorers->models.size - 1].view;
   return WF_OK;
+}
+
+void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
+  const wf__gpu_scorers *scorers = &worker->scorers;
+  uint64_t counters[2] = {scorers->hits, scorers->reads};
+  stats->cache_hits += counters[0];
+  stats->host_reads += counters[1];
+  for (uint64_t i = 0; i < scorers->models.size; i++) {
+    const wf__gpu_model *model = &scorers->models.data[i];
+    counters[0] = counters[1] = 0;
+    read_counters(model, counters);
+    stats->gpu_bytes += model->bytes;
+    stats->host_bytes += model->host_bytes;
+    stats->cache_hits += counters[0];
+    stats->host_reads += counters[1];
+  }
 }
 
 /* --- the batch ----------------------------------------------------------------------------------------------------------- */
@@ -135,7 +193,7 @@ static wf_status send_all(wf__gpu_worker *worker, uint64_t bytes, wf_error *err)
       part->nodes = on_device(scorers, part->nodes);
       part->word_of = on_device(scorers, part->word_of);
       if (part->model == NULL) continue;
-      status = find_model(worker, part->model, &view, err);
+      status = find_model(worker, part, &view, err);
       if (status == WF_OK) part->lm = *view;
     }
     memcpy(all + i * sizeof flat, &flat, sizeof flat);

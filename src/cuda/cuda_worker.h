@@ -49,9 +49,11 @@ typedef struct wf__flight {
 /* A language model on the GPU; it stays while anybody else has it. */
 typedef struct wf__gpu_model {
   wf_wlm *lm;
-  char *memory;
-  uint64_t bytes;
-  wf__wlm_view view; /* over memory */
+  int32_t placement;
+  int64_t wanted;       /* lm_gpu_bytes */
+  char *memory, *host;  /* host: page-locked, read by the GPU */
+  uint64_t bytes, host_bytes;
+  wf__wlm_view view;    /* over these */
 } wf__gpu_model;
 
 /* An array of a scorer, and where it lies on the GPU. */
@@ -67,6 +69,7 @@ typedef struct wf__gpu_scorers {
   wf__map64 flat_of, piece_of;    /* address of a scorer, of an array -> number */
   char *memory;                   /* flats, then pieces */
   uint64_t bytes;
+  uint64_t hits, reads;           /* of models that are gone */
 } wf__gpu_scorers;
 
 typedef struct wf__gpu_worker {
@@ -121,6 +124,8 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
 /* Where the scorer is there; NULL for none. */
 const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance);
 void wf__gpu_release_scorers(wf__gpu_worker *worker);
+/* Adds the figures of the worker's models. */
+void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);

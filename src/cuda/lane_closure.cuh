@@ -72,7 +72,16 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) own().rounds++;
 #endif
-    if (rounds > (SCORED ? (u64)RANKS * SLOTS : (u64)p->num_states)) return WF__LANE_CYCLE;
+    if (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
+      u64 tokens = num_emitted;
+#pragma unroll
+      for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
+      if (own().full != 0) return WF__LANE_OK; /* close sees it */
+      if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+      if (rounds + 1 > tokens) return WF__LANE_CYCLE;
+    } else if (rounds > p->num_states) {
+      return WF__LANE_CYCLE;
+    }
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);

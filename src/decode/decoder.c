@@ -60,6 +60,12 @@ wf_plan wf_decoder_plan(const wf_decoder *decoder) {
   return plan;
 }
 
+wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder) {
+  wf_lm_stats stats = {0};
+  if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, &stats);
+  return stats;
+}
+
 wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf_decoder_options checked;
   wf__devices devices;

@@ -15,6 +15,7 @@
 
 enum { WF__FLAT_WORDS, WF__FLAT_PHRASES, WF__FLAT_NGRAM };
 enum { WF__FLAT_PARTS = 3 };
+enum { WF__LM_DEVICE, WF__LM_HYBRID, WF__LM_HOST }; /* placement */
 
 typedef struct wf__phrase_node {
   uint32_t parent, failure, depth;
@@ -38,6 +39,8 @@ typedef struct wf__flat_part {
   uint32_t ends;                 /* does the model know </s>? */
   uint32_t start;                /* context at the start */
   const void *owner, *model;     /* on the host: the scorer whose arrays these are, and its wf_wlm */
+  int64_t gpu_bytes;             /* options placement and lm_gpu_bytes of the model */
+  int32_t placement, zero;
 } wf__flat_part;
 
 typedef struct wf__flat_scorer {
