@@ -186,7 +186,9 @@ static void test_small(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches), cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
