@@ -42,6 +42,7 @@ static void test_random_tasks(void **state) {
   for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
     test_rng rng = {seed};
     struct decode_task task = test_random_task(seed);
+    const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 3; /* few utterances: lanes of several blocks */
     wf_scores batch[BATCH];
     float *data[BATCH];
     wf_scorer *scorers[SCORERS];
@@ -50,16 +51,16 @@ static void test_random_tasks(void **state) {
     for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
     for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     test_random_batch(&task, batch, data, BATCH, seed, 20);
-    for (size_t i = 0; i < BATCH && seed % 2; i++) /* scores that tie */
-      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = floorf(data[i][k]);
+    for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* scores that tie, often or all of them */
+      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
     batch[0] = task.scores;
-    compare(seed, task.graph, task.options, batch, chosen, BATCH, cpu);
-    for (size_t i = 0; i < BATCH; i++) {
+    compare(seed, task.graph, task.options, batch, chosen, count, cpu);
+    for (size_t i = 0; i < BATCH; i++) free(data[i]);
+    for (size_t i = 0; i < count; i++) {
       flags_seen |= cpu[i]->flags;
       cycles += cpu[i]->status == WF_ERR_NEGATIVE_CYCLE;
       said += cpu[i]->scorer_cost != 0;
       wf_result_free(cpu[i]);
-      free(data[i]);
     }
     for (int i = 0; i < SCORERS; i++) wf_scorer_free(scorers[i]);
     test_free_task(&task);
@@ -67,7 +68,7 @@ static void test_random_tasks(void **state) {
   wf_symbols_free(words);
   if (test_seeds(400) < 400) return;
   assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
-  assert_true(said > 1000 && cycles > 0);
+  assert_true(said > 500 && cycles > 0);
 }
 
 /* Many states, arcs with words and contexts, with every number of blocks a lane. */
