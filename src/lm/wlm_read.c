@@ -103,19 +103,29 @@ static wf_status take(wf_wlm *lm, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
+wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
   *out = NULL;
   wf_wlm *lm = wf__calloc(1, sizeof *lm);
-  if (lm == NULL) return wf__fail_memory(err, sizeof *lm, "a language model");
+  if (lm == NULL) {
+    wf__input_close(input);
+    return wf__fail_memory(err, sizeof *lm, "a language model");
+  }
   atomic_init(&lm->refs, 1);
-  wf_status status = wf__input_open(path, &lm->input, err);
-  if (status == WF_OK) status = take(lm, err);
+  lm->input = *input;
+  wf_status status = take(lm, err);
   if (status != WF_OK) {
     wf_wlm_free(lm);
     return status;
   }
   *out = lm;
   return WF_OK;
+}
+
+wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
+  wf__input input;
+  *out = NULL;
+  WF__TRY(wf__input_open(path, &input, err));
+  return wf__wlm_open_input(&input, out, err);
 }
 
 wf_wlm *wf_wlm_ref(const wf_wlm *lm) {
