@@ -2,6 +2,8 @@
  *
  *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES] [--threads=0] [--small=small.arpa] [--small-share=64]
  *
+ *                       [--text=FILE] [--sentences=100000]
+ *
  * OUT whose name ends in .arpa: the same model as text, of any size, for measuring `warpfst lm build`.
  *
  * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot
@@ -14,7 +16,7 @@
  *
  * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in histories of many. Costs are those of unigrams less something; they
  * do not sum to 1. All arithmetic is in integers, and in products and square roots of doubles, which every platform rounds alike: the same arguments give the
- * same file everywhere. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
+ * same file everywhere. --text writes sentences that a walk over the model gives: 11 of 20 words end a trigram, 5 a bigram, 4 are any. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +29,9 @@
 enum { STATES_IN_BLOCK = 4096, BLOCKS = 64, QUANTILES = 4096 };
 
 struct task {
-  const char *out, *small;
+  const char *out, *small, *text;
   int words_log2, threads;
-  uint64_t num_ngrams, seed, memory, small_share;
+  uint64_t num_ngrams, seed, memory, small_share, num_sentences;
   uint32_t num_words;
   double scale2, scale3;
   uint64_t *off2;      /* [num_words + 1] first history of each word */
@@ -437,8 +439,39 @@ static void write_small(const struct task *t) {
   if (fclose(file) != 0) fail("cannot write the small model");
 }
 
+/* A word that the law gives. */
+static uint32_t any_word(const struct task *t, uint64_t h) {
+  uint64_t q = h % QUANTILES, low = t->quantiles[q], high = t->quantiles[q + 1];
+  return (uint32_t)(low + (high > low ? (h >> 32) % (high - low) : 0)) % t->num_words;
+}
+
+static void write_text(const struct task *t) {
+  FILE *file = fopen(t->text, "w");
+  if (file == NULL) fail("cannot write the text");
+  for (uint64_t i = 0; i < t->num_sentences; i++) {
+    uint64_t length = 5 + hash(t, i, 1) % 30;
+    uint32_t before = 0, word = any_word(t, hash(t, i, 2));
+    bool known = false; /* is before word the history? */
+    for (uint64_t k = 0; k < length; k++) {
+      fprintf(file, k > 0 ? " w%u" : "w%u", word);
+      uint64_t h = hash(t, i * 64 + k, 3), kind = h % 20, draw = h >> 16, n = n2(t, word);
+      uint64_t arcs = known ? n3(t, before, word, n) : 0, choice = draw % n;
+      if (kind < 11 && arcs > 0) { /* as fill_block spreads a history's arcs */
+        uint64_t a = draw % arcs;
+        choice = (uint64_t)((double)n * ((double)a / (double)arcs) * ((double)a / (double)arcs));
+        if (choice < a) choice = a;
+      }
+      known = kind < 16;
+      before = word;
+      word = known ? successor(t, word, choice, n) : any_word(t, draw);
+    }
+    fputc('\n', file);
+  }
+  if (fclose(file) != 0) fail("cannot write the text");
+}
+
 int main(int argc, char **argv) {
-  static struct task t = {.words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
+  static struct task t = {.num_sentences = 100000, .words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
   for (int i = 1; i < argc; i++) {
     const char *value = strchr(argv[i], '=');
     unsigned long long number = value != NULL ? strtoull(value + 1, NULL, 10) : 0;
@@ -449,6 +482,8 @@ int main(int argc, char **argv) {
     else if (strncmp(argv[i], "--memory=", 9) == 0) t.memory = number;
     else if (strncmp(argv[i], "--threads=", 10) == 0) t.threads = (int)number;
     else if (strncmp(argv[i], "--small-share=", 14) == 0) t.small_share = number;
+    else if (strncmp(argv[i], "--text=", 7) == 0) t.text = value + 1;
+    else if (strncmp(argv[i], "--sentences=", 12) == 0) t.num_sentences = number;
     else if (strncmp(argv[i], "--small=", 8) == 0) t.small = value + 1;
     else fail("unknown argument; see the head of bench/bench_generate_lm.c");
   }
@@ -459,5 +494,6 @@ int main(int argc, char **argv) {
   if (dot != NULL && strcmp(dot, ".arpa") == 0) write_arpa(&t);
   else generate(&t);
   if (t.small != NULL) write_small(&t);
+  if (t.text != NULL) write_text(&t);
   return 0;
 }

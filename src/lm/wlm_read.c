@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "fst/symbols.h"
+#include "lm/wlm_many.h"
 
 static const char section_names[WF__WLM_SECTIONS][16] = {"words", "unigrams", "states", "tags", "buckets", "small arcs", "large arcs", "codebook"};
 #define REMEDY "; make or copy it again"
@@ -238,6 +239,17 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   float cost = wf__wlm_step(v, state, known, next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
+}
+
+void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next) {
+  enum { PART = 256 };
+  const wf__wlm_view *v = &lm->view;
+  uint32_t known[PART], unknown = v->unk != WF__WLM_NONE && wf__wlm_knows(v, v->unk) ? v->unk : WF__WLM_NONE;
+  for (size_t at = 0; at < count; at += PART) {
+    size_t size = count - at < PART ? count - at : PART;
+    for (size_t i = 0; i < size; i++) known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
+    wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
+  }
 }
 
 float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order) {
