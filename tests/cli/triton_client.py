@@ -147,4 +147,5 @@ def main():
         assert code == 0, f"the server ended with {code}"
 
 
-main()
+if __name__ == "__main__":
+    main()
