@@ -68,12 +68,14 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   const wf_scores *scores = &job->batch->scores[i];
   if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
   if (!wf__cpu_check_values(scores, self->graph->min_columns, 0, job->batch->results[i])) return WF_OK;
+  const wf_graph *graph = job->batch->graphs != NULL && job->batch->graphs[i] != NULL ? job->batch->graphs[i] : self->graph;
+  wf__search_set_graph(search, graph);
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__search_begin(search, err));
   WF__TRY(wf__search_advance(search, scores, err));
   WF__TRY(wf__search_finish(search, scores, err));
   wf_result *result = job->batch->results[i];
-  WF__TRY(wf__result_fill(result, self->graph, &self->options, &search->path, err));
+  WF__TRY(wf__result_fill(result, graph, &self->options, &search->path, err));
   return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &result->lattice, err) : WF_OK;
 }
 
@@ -114,4 +116,4 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   return status;
 }
 
-const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams};
+const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams, .adds_words = true};
