@@ -1229,7 +1229,7 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
   X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
   X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
   X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
-  X(I64, rnnlm_memory, 134217728, 65536, 9e15, "bytes", "of hidden states, contexts and cached results, for the utterances of a batch, or for a stream") \
+  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes", "of hidden states, contexts and cached results, for the utterances of a batch, or for a stream") \
   X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "results kept: none (for comparison), of the utterance, or of all utterances")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,

@@ -1,7 +1,7 @@
 /* rnn_batch.c - questions of all searches of a batch to the recurrent scorer, answered together.
  *
  *   questions of the lanes --results--> those without an answer --(context, label)--> jobs, distinct ones --history--> groups
- *   a block of groups: hidden states by matrix products, then the costs of its jobs, both over the threads;  at last the contexts behind, in the order of the jobs
+ *   a block of groups: hidden states by matrix products, then the costs of its jobs, both over the threads
  *
  * A job's cost is a function of its context and label: products sum in one order whatever the batch (lm/rnnlm_math.h). So answers do not depend on
  * who else asks. */
@@ -20,7 +20,12 @@ void wf__rnn_batch_free(wf__rnn_batch *batch) {
   wf__vec_free(&batch->order);
 }
 
-wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) { return wf__rnn_lane_open(((wf__rnn_lane *)first)->group, memory, err); }
+wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
+  wf__rnn_lane *lane = first;
+  WF__TRY(wf__rnn_lane_open(lane->group, memory, err));
+  lane->asks = ((wf__rnn_lane *)*memory)->asks = true;
+  return WF_OK;
+}
 
 wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
   wf__rnn_lane *lane = memory;
@@ -43,7 +48,11 @@ wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *q
 bool wf__rnn_is_full(const wf_scorer *self, const void *memory) { return wf__rnn_memory_is_full(&((const wf__rnn_lane *)memory)->group->memory); }
 
 wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err) {
-  return wf__rnn_memory_keep(&((wf__rnn_lane *)memories[0])->group->memory, live, count, err);
+  wf__rnn_memory *m = &((wf__rnn_lane *)memories[0])->group->memory;
+  uint32_t place;
+  for (size_t i = 0; i < count; i++) /* before the results that lead to them go */
+    for (uint64_t k = 0; k < live[i].size; k++) WF__TRY(wf__rnn_find((const wf__rnn_scorer *)self, m, live[i].data[k], &place, err));
+  return wf__rnn_memory_keep(m, live, count, err);
 }
 
 /* --- from questions to jobs --------------------------------------------------------------------------------------- */
@@ -54,7 +63,8 @@ static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_
     *job = b->table.data[at] - 1;
     if (b->jobs.data[*job].label == question.word && m->contexts.data[b->jobs.data[*job].place].hash == question.context) return WF_OK;
   }
-  uint32_t place = wf__rnn_context_at(m, question.context);
+  uint32_t place;
+  WF__TRY(wf__rnn_find(rnn, m, question.context, &place, err));
   if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)question.context);
   m->contexts.data[place].epoch = m->epoch;
   wf__rnn_job fresh = {.place = place, .label = question.word, .word = wf__rnn_word_of(rnn, question.word)};
@@ -64,11 +74,10 @@ static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_
 }
 
 static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, void *const *memories, size_t count, wf_error *err) {
-  uint64_t total = 0, evicted, room = 64;
+  uint64_t total = 0, room = 64;
   for (size_t i = 0; i < count; i++) total += ((wf__rnn_lane *)memories[i])->asked.size;
   if (total > UINT32_MAX / 4) return wf__fail(err, WF_ERR_LIMIT, "%llu questions to the recurrent scorer at one time", (unsigned long long)total);
-  WF__TRY(wf__rnn_results_reserve(&m->results, total, m->round_epoch, &evicted, err));
-  m->counts.evicted_results += evicted;
+  WF__TRY(wf__rnn_results_reserve(&m->results, total, err));
   while (room < 2 * total) room *= 2;
   b->jobs.size = b->readers.size = b->table.size = 0;
   WF__TRY(wf__vec_grow(&b->table, room, "questions to a scorer", err));
@@ -134,6 +143,7 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   float costs[JOBS_AT_ONCE];
   uint64_t begin = c->first + item * JOBS_AT_ONCE, end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
   size_t num = 0, got = 0;
+  wf__rnn_context behind;
   for (uint64_t i = begin; i < end; i++) {
     const wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
     if (job->word < 0) continue;
@@ -144,7 +154,8 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   for (uint64_t i = begin; i < end; i++) {
     wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
     float recurrent = job->word >= 0 ? costs[got++] : c->rnn->options.unknown_cost;
-    job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label, recurrent, &job->behind);
+    job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label, recurrent, &behind);
+    job->next = wf__rnn_next(c->rnn, c->memory, job->label, &behind);
   }
 }
 
@@ -167,13 +178,13 @@ static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   WF__TRY(gather(rnn, m, b, memories, count, err));
   WF__TRY(group_jobs(m, b, err));
   WF__TRY(compute(rnn, m, b, pool, err));
-  for (uint64_t i = 0; i < b->jobs.size; i++) WF__TRY(wf__rnn_next(rnn, m, b->jobs.data[i].label, &b->jobs.data[i].behind, &b->jobs.data[i].next, err));
   for (uint64_t i = 0; i < b->readers.size; i++) {
     const wf__rnn_job *job = &b->jobs.data[b->readers.data[i].job];
     wf__rnn_result *entry = b->readers.data[i].entry;
     entry->cost = job->cost;
     entry->next = job->next;
     entry->epoch = m->epoch;
+    wf__rnn_results_link(&m->results, entry);
   }
   return WF_OK;
 }

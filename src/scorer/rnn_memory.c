@@ -7,10 +7,10 @@ static const uint64_t root_hash = 1;
 static uint64_t never_empty(uint64_t hash) { return hash - (hash == WF__MAP64_EMPTY); }
 
 wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results, wf__rnn_memory *m, wf_error *err) {
-  *m = (wf__rnn_memory){.lm = lm, .state_floats = wf__rnn_state_floats(lm), .context_bytes = bytes / 4, .epoch = 1};
+  *m = (wf__rnn_memory){.lm = lm, .state_floats = wf__rnn_state_floats(lm), .context_bytes = bytes / 8, .epoch = 1};
   m->collect_at = m->context_bytes / NODE_BYTES;
   WF__TRY(wf__rnn_states_init(m, bytes / 2, err));
-  return keep_results ? wf__rnn_results_init(bytes / 4, &m->results, err) : WF_OK;
+  return keep_results ? wf__rnn_results_init(bytes / 8 * 3, &m->results, err) : WF_OK;
 }
 
 void wf__rnn_memory_free(wf__rnn_memory *m) {
@@ -35,8 +35,30 @@ wf_status wf__rnn_memory_clear(wf__rnn_memory *m, wf_error *err) {
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
+static uint64_t extended(uint64_t hash, int32_t word) { return never_empty(wf__hash_combine(hash, (uint64_t)(uint32_t)word + 1)); }
+
+uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint32_t small_state) {
+  return never_empty(wf__hash_combine(history_hash, (uint64_t)ngram_state << 32 | small_state));
+}
+
+uint64_t wf__rnn_history_hash(const wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t num) {
+  enum { FEW = 16 };
+  uint32_t extra = word >= 0; /* the last `num` words: `word`, then those from `from` upwards */
+  if (m->histories.data[from].depth + extra <= num) return extra != 0 ? extended(m->histories.data[from].hash, word) : m->histories.data[from].hash;
+  uint64_t hash = root_hash;
+  for (uint32_t left = num; left > 0;) { /* the oldest first, a few at a time */
+    int32_t words[FEW];
+    uint32_t count = left < FEW ? left : FEW, at = from, place = extra;
+    for (; place + count < left; place++) at = m->histories.data[at].parent;
+    if (left == count && extra != 0) words[0] = word;
+    for (uint32_t i = left == count ? extra : 0; i < count; i++, at = m->histories.data[at].parent) words[i] = m->histories.data[at].word;
+    for (left -= count; count > 0;) hash = extended(hash, words[--count]);
+  }
+  return hash;
+}
+
 wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t *out, wf_error *err) {
-  uint64_t hash = never_empty(wf__hash_combine(m->histories.data[from].hash, (uint64_t)(uint32_t)word + 1));
+  uint64_t hash = extended(m->histories.data[from].hash, word);
   bool fresh;
   if (m->histories.size >= NONE - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 histories in an utterance");
   WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh, "histories", err));
@@ -61,8 +83,7 @@ wf_status wf__rnn_shorten(wf__rnn_memory *m, uint32_t history, uint32_t num, uin
 }
 
 wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *hash, wf_error *err) {
-  uint64_t both = (uint64_t)context.ngram_state << 32 | context.small_state;
-  context.hash = *hash = never_empty(wf__hash_combine(m->histories.data[context.history].hash, both));
+  context.hash = *hash = wf__rnn_context_hash(m->histories.data[context.history].hash, context.ngram_state, context.small_state);
   context.epoch = m->epoch;
   uint32_t place;
   bool fresh;
@@ -78,7 +99,7 @@ wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *h
 
 /* --- forgetting --------------------------------------------------------------------------------------------------- */
 
-/* Contexts to stay: the live ones, and those used since an epoch that leaves at most half of what there may be, or the newest. */
+/* Contexts to stay: the live ones, and if they are many, those used since an epoch that leaves at most a quarter of the room to them. */
 static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count, uint8_t *stays) {
   uint32_t before = m->epoch;
   for (uint64_t i = 0; i < m->contexts.size; i++)
@@ -141,20 +162,40 @@ static wf_status drop_contexts(wf__rnn_memory *m, const uint8_t *stays, wf_error
   return WF_OK;
 }
 
-/* An answer without its contexts is none. */
-static bool is_whole(const void *user, const wf__rnn_result *entry) {
-  return wf__rnn_context_at(user, entry->context) != NONE && wf__rnn_context_at(user, entry->next) != NONE;
+struct recent {
+  const wf__rnn_memory *memory;
+  uint32_t before;
+};
+
+static bool stays_with_context(const void *user, const wf__rnn_result *entry) {
+  const struct recent *recent = user;
+  return entry->epoch >= recent->before && wf__rnn_context_at(recent->memory, entry->context) != NONE;
+}
+
+/* Contexts are as young as the results behind them that stay. */
+static void refresh_contexts(wf__rnn_memory *m, uint32_t before) {
+  for (uint64_t i = 0; m->results.entries != NULL && i < (uint64_t)1 << m->results.bits; i++) {
+    const wf__rnn_result *entry = &m->results.entries[i];
+    if (entry->word == 0 || entry->epoch < before) continue;
+    uint32_t place = wf__rnn_context_at(m, entry->context);
+    if (m->contexts.data[place].epoch < entry->epoch) m->contexts.data[place].epoch = entry->epoch;
+  }
 }
 
 wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, size_t count, wf_error *err) {
+  struct recent recent = {m, wf__rnn_results_cutoff(&m->results, m->round_epoch)};
+  uint64_t num_results = m->results.size;
+  refresh_contexts(m, recent.before);
   uint8_t *stays = wf__alloc(m->contexts.size, sizeof *stays);
   if (stays == NULL) return wf__fail_memory(err, m->contexts.size, "contexts");
   choose(m, live, count, stays);
   wf_status status = drop_histories(m, stays, err);
   if (status == WF_OK) status = drop_contexts(m, stays, err);
-  if (status == WF_OK) status = wf__rnn_results_filter(&m->results, is_whole, m, err);
+  if (status == WF_OK) status = wf__rnn_results_filter(&m->results, stays_with_context, &recent, err);
   free(stays);
+  m->counts.evicted_results += num_results - m->results.size;
   uint64_t left = m->histories.size + m->contexts.size, most = m->context_bytes / NODE_BYTES;
   m->collect_at = 2 * left > most ? 2 * left : most; /* so that the effort is in proportion to what was made in between */
+  while (wf__rnn_results_are_many(&m->results)) m->results.most_bits++; /* those of this frame alone: the bound cannot hold */
   return status;
 }

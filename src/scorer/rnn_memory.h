@@ -3,7 +3,7 @@
  *   histories  tree of words: {parent, word, hash, slot}   0: behind <s>            hash -> history by map
  *   contexts   {history, state of the n-gram model, state of the small model}       hash -> context by map: these hashes are the scorer's contexts
  *   slots      hidden states, a fixed number; a history's slot is NONE until a cost is asked for behind it, and again when it is evicted
- *   results    {context, word, utterance} -> cost, next context                     rnn_results.h
+ *   results    {context, word, utterance} -> cost, next context                     rnn_results.h; `context` is always among contexts, `next` often is not yet
  *
  * A hidden state is computed from the nearest history above that has one, those of many histories in one go. What is computed does not depend on what
  * else is, nor on what was evicted: states come out bit for bit as before.
@@ -69,13 +69,15 @@ typedef struct wf__rnn_memory {
 
 enum { WF__RNN_ROOT = 0, WF__RNN_BLOCK = 32 /* states that one thread computes at one time */ };
 
-/* Half of `bytes` for hidden states (16 at least), a quarter for contexts, a quarter for results if they are to be kept. */
+/* Half of `bytes` for hidden states (16 at least), an eighth for contexts, the rest for results if they are to be kept. */
 wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results, wf__rnn_memory *memory, wf_error *err);
 void wf__rnn_memory_free(wf__rnn_memory *memory);
 /* Forgets histories, contexts and results; the root remains. */
 wf_status wf__rnn_memory_clear(wf__rnn_memory *memory, wf_error *err);
-static inline bool wf__rnn_memory_is_full(const wf__rnn_memory *memory) { return memory->histories.size + memory->contexts.size > memory->collect_at; }
-/* Forgets contexts other than these (numbers that are no contexts are fine), the oldest, and histories that lead to none. */
+static inline bool wf__rnn_memory_is_full(const wf__rnn_memory *memory) {
+  return memory->histories.size + memory->contexts.size > memory->collect_at || (memory->results.entries != NULL && wf__rnn_results_are_many(&memory->results));
+}
+/* Forgets the oldest results and contexts, but not these contexts (numbers that are no contexts are fine), and histories that lead to none. */
 wf_status wf__rnn_memory_keep(wf__rnn_memory *memory, const wf__context_vec *live, size_t count, wf_error *err);
 
 /* The history `from word`. */
@@ -84,6 +86,10 @@ wf_status wf__rnn_extend(wf__rnn_memory *memory, uint32_t from, int32_t word, ui
 wf_status wf__rnn_shorten(wf__rnn_memory *memory, uint32_t history, uint32_t num, uint32_t *out, wf_error *err);
 /* The context of a history and the states of two other models; context.hash and epoch are set here. */
 wf_status wf__rnn_intern(wf__rnn_memory *memory, wf__rnn_context context, uint64_t *hash, wf_error *err);
+/* The number it would have. */
+uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint32_t small_state);
+/* That of the history `from word`, shortened to its last `num` words (UINT32_MAX: all). */
+uint64_t wf__rnn_history_hash(const wf__rnn_memory *memory, uint32_t from, int32_t word, uint32_t num);
 /* Place of a context among `contexts`; UINT32_MAX: there is no such context. */
 static inline uint32_t wf__rnn_context_at(const wf__rnn_memory *memory, uint64_t hash) { return wf__map64_find(&memory->context_of, hash); }
 

@@ -127,18 +127,42 @@ float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, i
   return sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
 }
 
-wf_status wf__rnn_next(const wf__rnn_scorer *rnn, wf__rnn_memory *m, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err) {
+static uint32_t words_kept(const wf__rnn_scorer *rnn) {
+  return rnn->options.history_merge_order > 0 ? (uint32_t)rnn->options.history_merge_order - 1 : UINT32_MAX;
+}
+
+uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *m, int32_t label, const wf__rnn_context *behind) {
+  if (label == WF__END_OF_WORDS) return behind->hash;
+  uint64_t history = wf__rnn_history_hash(m, behind->history, rnn->labels[label].rnn, words_kept(rnn));
+  return wf__rnn_context_hash(history, behind->ngram_state, behind->small_state);
+}
+
+wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *m, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err) {
   *next = behind->hash;
   if (label == WF__END_OF_WORDS) return WF_OK;
   int32_t word = rnn->labels[label].rnn;
   if (word >= 0) WF__TRY(wf__rnn_extend(m, behind->history, word, &behind->history, err));
-  if (rnn->options.history_merge_order > 0) WF__TRY(wf__rnn_shorten(m, behind->history, (uint32_t)rnn->options.history_merge_order - 1, &behind->history, err));
+  WF__TRY(wf__rnn_shorten(m, behind->history, words_kept(rnn), &behind->history, err));
   return wf__rnn_intern(m, *behind, next, err);
+}
+
+wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, uint32_t *place, wf_error *err) {
+  *place = wf__rnn_context_at(m, context);
+  if (*place != NONE) return WF_OK;
+  const wf__rnn_result *origin = wf__rnn_results_origin(&m->results, context);
+  if (origin == NULL) return WF_OK;
+  wf__rnn_context behind;
+  uint64_t made;
+  wf__rnn_mixed_cost(rnn, &m->contexts.data[wf__rnn_context_at(m, origin->context)], origin->word, 0, &behind);
+  WF__TRY(wf__rnn_make_next(rnn, m, origin->word, &behind, &made, err));
+  *place = wf__rnn_context_at(m, context);
+  return WF_OK;
 }
 
 /* One question, worked out. */
 static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
-  uint32_t place = wf__rnn_context_at(m, context);
+  uint32_t place;
+  WF__TRY(wf__rnn_find(rnn, m, context, &place, err));
   if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)context);
   wf__rnn_context at = m->contexts.data[place], behind; /* tables may move as they grow */
   int32_t word = wf__rnn_word_of(rnn, label);
@@ -150,35 +174,46 @@ static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t
   m->counts.costs++;
   *out = (wf__rnn_result){.context = context, .word = label, .epoch = m->epoch};
   out->cost = wf__rnn_mixed_cost(rnn, &at, label, recurrent, &behind);
-  return wf__rnn_next(rnn, m, label, &behind, &out->next, err);
+  return wf__rnn_make_next(rnn, m, label, &behind, &out->next, err);
 }
 
+static bool is_recent(const void *user, const wf__rnn_result *entry) { return entry->epoch >= *(const uint32_t *)user; }
+
 static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_error *err) {
-  uint64_t evicted;
-  WF__TRY(wf__rnn_results_reserve(&m->results, 1, m->epoch, &evicted, err));
-  m->counts.evicted_results += evicted;
-  *wf__rnn_result_at(&m->results, result->context, result->word, result->utterance) = *result;
+  if (wf__rnn_results_are_many(&m->results)) {
+    uint32_t before = wf__rnn_results_cutoff(&m->results, m->epoch);
+    uint64_t size = m->results.size;
+    WF__TRY(wf__rnn_results_filter(&m->results, is_recent, &before, err));
+    m->counts.evicted_results += size - m->results.size;
+  }
+  WF__TRY(wf__rnn_results_reserve(&m->results, 1, err));
+  wf__rnn_result *entry = wf__rnn_result_at(&m->results, result->context, result->word, result->utterance);
+  *entry = *result;
+  wf__rnn_results_link(&m->results, entry);
   m->results.size++;
   return WF_OK;
 }
 
-/* A question of one search by itself: an answer that is there, or a new one. Only a memory with no others joined to it may keep that: they read the table. */
+/* A question of one search by itself: an answer that is there, or a new one. Searches that ask in advance read the table and leave it as it is. Others, which say
+ * of no context that it is in use, keep what they get here, and find every context that they were given among the contexts. */
 static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
+  const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
   wf__rnn_memory *m = &lane->group->memory;
   bool keeps = m->results.entries != NULL;
-  if (keeps) {
-    const wf__rnn_result *entry = wf__rnn_result_at(&m->results, context, label, lane->utterance);
+  const wf__rnn_result *entry = keeps ? wf__rnn_result_at(&m->results, context, label, lane->utterance) : NULL;
+  bool hit = keeps && entry->word != 0;
+  if (hit) {
     out->cost = entry->cost;
     out->next = entry->next;
-    lane->counts.requests += entry->word != 0 && !lane->asks; /* those asked before are counted */
-    lane->counts.hits += entry->word != 0 && !lane->asks;
-    if (entry->word != 0) return WF_OK;
+    if (lane->asks) return WF_OK; /* counted when asked */
   }
   lane->counts.requests++;
+  lane->counts.hits += hit;
   pthread_mutex_lock(&lane->group->lock);
-  wf_status status = work_out((const wf__rnn_scorer *)self, m, context, label, out, err);
+  uint32_t place;
+  wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err) : work_out(rnn, m, context, label, out, err);
   out->utterance = lane->utterance;
-  if (status == WF_OK && keeps && is_alone(lane)) status = remember(m, out, err);
+  if (status == WF_OK && !hit && keeps && !lane->asks) status = remember(m, out, err);
   pthread_mutex_unlock(&lane->group->lock);
   return status;
 }

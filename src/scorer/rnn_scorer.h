@@ -33,7 +33,6 @@ typedef struct wf__rnn_job {
   uint32_t group;    /* of its history */
   int32_t label, word;
   float cost;
-  wf__rnn_context behind; /* after the n-gram models' step */
   uint64_t next;
 } wf__rnn_job;
 
@@ -65,7 +64,7 @@ typedef struct wf__rnn_lane {
   uint32_t number, num_utterances;
   uint32_t utterance; /* in the table of results; 0: of all */
   wf__question_vec asked;
-  bool asks; /* questions come through wf__rnn_ask first */
+  bool asks; /* its questions come through wf__rnn_ask first, and it says which contexts it holds */
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
@@ -76,8 +75,12 @@ wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err);
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
 /* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models' states moved on. */
 float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label, float recurrent, wf__rnn_context *behind);
-/* The context behind: `behind` with its history moved on. */
-wf_status wf__rnn_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err);
+/* The number of the context behind: of `behind` with its history moved on. */
+uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *memory, int32_t label, const wf__rnn_context *behind);
+/* Makes that context. */
+wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err);
+/* Place of a context that is there, or that a result leads to; UINT32_MAX if none does. */
+wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context, uint32_t *place, wf_error *err);
 
 /* rnn_batch.c: see wf__scorer_batch_ops. */
 wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
