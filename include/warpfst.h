@@ -254,6 +254,8 @@ WF_API wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_er
 /* cost +infinity: not final. NaN and -infinity are errors, here and for arc weights. */
 WF_API wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err);
 WF_API wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err);
+/* The same for many: arcs[i] leaves states[i], both [count]. On failure none was added; the message names the first bad one. */
+WF_API wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err);
 /* Makes the fst and empties the builder, which may be used again or freed. */
 WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
 WF_API void wf_builder_free(wf_builder *builder);
