@@ -69,10 +69,15 @@ wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const 
   return *good ? wf__search_begin(search, err) : WF_OK;
 }
 
+/* With words of its own, or the decoder's. */
+static const wf_graph *graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i) {
+  return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : self->graph;
+}
+
 wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
   WF__TRY(wf__search_finish(search, scores, err));
-  WF__TRY(wf__result_fill(batch->results[i], self->graph, &self->options, &search->path, err));
+  WF__TRY(wf__result_fill(batch->results[i], graph_of(self, batch, i), &self->options, &search->path, err));
   return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &batch->results[i]->lattice, err) : WF_OK;
 }
 
@@ -89,6 +94,7 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   wf__search *search;
   bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
+  wf__search_set_graph(search, graph_of(self, job->batch, i));
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__cpu_begin(self, search, job->batch, i, &good, err));
   if (!good) return WF_OK;
@@ -129,4 +135,4 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   return status;
 }
 
-const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams};
+const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams, .adds_words = true};

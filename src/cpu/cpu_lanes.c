@@ -29,7 +29,7 @@ struct together {
 };
 
 bool wf__cpu_goes_together(const wf__batch *batch, const uint32_t *order, uint32_t count) {
-  if (batch->scorers == NULL || count == 0) return false;
+  if (batch->scorers == NULL || batch->graphs != NULL || count == 0) return false; /* lanes keep their graph */
   const wf_scorer *scorer = batch->scorers[order[0]];
   for (uint32_t i = 1; i < count; i++)
     if (batch->scorers[order[i]] != scorer) return false;

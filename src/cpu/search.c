@@ -111,6 +111,13 @@ enum expand_mode {
   EXPAND_TIES,    /* no tokens: contexts of the sources of those whose key is last.key */
 };
 
+static void prefetch_index(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
+}
+static void prefetch_arcs(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_arc]);
+}
+
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
 TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
@@ -122,19 +129,19 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
-    if (i + FAR < size) __builtin_prefetch(&graph->index[sources[i + FAR].state]);
-    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[sources[i + NEAR].state].first_arc]);
+    if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
+    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state);
     wf__token source = sources[i];
-    wf__state_index index = graph->index[source.state];
+    wf__arc_run run = wf__emitting_run(graph, source.state);
     uint64_t source_context = scored ? contexts[source.prev - base] : 0;
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
     wf__link *noted = NULL;
     if (search->remembers && mode <= EXPAND_FIXED) {
-      WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
+      WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
       noted = search->candidates.data + search->candidates.size;
     }
-    for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
-      const wf_arc *arc = &graph->view.arcs[a];
+    const wf_arc *arc = run.arcs;
+    for (uint32_t a = run.first; a < run.end; a++, arc++) {
       float cost = source.cost + arc->weight;
       uint64_t context = source_context;
       if (arc->olabel != 0) {
@@ -156,7 +163,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
         if (candidate_key(cost, a) == last.key) WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
         continue;
       }
-      wf__token *token = token_of(search, scored, arc->nextstate, context, err);
+      wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
       if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
       if (cost < token->cost || (cost == token->cost && (a < token->arc || (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
         token->cost = cost;
@@ -264,12 +271,15 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
 
 /* --- epsilon arcs --------------------------------------------------------------------------------------------------- */
 
-static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->index[state].first_epsilon < graph->index[state + 1].first_arc; }
+static bool has_epsilons(const wf_graph *graph, uint32_t state) {
+  wf__arc_run run = wf__epsilon_run(graph, state);
+  return run.first < run.end;
+}
 
-/* One candidate of an epsilon round. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
+/* One candidate of an epsilon round, into `state`. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
  * round the cheaper, then the smaller arc number, then the smaller context before the arc. */
-TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, float cost, uint64_t context, uint32_t round, wf_error *err) {
-  wf__token *token = token_of(search, scored, search->graph->view.arcs[a].nextstate, context, err);
+TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state, float cost, uint64_t context, uint32_t round, wf_error *err) {
+  wf__token *token = token_of(search, scored, state, context, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   uint32_t to = (uint32_t)(token - search->tokens.data);
   wf__link link = {from, to, a, cost};
@@ -288,7 +298,7 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
 }
 
 /* No path of epsilons that goes round no cycle has this many arcs. */
-static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->view.num_states; }
+static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->num_states; }
 
 /* The tokens to relax in a round as they stand before it. */
 static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
@@ -304,24 +314,28 @@ static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
   return WF_OK;
 }
 
+static void prefetch_epsilons(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_epsilon]);
+}
+
 TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round, wf_error *err) {
   const wf_graph *graph = search->graph;
   uint32_t now = (round - 1) & 1;
   uint64_t size = search->agenda[now].size;
   for (uint64_t i = 0; i < size; i++) {
     uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
-    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
-    uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
-    search->path.num_arcs += end - first;
-    for (uint32_t a = first; a < end; a++) {
-      const wf_arc *arc = &graph->view.arcs[a];
-      float cost = search->agenda_costs.data[i] + arc->weight;
+    if (i + NEAR < size) prefetch_epsilons(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state);
+    wf__arc_run run = wf__epsilon_run(graph, state);
+    search->path.num_arcs += run.end - run.first;
+    for (uint32_t a = run.first; a < run.end; a++) {
+      wf_arc arc = wf__graph_arc(graph, a);
+      float cost = search->agenda_costs.data[i] + arc.weight;
       uint64_t context = scored ? search->agenda_contexts.data[i] : 0;
-      if (arc->olabel != 0) {
+      if (arc.olabel != 0) {
         cost -= search->options.word_score;
-        if (scored) WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+        if (scored) WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
       }
-      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, cost, context, round, err));
+      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));
     }
   }
   return WF_OK;
@@ -382,7 +396,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size, "the token history", err));
   for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
     uint32_t arc = trace->records.data[i].arc;
-    int32_t label = arc == WF__NO_ARC ? 0 : graph->view.arcs[arc].ilabel;
+    int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
     trace->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
   }
   trace->loglikes.size = trace->records.size;
@@ -460,6 +474,8 @@ void wf__search_free(wf__search *search) {
   wf__path_free(&search->path);
   free(search);
 }
+
+void wf__search_set_graph(wf__search *search, const wf_graph *graph) { search->graph = graph; }
 
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
