@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import struct
+import sys
 
 import measure
 from measure import BUILD, ROOT, WARPFST
@@ -137,6 +138,7 @@ def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
         counts, frames = summary.get("rnnlm", {}), summary["hours"] * 3600 / 0.04
         requests, costs, states = (counts.get(what, 0) / frames for what in ("requests", "costs", "hidden_states"))
         rows.append([words, hidden, name, batch, f"{requests:.0f}", f"{100 * counts.get('hit_ratio', 0):.1f}", f"{costs:.0f}", f"{states:.1f}", f"{rtfx:.1f}"])
+        print("  " + " | ".join(map(str, rows[-1])), file=sys.stderr)
         setup = f"generated CTC, {words} words, bigram graph, hidden {hidden}, {name}, batch {batch}, beam 11, max_active 3000, one core, processor time"
         figures += [("decode with RNN LM at scale", setup, value, unit) for value, unit in (
             (f"{rtfx:.1f}", "RTFx"), (f"{requests:.0f}", "requests/frame"), (f"{100 * counts.get('hit_ratio', 0):.1f}", "% hits"))]
