@@ -1,4 +1,5 @@
-/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back.
+/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back. Pairs with few states among many possible
+ * ones are composed one by one (sparse_gpu.c), the others all together.
  *
  * Two numbers come back to the host during a run, states and arcs, for which room is made; buffers are kept for the next run. */
 #ifdef WARPFST_CUDA
@@ -7,11 +8,15 @@
 #include "base/option_tables.h"
 #include "cuda/compose_upload.h"
 #include "cuda/cuda_call.h"
+#include "cuda/ops_batch.h"
+#include "cuda/sparse_gpu.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
 #include "fstops/compose_device.h"
 #include "fstops/device_batch.h"
 
+#define TABLE_CELLS ((uint64_t)1 << 30)  /* up to so many possible states, their table of bits is nothing */
+enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density on */
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
 /* Device arrays, in the order in which the problem's come first. */
@@ -29,7 +34,8 @@ struct wf_composer {
   wf__device_buffer buffers[NUM_BUFFERS];
   size_t count;
   wf_fst **a, **b;           /* [count] references: symbols, pairs for the CPU */
-  bool *on_cpu;              /* [count] */
+  wf__sparse **sparse;       /* [count]; NULL: a pair of the table */
+  wf__gpu_batch **made;      /* [count] their results */
   struct mail *mail;         /* what comes back from a run, in pinned memory */
   uint64_t *reached_count;   /* [count], if it is limited */
 };
@@ -176,15 +182,49 @@ static void point(wf_composer *self) {
   c->places = at[PLACES].data;
 }
 
+/* Where the table would be too large, or so large that a search must show first whether there is enough in it. */
+static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *job, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+  *out_gave_up = false;
+  WF__TRY(wf__sparse_create(job, self->a[i], self->b[i], self->device, &self->sparse[i], err));
+  if (give_up == UINT64_MAX) return WF_OK;
+  WF__TRY(wf__sparse_search(self->sparse[i], give_up, out_gave_up, err));
+  if (!*out_gave_up) return WF_OK;
+  wf__sparse_free(self->sparse[i]);
+  self->sparse[i] = NULL;
+  return WF_OK;
+}
+
+static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+  wf__compose_side a = {0}, b = {0};
+  wf__compose_job job = {.a = &a, .b = &b, .filter = self->options.filter, .connect = self->options.connect, .canonical = true};
+  wf_status status = wf__compose_side_init(&a, self->a[i], true, err);
+  if (status == WF_OK) status = wf__compose_side_init(&b, self->b[i], false, err);
+  if (status == WF_OK) status = add_sparse(self, i, &job, give_up, out_gave_up, err);
+  wf__compose_side_free(&a);
+  wf__compose_side_free(&b);
+  return status;
+}
+
+static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem, wf_error *err) {
+  uint64_t cells;
+  bool fits, gave_up = false;
+  WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, TABLE_CELLS, &cells, &fits, err));
+  if (fits) return WF_OK;
+  if (cells > TABLE_CELLS && cells != UINT64_MAX) WF__TRY(add_large(self, i, cells / CELLS_PER_STATE, &gave_up, err));
+  if (gave_up) {
+    wf__gpu_problem_drop(problem);
+    WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, UINT64_MAX, &cells, &fits, err));
+  }
+  return fits || self->sparse[i] != NULL ? WF_OK : add_large(self, i, UINT64_MAX, &gave_up, err);
+}
+
 static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(open_device(self, err));
   for (size_t i = 0; i < self->count; i++) {
-    bool fits;
     self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
     self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);
-    wf_status status = wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, &fits, err);
+    wf_status status = add_pair(self, i, problem, err);
     if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
-    self->on_cpu[i] = !fits;
   }
   WF__TRY(wf__gpu_problem_close(problem, err));
   WF__TRY(upload_problem(self, problem, err));
@@ -206,9 +246,10 @@ static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *cons
   self->count = count;
   self->a = wf__calloc(count, sizeof *self->a);
   self->b = wf__calloc(count, sizeof *self->b);
-  self->on_cpu = wf__calloc(count, sizeof *self->on_cpu);
+  self->sparse = wf__calloc(count, sizeof *self->sparse);
+  self->made = wf__calloc(count, sizeof *self->made);
   self->reached_count = wf__calloc(count, sizeof *self->reached_count);
-  bool ok = self->a != NULL && self->b != NULL && self->on_cpu != NULL && self->reached_count != NULL;
+  bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL && self->reached_count != NULL;
   wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
   wf__gpu_problem_free(&problem);
   if (status == WF_OK) *out = self;
@@ -230,6 +271,8 @@ void wf_composer_free(wf_composer *composer) {
   for (size_t i = 0; i < composer->count; i++) {
     if (composer->a != NULL) wf_fst_free(composer->a[i]);
     if (composer->b != NULL) wf_fst_free(composer->b[i]);
+    if (composer->made != NULL) wf__gpu_batch_free(composer->made[i]);
+    if (composer->sparse != NULL) wf__sparse_free(composer->sparse[i]);
   }
   if (composer->stream != NULL) {
     cudaSetDevice(composer->device);
@@ -239,7 +282,8 @@ void wf_composer_free(wf_composer *composer) {
   }
   free(composer->a);
   free(composer->b);
-  free(composer->on_cpu);
+  free(composer->sparse);
+  free(composer->made);
   free(composer->reached_count);
   free(composer);
 }
@@ -305,6 +349,17 @@ static wf_status run_fill(wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
+static wf_status run_sparse(wf_composer *self, wf_error *err) {
+  for (size_t i = 0; i < self->count; i++) {
+    if (self->sparse[i] == NULL) continue;
+    wf__gpu_batch_free(self->made[i]);
+    self->made[i] = NULL;
+    wf_status status = wf__sparse_run(self->sparse[i], &self->options, self->with_origins, &self->made[i], NULL, err);
+    if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+  }
+  return WF_OK;
+}
+
 wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   composer->has_run = false;
   WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
@@ -314,6 +369,7 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   } else {
     for (size_t i = 0; i < composer->count; i++) composer->mail->places[i] = (wf__gpu_place){.start = -1};
   }
+  WF__TRY(run_sparse(composer, err));
   composer->has_run = true;
   return WF_OK;
 }
@@ -328,8 +384,17 @@ static wf_status check_result(const wf_composer *composer, size_t i, wf_error *e
 
 static wf_fst_view device_view(const wf_composer *self, size_t i) {
   const wf__gpu_place *place = &self->mail->places[i];
-  wf_fst_view view = {.start = place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
-  if (place->start < 0) return view;
+  const wf__gpu_batch *made = self->made[i];
+  wf_fst_view view = {.start = made != NULL ? made->start[0] : place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
+  if (view.start < 0) return view;
+  if (made != NULL) {
+    view.num_states = made->f.num_states;
+    view.num_arcs = made->f.num_arcs;
+    view.arc_off = made->f.off;
+    view.final_cost = made->f.final_cost;
+    view.arcs = made->f.arcs;
+    return view;
+  }
   view.num_states = place[1].state_base - place[0].state_base;
   view.num_arcs = place[1].arc_base - place[0].arc_base;
   view.arc_off = self->c.arc_off + place->state_base + i;
@@ -338,13 +403,17 @@ static wf_fst_view device_view(const wf_composer *self, size_t i) {
   return view;
 }
 
+static const wf_arc_origin *device_origins(const wf_composer *self, size_t i) {
+  if (!self->with_origins) return NULL;
+  return self->made[i] != NULL ? self->made[i]->origins : self->c.origins + self->mail->places[i].arc_base;
+}
+
 wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err) {
   *view = (wf_fst_view){.start = -1};
   if (origins != NULL) *origins = NULL;
   WF__TRY(check_result(composer, i, err));
-  if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
   *view = device_view(composer, i);
-  if (origins != NULL && composer->with_origins && view->start >= 0) *origins = composer->c.origins + composer->mail->places[i].arc_base;
+  if (origins != NULL && view->start >= 0) *origins = device_origins(composer, i);
   return WF_OK;
 }
 
@@ -370,17 +439,11 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
   if (out_origins != NULL) *out_origins = NULL;
   WF__TRY(check_result(composer, i, err));
   const wf_fst *a = composer->a[i], *b = composer->b[i];
-  if (composer->on_cpu[i]) {
-    wf_compose_options options = composer->options;
-    options.device = NULL;
-    if (out_origins != NULL) return wf_compose_with_origins(a, b, &options, out, out_origins, err);
-    return wf_compose(a, b, &options, out, err);
-  }
   if (out_origins != NULL && !composer->with_origins) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not asked for");
   wf_fst_view view = device_view(composer, i);
   wf_arc_origin *origins = out_origins != NULL ? wf__alloc(view.num_arcs, sizeof *origins) : NULL;
   wf_status status = out_origins != NULL && origins == NULL ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs") : WF_OK;
-  if (status == WF_OK) status = copy_back(composer, &view, composer->c.origins + composer->mail->places[i].arc_base, &csr, origins, err);
+  if (status == WF_OK) status = copy_back(composer, &view, device_origins(composer, i), &csr, origins, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
   if (status == WF_OK && composer->options.connect) wf__fst_set_trimmed(*out);
   wf__csr_free(&csr);
@@ -414,6 +477,12 @@ static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t 
                            .final_cost = self->c.final_cost,
                            .origins = self->with_origins ? self->c.origins : NULL,
                            .input_base = {a_base, b_base}};
+  if (self->made[0] != NULL) { /* the only one */
+    composed.arc_off = self->made[0]->f.off;
+    composed.arcs = self->made[0]->f.arcs;
+    composed.final_cost = self->made[0]->f.final_cost;
+    composed.origins = self->made[0]->origins;
+  }
   return wf__gpu_batch_of_composed(&composed, semiring, out, err);
 }
 
@@ -421,7 +490,8 @@ wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring sem
   *out = NULL;
   for (size_t i = 0; i < composer->count; i++) {
     WF__TRY(check_result(composer, i, err));
-    if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
+    if (composer->made[i] != NULL && composer->count > 1)
+      return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu of %zu is too large for a batch: compose it alone, or use wf_composer_view", i, composer->count);
   }
   uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
   int64_t *start = wf__calloc(composer->count, sizeof *start);

@@ -147,11 +147,11 @@ static wf_status add_empty(wf__gpu_problem *to, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const wf_fst *a, const wf_fst *b, bool *out_fits, wf_error *err) {
+static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const wf_fst *a, const wf_fst *b, uint64_t max_cells, uint64_t *out_cells, bool *out_fits, wf_error *err) {
   wf__row_plan plan;
   struct places places = {0};
-  uint64_t row_bytes, cells = wf__compose_rows_cells(job, &row_bytes);
-  *out_fits = row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= WF__GPU_MAX_WORDS && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
+  uint64_t row_bytes, cells = *out_cells = wf__compose_rows_cells(job, &row_bytes);
+  *out_fits = cells <= max_cells && row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= WF__GPU_MAX_WORDS && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
   if (*out_fits) WF__TRY(wf__compose_plan(job, &plan, out_fits, err));
   if (!*out_fits) return add_empty(to, err);
   wf_status status = job->a->fst != a ? wf__arcsort_places(a, true, &places.a, err) : WF_OK;
@@ -163,19 +163,23 @@ static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const
   return status;
 }
 
-wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, bool *out_fits, wf_error *err) {
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, uint64_t max_cells, uint64_t *out_cells, bool *out_fits,
+                              wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
   wf__compose_job job = {.a = &a_side, .b = &b_side, .filter = options->filter, .connect = options->connect, .canonical = true};
   *out_fits = true;
+  *out_cells = 0;
   WF__TRY(wf__same_semiring(a, b, err));
   if (wf_fst_get_view(a).start < 0 || wf_fst_get_view(b).start < 0) return add_empty(problem, err);
   wf_status status = wf__compose_side_init(&a_side, a, true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);
-  if (status == WF_OK) status = add_pair(problem, &job, a, b, out_fits, err);
+  if (status == WF_OK) status = add_pair(problem, &job, a, b, max_cells, out_cells, out_fits, err);
   wf__compose_side_free(&a_side);
   wf__compose_side_free(&b_side);
   return status;
 }
+
+void wf__gpu_problem_drop(wf__gpu_problem *problem) { problem->pairs.size--; }
 
 wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(wf__vec_push(&problem->link_off, problem->links.size, "links of rows", err));

@@ -24,8 +24,12 @@ typedef struct wf__gpu_problem {
   uint64_t last_a_base, last_b_base, last_b_final_base;
 } wf__gpu_problem;
 
-/* Adds a pair. `*out_fits` is false if it is too large: then it is added as one without states. */
-wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, bool *out_fits, wf_error *err);
+/* Adds a pair. `*out_fits` is false if it is too large, or has more than `max_cells` pairs of states, `*out_cells` of them (UINT64_MAX: no table can have them):
+ * then it is added as one without states. */
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, uint64_t max_cells, uint64_t *out_cells, bool *out_fits,
+                              wf_error *err);
+/* Takes back a pair that did not fit, the last. */
+void wf__gpu_problem_drop(wf__gpu_problem *problem);
 /* The ends of the offsets, after the last pair. */
 wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err);
 void wf__gpu_problem_free(wf__gpu_problem *problem);

@@ -3,35 +3,17 @@
  * A thread takes a state or an arc; states with many arcs are taken by their warp. Also compiled for the imitated GPU of tests/fake_ops/, where a grid is one
  * thread and a warp has one lane. */
 #ifndef FAKE_CUDA
-#include <cooperative_groups.h>
-#include <cuda_runtime.h>
-
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #endif
 
 #include "cuda/ops_kernels.h"
-
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef unsigned long long ull;
+#include "cuda/ops_launch.cuh"
 
 #define NO_HOPS 0xffffffffu
 
 #ifndef FAKE_CUDA
-enum { THREADS = 256, LANES = 32, MAX_BLOCKS = 8192 };
-#define ALL_LANES 0xffffffffu
-
-__device__ static u64 this_thread() { return (u64)blockIdx.x * THREADS + threadIdx.x; }
-__device__ static u64 num_threads() { return (u64)gridDim.x * THREADS; }
-__device__ static u32 this_lane() { return threadIdx.x % LANES; }
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
-
-static unsigned blocks_for(u64 count) {
-  u64 wanted = (count + THREADS - 1) / THREADS;
-  return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
-}
-#define LAUNCH(kernel, count, stream, ...) (kernel<<<blocks_for(count), THREADS, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
 
 /* All blocks at once, for kernels that wait for the whole grid. */
 static int launch_grid(const void *kernel, u64 count, void *stream, void **arguments) {
@@ -52,8 +34,6 @@ int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scra
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
 }
 #endif
-
-#define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
 
 /* The fst of a state: the last that begins at or before it. */
 __device__ static u64 fst_of(const wf__gpu_fsts &f, u64 state) {
