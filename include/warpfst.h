@@ -370,7 +370,7 @@ WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const 
 /* Composes all pairs, on the device, in a few launches for all of them together. Errors: wf_compose's, and WF_ERR_DEVICE. */
 WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
 /* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins` (the argument may be NULL): of its arcs, in device
- * memory, or NULL if they were not asked for. WF_ERR_UNSUPPORTED for a pair left to the CPU. */
+ * memory, or NULL if they were not asked for. */
 WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err);
 /* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
 WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);

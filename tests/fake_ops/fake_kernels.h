@@ -65,4 +65,14 @@ extern "C" __attribute__((weak)) int wf__sparse_scan(const uint64_t *in, uint64_
   return 0;
 }
 
+extern "C" __attribute__((weak)) int wf__minimize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, void *scratch,
+                                                       size_t *scratch_bytes, void *) {
+  if (scratch == nullptr) return *scratch_bytes = 1, 0;
+  std::vector<uint64_t> order(count);
+  for (uint64_t i = 0; i < count; i++) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](uint64_t x, uint64_t y) { return keys[x] < keys[y]; });
+  for (uint64_t i = 0; i < count; i++) keys_out[i] = keys[order[i]], values_out[i] = values[order[i]];
+  return 0;
+}
+
 #endif
