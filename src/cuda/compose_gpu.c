@@ -1,7 +1,7 @@
 /* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back. Pairs with few states among many possible
  * ones are composed one by one (sparse_gpu.c), the others all together.
  *
- * Two numbers come back to the host during a run, states and arcs, for which room is made; buffers are kept for the next run. */
+ * In the first run the host looks twice at the sizes, of states and of arcs, to make room; buffers are kept for the next run, which looks once, at its end. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -21,7 +21,7 @@ enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density 
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, MOVES, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
   ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
@@ -42,6 +42,7 @@ struct wf_composer {
 
 struct mail {
   uint64_t num_states, num_slots, num_arcs;
+  uint32_t levels[2]; /* of the searches; 0 for the second where both ran together */
   wf__gpu_place places[]; /* [count + 1] */
 };
 
@@ -81,15 +82,17 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   UPLOAD(self, BACKWARD, from->steps[1]);
   UPLOAD(self, OFF, from->off);
   UPLOAD(self, TO, from->to);
-  UPLOAD(self, B_ARC, from->b_arc);
+  UPLOAD(self, MOVES, from->moves);
+  UPLOAD(self, SHIFTS, from->shifts);
   UPLOAD(self, MASKS, from->masks);
   UPLOAD(self, A_ARCS, from->a_arcs);
-  UPLOAD(self, B_ARCS, from->b_arcs);
   UPLOAD(self, B_FINAL, from->b_final);
   UPLOAD(self, PARTS, from->parts);
   UPLOAD(self, PART_WORD, from->part_word);
   wf__gpu_compose *c = &self->c;
   for (int back = 0; back < 2; back++) {
+    UPLOAD(self, RUN_OFF + back, from->run_off[back]);
+    UPLOAD(self, RUNS + back, from->runs[back]);
     UPLOAD(self, HEAVY + back, from->heavy[back]);
     UPLOAD(self, CHUNKS + back, from->chunks[back]);
     c->num_heavy[back] = from->heavy[back].size;
@@ -102,14 +105,17 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
   c->max_pair_words = from->max_pair_words;
+  c->max_pair_work = from->max_pair_work;
+  c->connect = self->options.connect;
+  wf__gpu_compose_shape(c);
   return WF_OK;
 }
 
 static uint64_t most_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] > c->num_heavy[1] ? c->num_heavy[0] : c->num_heavy[1]; }
 
-/* Bits: fresh, reached, kept, those of heavy rows; then rows' and heavy rows' marks. */
+/* Bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks, and stats. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return (c->num_words + 1) * 8 * 3 + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * 8 + most_heavy(c) * 8;
+  return (c->num_words + 1) * 8 * (c->both ? 4 : 3) + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + most_heavy(c) * 8 + 8;
 }
 
 /* Room whose size is known before a run. */
@@ -122,12 +128,12 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
                       {ZEROED, zeroed_bytes(c)},
-                      {LIST, c->num_rows * 8},
-                      {COUNTS, 12},
+                      {LIST, c->num_rows * (c->both ? 16 : 8)},
+                      {COUNTS, 24},
                       {REACHED_COUNT, c->num_pairs * 8},
                       {FIRST, words * 4},
                       {FIRST_SLOT, words * 8},
-                      {TOTALS, 16},
+                      {TOTALS, 24},
                       {PLACES, (c->num_pairs + 1) * sizeof(wf__gpu_place)}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes, "tables of a composition", err));
   WF__CUDA_TRY(wf__gpu_compose_place(c, NULL, &scratch, self->stream), "prefix sums");
@@ -147,28 +153,31 @@ static void point(wf_composer *self) {
   c->steps[1] = at[BACKWARD].data;
   c->off = at[OFF].data;
   c->to = at[TO].data;
-  c->b_arc = at[B_ARC].data;
+  c->moves = at[MOVES].data;
+  c->shifts = at[SHIFTS].data;
   c->masks = at[MASKS].data;
   c->a_arcs = at[A_ARCS].data;
-  c->b_arcs = at[B_ARCS].data;
   c->b_final = at[B_FINAL].data;
   c->parts = at[PARTS].data;
   c->part_word = at[PART_WORD].data;
   c->word_row = at[WORD_ROW].data;
-  c->connect = self->options.connect;
   uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
   c->zeroed_bytes = zeroed_bytes(c);
-  c->fresh = words;
-  c->reached = words + num_words;
-  c->kept = self->options.connect ? words + 2 * num_words : c->reached;
-  c->heavy_bits = words + 3 * num_words;
-  c->dirty = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
-  c->heavy_level = c->dirty + c->num_rows * 2;
+  c->reached = words;
+  c->kept = c->connect ? words + num_words : c->reached;
+  c->heavy_bits = words + (c->both ? 4 : 3) * num_words;
+  c->heavy_level = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
+  c->stats = c->heavy_level + most_heavy(c) * 2;
   for (int back = 0; back < 2; back++) {
+    int own = c->both ? back : 0;
+    c->fresh[back] = words + (2 + (uint64_t)own) * num_words;
+    c->dirty[back] = c->stats + 2 + (uint64_t)own * c->num_rows * 2;
+    c->list[back] = (uint32_t *)at[LIST].data + (uint64_t)own * c->num_rows * 2;
+    c->run_off[back] = at[RUN_OFF + back].data;
+    c->runs[back] = at[RUNS + back].data;
     c->heavy[back] = at[HEAVY + back].data;
     c->chunks[back] = at[CHUNKS + back].data;
   }
-  c->list = at[LIST].data;
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
   c->first = at[FIRST].data;
@@ -180,6 +189,9 @@ static void point(wf_composer *self) {
   c->arcs = at[ARCS].data;
   c->origins = self->with_origins ? at[ORIGINS].data : NULL;
   c->places = at[PLACES].data;
+  c->room_states = at[FINAL_COST].bytes / sizeof *c->final_cost;
+  c->room_slots = at[SLOTS].bytes >= sizeof *c->slots ? at[SLOTS].bytes / sizeof *c->slots - 1 : 0;
+  c->room_arcs = at[ARCS].bytes / sizeof *c->arcs;
 }
 
 /* Where the table would be too large, or so large that a search must show first whether there is enough in it. */
@@ -290,14 +302,6 @@ void wf_composer_free(wf_composer *composer) {
 
 /* --- a run -------------------------------------------------------------------------------------------------------------- */
 
-static wf_status check_states(const wf_composer *self, wf_error *err) {
-  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES;
-  for (size_t i = 0; i < self->count; i++)
-    if (self->reached_count[i] > max_states)
-      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
-  return WF_OK;
-}
-
 static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
   uint64_t bytes = self->c.num_words * 20 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
   if (self->options.max_bytes <= 0 || bytes <= (uint64_t)self->options.max_bytes) return WF_OK;
@@ -309,25 +313,52 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
   return WF_OK;
 }
 
-/* Bits, then numbers of states and slots. */
-static wf_status run_search(wf_composer *self, wf_error *err) {
+/* Sizes, and what is counted to be limited, to the host. */
+static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
-  size_t scratch = self->buffers[SCRATCH].bytes;
-  WF__CUDA_TRY(wf__gpu_compose_search(c, self->stream), "the search of a composition");
-  WF__CUDA_TRY(wf__gpu_compose_place(c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
-  WF__TRY(back(self, self->mail, c->totals, 16, err));
+  WF__TRY(back(self, self->mail, c->totals, 24, err));
+  WF__TRY(back(self, self->mail->levels, c->stats, sizeof self->mail->levels, err));
   if (c->reached_count != NULL) WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
-  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "the search of a composition");
-  uint64_t sum = 0;
-  for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
-  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
-  return check_states(self, err);
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), what);
+  return WF_OK;
 }
 
-static wf_status run_fill(wf_composer *self, wf_error *err) {
+static wf_status check_states(const wf_composer *self, wf_error *err) {
+  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES, sum = 0;
+  for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
+  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
+  for (size_t i = 0; i < self->count; i++)
+    if (self->reached_count[i] > max_states)
+      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
+  return WF_OK;
+}
+
+static wf_status start_search(wf_composer *self, wf_error *err) {
+  size_t scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_search(&self->c, self->stream), "the search of a composition");
+  WF__CUDA_TRY(wf__gpu_compose_place(&self->c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
+  return WF_OK;
+}
+
+static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *err) {
+  size_t scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_count(&self->c, num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  return WF_OK;
+}
+
+static wf_status start_fill(wf_composer *self, wf_error *err) {
+  WF__CUDA_TRY(wf__gpu_compose_fill(&self->c, self->stream), "filling the result");
+  return back(self, self->mail->places, self->c.places, (self->count + 1) * sizeof *self->mail->places, err);
+}
+
+/* Search, count, fill, with a look at the sizes before each that needs room. */
+static wf_status run_with_looks(wf_composer *self, wf_error *err) {
   struct mail *mail = self->mail;
   wf__gpu_compose *c = &self->c;
   size_t scratch = 0;
+  WF__TRY(start_search(self, err));
+  WF__TRY(look(self, "the search of a composition", err));
+  WF__TRY(check_states(self, err));
   WF__TRY(check_bytes(self, mail->num_states, 0, err));
   WF__TRY(wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
   WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8, "states", err));
@@ -335,18 +366,36 @@ static wf_status run_fill(wf_composer *self, wf_error *err) {
   point(self);
   WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream), "prefix sums");
   WF__TRY(wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err));
-  scratch = self->buffers[SCRATCH].bytes;
-  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  WF__TRY(start_count(self, mail->num_slots, err));
   WF__TRY(back(self, &mail->num_arcs, c->slots + mail->num_slots, 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "counting arcs");
   WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
   WF__TRY(wf__device_reserve(&self->buffers[ARCS], mail->num_arcs * sizeof(wf_arc), "arcs", err));
   if (self->with_origins) WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin), "origins of arcs", err));
   point(self);
-  WF__CUDA_TRY(wf__gpu_compose_fill(c, self->stream), "filling the result");
-  WF__TRY(back(self, mail->places, c->places, (self->count + 1) * sizeof *mail->places, err));
+  WF__TRY(start_fill(self, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "filling the result");
   return WF_OK;
+}
+
+/* The same in the room that the last run left, with one look at the end: the kernels write nothing where there is not enough. */
+static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
+  const struct mail *mail = self->mail;
+  const wf__gpu_compose *c = &self->c;
+  WF__TRY(start_search(self, err));
+  WF__TRY(start_count(self, c->room_slots, err));
+  WF__TRY(start_fill(self, err));
+  WF__TRY(look(self, "a composition", err));
+  WF__TRY(check_states(self, err));
+  WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
+  *out_fits = mail->num_states <= c->room_states && mail->num_slots <= c->room_slots && mail->num_arcs <= c->room_arcs;
+  return WF_OK;
+}
+
+static wf_status run_table(wf_composer *self, wf_error *err) {
+  bool fits = false;
+  if (self->buffers[ARCS].data != NULL) WF__TRY(run_in_room(self, &fits, err));
+  return fits ? WF_OK : run_with_looks(self, err);
 }
 
 static wf_status run_sparse(wf_composer *self, wf_error *err) {
@@ -364,8 +413,7 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   composer->has_run = false;
   WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
   if (composer->c.num_rows != 0) {
-    WF__TRY(run_search(composer, err));
-    WF__TRY(run_fill(composer, err));
+    WF__TRY(run_table(composer, err));
   } else {
     for (size_t i = 0; i < composer->count; i++) composer->mail->places[i] = (wf__gpu_place){.start = -1};
   }
