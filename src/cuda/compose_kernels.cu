@@ -9,6 +9,8 @@
 #include <cub/device/device_scan.cuh>
 
 #include "cuda/compose_kernels.h"
+#include "cuda/launch_together.cuh"
+#include "cuda/ptx.cuh"
 
 namespace cg = cooperative_groups;
 
@@ -17,6 +19,11 @@ typedef uint64_t u64;
 typedef unsigned long long ull;
 
 enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 160, MAX_BLOCKS = 8192 };
+
+static unsigned blocks_of(u64 num_threads) {
+  u64 wanted = (num_threads + THREADS - 1) / THREADS;
+  return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
+}
 
 #include "cuda/compose_search.cuh"
 
@@ -49,24 +56,16 @@ static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared = pair_shared_bytes(c);
   cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   if (code != cudaSuccess) return code;
-  search_pairs_kernel<<<(unsigned)(c->num_pairs * (c->connect ? 2 : 1)), PAIR_THREADS, shared, stream>>>(*c);
-  if (c->connect) both_kernel<<<528, THREADS, 0, stream>>>(*c);
-  return cudaGetLastError();
+  code = WF__LAUNCH(search_pairs_kernel, (unsigned)(c->num_pairs * (c->connect ? 2 : 1)), PAIR_THREADS, shared, stream, *c);
+  return code == cudaSuccess && c->connect ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
 }
 
 template <int GROUP>
 static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) {
-  int device = 0, num_processors = 0, per_processor = 0;
   size_t shared = GROUP == 1 ? 0 : THREADS / GROUP * group_memory<GROUP>::bytes(c->max_words, c->out_words);
   cudaError_t code = cudaFuncSetAttribute(search_kernel<GROUP>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-  if (code == cudaSuccess) code = cudaGetDevice(&device);
-  if (code == cudaSuccess) code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
-  if (code == cudaSuccess) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, search_kernel<GROUP>, THREADS, shared);
-  if (code != cudaSuccess) return code;
-  u64 wanted = (c->num_rows * GROUP + THREADS - 1) / THREADS + (GROUP == 1 ? c->num_chunks[0] : 0), most = (u64)num_processors * (u64)per_processor;
-  if (c->both) wanted = 2 * wanted < most ? 2 * wanted : most / 2 * 2; /* an even number: half of them for each direction */
-  void *arguments[] = {(void *)c};
-  return cudaLaunchCooperativeKernel((const void *)search_kernel<GROUP>, dim3((unsigned)(wanted < most ? wanted : most)), dim3(THREADS), arguments, shared, stream);
+  u64 blocks = (c->num_rows * GROUP + THREADS - 1) / THREADS + (GROUP == 1 ? c->num_chunks[0] : 0);
+  return code == cudaSuccess ? launch_together(search_kernel<GROUP>, c->both ? 2 * blocks : blocks, c->both, THREADS, shared, stream, *c) : code;
 }
 
 int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
@@ -79,8 +78,7 @@ int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
   else code = launch_search<THREADS>(c, stream);
   if (code != cudaSuccess || c->reached_count == nullptr) return code;
   code = cudaMemsetAsync(c->reached_count, 0, c->num_pairs * sizeof(u64), stream);
-  if (code == cudaSuccess) count_reached_kernel<<<528, THREADS, 0, stream>>>(*c);
-  return code == cudaSuccess ? cudaGetLastError() : code;
+  return code == cudaSuccess ? WF__LAUNCH(count_reached_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
 }
 
 /* --- places ----------------------------------------------------------------------------------------------------------- */
@@ -91,8 +89,7 @@ __global__ static void word_rows_kernel(const wf__gpu_compose c, u32 *word_row) 
 }
 
 int wf__gpu_compose_word_rows(const wf__gpu_compose *c, u32 *word_row, void *stream) {
-  word_rows_kernel<<<528, THREADS, 0, (cudaStream_t)stream>>>(*c, word_row);
-  return cudaGetLastError();
+  return WF__LAUNCH(word_rows_kernel, blocks_of(c->num_rows), THREADS, 0, stream, *c, word_row);
 }
 
 __device__ static u32 num_segments(const wf__gpu_compose &c, u32 row) {
@@ -132,8 +129,7 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
     *scratch_bytes = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
     return code;
   }
-  if (code == cudaSuccess) totals_kernel<<<1, 1, 0, stream>>>(*c);
-  return code == cudaSuccess ? cudaGetLastError() : code;
+  return code == cudaSuccess ? WF__LAUNCH(totals_kernel, 1, 1, 0, stream, *c) : code;
 }
 
 /* --- count and fill --------------------------------------------------------------------------------------------------- */
@@ -250,14 +246,18 @@ __device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &p
   c.final_cost[number] = info.a_final + c.b_final[pair.b_final_base + state];
 }
 
+struct stage_memory {
+  float4 arcs[THREADS / 32][STAGE];
+};
+
 /* The same for writing. The arcs of half a word lie side by side where the row has one segment: if they are few enough, they are put together in shared
  * memory and go out in order. */
 __global__ static void __launch_bounds__(THREADS) fill_kernel(const wf__gpu_compose c) {
   if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots || c.totals[2] > c.room_arcs) return;
-  __shared__ float4 stages[THREADS / 32][STAGE];
+  WF__SHARED(stage_memory, stages);
   u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;
   u32 lane = threadIdx.x & 31;
-  float4 *stage = stages[threadIdx.x / 32];
+  float4 *stage = stages.arcs[threadIdx.x / 32];
   for (u64 i = warp; i < c.num_words + c.num_part_words; i += num_warps) {
     piece p;
     if (!find_piece(c, i, p)) continue;
@@ -284,17 +284,14 @@ __global__ static void __launch_bounds__(THREADS) fill_kernel(const wf__gpu_comp
   }
 }
 
-static unsigned blocks_for(const wf__gpu_compose *c) {
-  u64 wanted = ((c->num_words + c->num_part_words) * 32 + THREADS - 1) / THREADS;
-  return (unsigned)(wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
-}
+static unsigned blocks_for(const wf__gpu_compose *c) { return blocks_of((c->num_words + c->num_part_words) * 32); }
 
 int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   if (scratch != nullptr) {
     cudaError_t code = cudaMemsetAsync(c->slots + num_slots, 0, sizeof(u64), stream);
+    if (code == cudaSuccess) code = WF__LAUNCH(count_kernel, blocks_for(c), THREADS, 0, stream, *c);
     if (code != cudaSuccess) return code;
-    count_kernel<<<blocks_for(c), THREADS, 0, stream>>>(*c);
   }
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
 }
@@ -318,7 +315,6 @@ __global__ static void places_kernel(const wf__gpu_compose c) {
 
 int wf__gpu_compose_fill(const wf__gpu_compose *c, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
-  places_kernel<<<(unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream>>>(*c);
-  if (c->num_words != 0) fill_kernel<<<blocks_for(c), THREADS, 0, stream>>>(*c);
-  return cudaGetLastError();
+  cudaError_t code = WF__LAUNCH(places_kernel, (unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream, *c);
+  return code == cudaSuccess && c->num_words != 0 ? WF__LAUNCH(fill_kernel, blocks_for(c), THREADS, 0, stream, *c) : code;
 }

@@ -97,8 +97,7 @@ __device__ static u32 search_pair(const pair_search &search, pair_bits b, uint16
 }
 
 __global__ static void __launch_bounds__(PAIR_THREADS) search_pairs_kernel(const wf__gpu_compose c) {
-  extern __shared__ u64 pair_words[];
-  __shared__ uint16_t lists[PAIR_WARPS * PAIR_LIST];
+  WF__DYNAMIC_SHARED(u64, pair_words);
   const u32 back = blockIdx.x & (c.connect ? 1 : 0);
   const u64 p = c.connect ? blockIdx.x / 2 : blockIdx.x;
   const wf__gpu_pair &pair = c.pairs[p];
@@ -117,7 +116,7 @@ __global__ static void __launch_bounds__(PAIR_THREADS) search_pairs_kernel(const
   __syncthreads();
   pair_search search = {c, pair, c.step_off[back], c.steps[back], c.off + pair.off_base[back], c.to + pair.to_base[back], back, row_halves};
   pair_bits b = {halves, halves + size, halves + 2 * size, size};
-  u32 levels = search_pair(search, b, lists);
+  u32 levels = search_pair(search, b, (uint16_t *)(halves + 3 * size));
   u32 *to = (u32 *)((back ? c.kept : c.reached) + pair.word_base);
   for (u32 at = threadIdx.x; at < size; at += PAIR_THREADS) to[at] = b.done[at];
   if (threadIdx.x == 0) atomicMax(&c.stats[back], levels);
@@ -128,7 +127,7 @@ __global__ static void both_kernel(const wf__gpu_compose c) {
   for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
 }
 
-/* Bytes of shared memory for the largest pair. */
-static size_t pair_shared_bytes(const wf__gpu_compose *c) { return (size_t)c->max_pair_words * 3 * sizeof(u64); }
+/* Bytes of shared memory for the largest pair, lists behind its bits. */
+static size_t pair_shared_bytes(const wf__gpu_compose *c) { return (size_t)c->max_pair_words * 3 * sizeof(u64) + PAIR_WARPS * PAIR_LIST * sizeof(uint16_t); }
 
 #endif

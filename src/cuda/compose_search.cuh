@@ -385,10 +385,10 @@ __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32
 
 template <int GROUP>
 __global__ static void __launch_bounds__(THREADS) search_kernel(const wf__gpu_compose c) {
-  extern __shared__ u64 words[];
-  __shared__ narrow_shared sh;
+  WF__DYNAMIC_SHARED(u64, words_of_groups);
+  WF__SHARED(narrow_shared, sh);
   group_memory<GROUP> m;
-  m.place(words + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
+  m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
   if (c.both) {
     direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
     run_levels<GROUP>(c, directions, 2, (int)(blockIdx.x & 1), sh, m);

@@ -15,17 +15,6 @@
 #ifndef FAKE_CUDA
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
 
-/* All blocks at once, for kernels that wait for the whole grid. */
-static int launch_grid(const void *kernel, u64 count, void *stream, void **arguments) {
-  int device = 0, num_processors = 0, per_processor = 0;
-  cudaError_t code = cudaGetDevice(&device);
-  if (code == cudaSuccess) code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
-  if (code == cudaSuccess) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, THREADS, 0);
-  if (code != cudaSuccess) return code;
-  u64 wanted = blocks_for(count), most = (u64)num_processors * (u64)per_processor;
-  return cudaLaunchCooperativeKernel(kernel, dim3((unsigned)(wanted < most ? wanted : most)), dim3(THREADS), arguments, 0, (cudaStream_t)stream);
-}
-
 int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
 }
@@ -223,8 +212,7 @@ int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backwar
 #ifdef FAKE_CUDA
   return reach_kernel(*f, *in, backward, marks, list, counts), 0;
 #else
-  void *arguments[] = {(void *)f, (void *)in, &backward, &marks, &list, &counts};
-  return launch_grid((const void *)reach_kernel, f->num_states, stream, arguments);
+  return launch_together(reach_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, backward, marks, list, counts);
 #endif
 }
 
@@ -424,8 +412,7 @@ int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__
 #ifdef FAKE_CUDA
   return levels_kernel(*f, *in, *levels, *to_end, log_semiring), code;
 #else
-  void *arguments[] = {(void *)f, (void *)in, (void *)levels, (void *)to_end, &log_semiring};
-  return code != cudaSuccess ? code : launch_grid((const void *)levels_kernel, f->num_states, stream, arguments);
+  return code != cudaSuccess ? code : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
 #endif
 }
 
@@ -458,8 +445,7 @@ int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const 
 #ifdef FAKE_CUDA
   return from_start_kernel(*f, *in, *levels, num_levels, *sums, log_semiring), 0;
 #else
-  void *arguments[] = {(void *)f, (void *)in, (void *)levels, &num_levels, (void *)sums, &log_semiring};
-  return launch_grid((const void *)from_start_kernel, f->num_states, stream, arguments);
+  return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
 #endif
 }
 

@@ -6,6 +6,9 @@
 #ifndef FAKE_CUDA
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
+
+#include "cuda/launch_together.cuh"
+#include "cuda/ptx.cuh"
 #endif
 #include "warpfst.h"
 
@@ -25,7 +28,7 @@ inline unsigned blocks_for(u64 count) {
   u64 wanted = (count + THREADS - 1) / THREADS;
   return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
 }
-#define LAUNCH(kernel, count, stream, ...) (kernel<<<blocks_for(count), THREADS, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
+#define LAUNCH(kernel, count, stream, ...) ((int)WF__LAUNCH(kernel, blocks_for(count), THREADS, 0, stream, __VA_ARGS__))
 #endif
 
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())

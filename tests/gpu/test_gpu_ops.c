@@ -5,7 +5,7 @@
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
 #include "math/cost.h"
-#ifdef FAKE_CUDA
+#if defined(FAKE_CUDA) && !defined(SIMT)
 #include "fstops/device_batch.h"
 #endif
 
@@ -346,7 +346,7 @@ static void test_small_ctc(void **state) {
     }
     options.device = NULL;
     assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC, CTC, &options, &cpu, &err));
-#ifdef FAKE_CUDA
+#if defined(FAKE_CUDA) && !defined(SIMT)
     wf_fst *fsts[CTC];
     for (size_t i = 0; i < CTC; i++) assert_ok(wf_fst_batch_get(cpu, i, &fsts[i], &err));
     assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, CTC, "cuda", &gpu, &err));
@@ -383,7 +383,7 @@ static void test_small_ctc(void **state) {
   }
 }
 
-#ifdef FAKE_CUDA
+#if defined(FAKE_CUDA) && !defined(SIMT)
 int fake_fail_after = -1;
 
 static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error *err) {
@@ -499,7 +499,7 @@ static void test_large(void **state) {
   wf_compose_options_init(&options);
   options.order = 1;
   options.connect = false;
-#ifdef FAKE_CUDA
+#if defined(FAKE_CUDA) && !defined(SIMT)
   const uint32_t num_words = 200;
 #else
   const uint32_t num_words = 3000;
@@ -596,11 +596,11 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 ? "test_small*" : argv[1]);
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
                                      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
                                      cmocka_unit_test(test_small_classes),
-#ifdef FAKE_CUDA
+#if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
 #endif
                                      cmocka_unit_test(test_large)};
