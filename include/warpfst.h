@@ -366,13 +366,13 @@ WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf
 /* Compositions that stay on a GPU: the inputs are uploaded and made ready once, then composed any number of times; results stay in device memory until they
  * are asked for. One thread at a time. `options` as for wf_compose, with a GPU as device and order=canonical; phi_label is not supported. */
 typedef struct wf_composer wf_composer;
-/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs too large for rows of bits on the device are left to the CPU. */
+/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs whose table of all states would be large and nearly empty are composed one by one, with a hash table. */
 WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins,
                                     wf_composer **out, wf_error *err);
 /* Composes all pairs, on the device, in a few launches for all of them together. Errors: wf_compose's, and WF_ERR_DEVICE. */
 WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
 /* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins` (the argument may be NULL): of its arcs, in device
- * memory, or NULL if they were not asked for. WF_ERR_UNSUPPORTED for a pair left to the CPU. */
+ * memory, or NULL if they were not asked for. */
 WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err);
 /* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
 WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
@@ -492,7 +492,7 @@ WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, co
 /* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
 WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
                                       wf_fst_batch **out, wf_error *err);
-/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+/* What a composer has made in its last run, copied within the device. Errors: one of several pairs was composed with a hash table (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* A copy of the i-th in host memory. */
