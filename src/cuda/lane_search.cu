@@ -7,12 +7,13 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
+#include "lane_lattice.cuh"
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
 
-/* Table to costs and trace, in table order; empties the table. False if the trace is full. */
+/* Table to costs and trace, in table order; empties the table. `last`: the last candidate let in. False if the trace is full. */
 template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
+__device__ __forceinline__ bool searcher<RANKS>::finish_frame(u64 last) {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
   for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
@@ -43,9 +44,9 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = cost_of((u32)(packed >> 32));
-  const u64 most = l.combine((u64)(trace_used + total > p->trace_cap) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  const u64 most = l.combine((u64)(trace_used + total > trace_room()) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->frames_cap) return false;
-  if (most >> 32) {
+  if (most >> 32 && !remembers()) {
     if (!aside([](searcher &self) { return self.collect(); })) return false;
     if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
   }
@@ -59,6 +60,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     if (token) {
       costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
       trace()[trace_used + place] = make_uint2(own().keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
+      if (remembers()) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
       own().values[at] = NO_TOKEN;
     }
     own().keys[at] = NO_STATE;
@@ -70,12 +72,17 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     groups[WF__LANE_GROUPS] = (uint16_t)l.bits;
     own().begin_frame();
     own().num_tokens += packed & 0xffffffffu;
+    if (remembers() && l.rank() == 0) {
+      records()[frame].last = last;
+      records()[frame].best = best;
+    }
   }
   count_arcs();
   trace_used += total;
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
+  if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
@@ -112,7 +119,8 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   int status = close(p->beam);
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
-  if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+  if (status == WF__LANE_OK && remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
+  if (status == WF__LANE_OK && !finish_frame((u64)ordered(p->beam) << 32 | 0xffffffffu)) status = WF__LANE_NO_ROOM;
   return status;
 }
 
@@ -174,6 +182,8 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
       outcome->num_narrowed = own().num_narrowed;
     }
   }
+  if (!remembers() || end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)))) return 0;
+  if (l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
@@ -210,9 +220,13 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
     load_row(t + 1);
     emission_arcs = frame_arcs;
     status = close(cost_of((u32)(last >> 32)));
-    if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
+    if (status < 0) {
+      u64 key = last;
+      status = aside([&](searcher &self) { return self.close_again(status, &key, t); });
+      last = key;
+    }
     mark(5);
-    if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+    if (status == WF__LANE_OK && !finish_frame(last)) status = WF__LANE_NO_ROOM;
     mark(6);
   }
   __pipeline_wait_prior(0);
