@@ -27,6 +27,10 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
   return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + (components ? round_up(graph->view.num_states * 4) : 0);
 }
 
+/* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
+static uint64_t tokens_beyond(const wf_decoder_options *options) {
+  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) : 0;
+}
 /* Bytes of a token's entry in the trace and beside it. */
 static uint64_t token_bytes(const wf_decoder_options *options) { return options->lattice_beam > 0 ? 16 : 8; }
 
@@ -91,6 +95,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   plan->lanes = attempt->lanes;
   plan->chunk = attempt->chunk;
   plan->trace_cap = (uint32_t)trace;
+  plan->trace_room = (uint32_t)(trace - tokens_beyond(options));
   plan->frames_cap = (uint32_t)frames;
   plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
   plan->steps_cap = chunk_frames * 2 + chunk * 256;
@@ -182,8 +187,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  /* A frame more for a lattice, as the trace is pruned when one is in it (lane_search.h). */
-  const uint64_t more = lattices ? min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) : 0, entry = token_bytes(options);
+  const uint64_t more = tokens_beyond(options), entry = token_bytes(options);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
   const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;

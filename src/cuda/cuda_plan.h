@@ -64,7 +64,7 @@ typedef struct wf__gpu_plan {
   uint32_t num_flights;
   uint32_t lanes; /* of a flight */
   uint32_t chunk; /* utterances of a flight at most */
-  uint32_t trace_cap, frames_cap, path_cap, pages_cap;
+  uint32_t trace_cap, trace_room, frames_cap, path_cap, pages_cap;
   uint64_t steps_cap;
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;
   uint64_t box_off[WF__NUM_BOX], box_bytes;

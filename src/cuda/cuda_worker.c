@@ -67,6 +67,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.frame_off = wf__flight_array(worker, flight, WF__ARRAY_FRAME_OFF);
   p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
   p.trace_cap = plan->trace_cap;
+  p.trace_room = plan->trace_room;
   p.frames_cap = plan->frames_cap;
   p.path_cap = plan->path_cap;
   p.past = wf__flight_array(worker, flight, WF__ARRAY_PAST);

@@ -201,10 +201,10 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
-/* The closure of frame t's candidates up to the key *last where the first try failed: in a larger table, or of fewer of them if it makes too many
+/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
  * tokens. */
 template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 *last, u32 t) {
+__device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();
   __pipeline_wait_prior(0); /* the next frame's row was on its way */
   load_row(t);
@@ -213,15 +213,16 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 *last, 
     l.sync();
     if (status == CLOSURE_OVERFLOW) {
       if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
-      u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0}) >> 32) / 2;
+      u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
       if (admitted == 0) return WF__LANE_CLOSURE;
-      *last = candidate_rank(admitted, *last, false);
+      last = candidate_rank(admitted, last, false);
     }
     u64 tokens;
     frame_arcs = emission_arcs;
-    if (!admit(*last, &tokens)) return WF__LANE_TABLE_FULL;
-    status = close(cost_of((u32)(*last >> 32)));
+    if (!admit(last, &tokens)) return WF__LANE_TABLE_FULL;
+    status = close(cost_of((u32)(last >> 32)));
   }
+  note_last(last);
   l.sync();
   load_row(t + 1);
   return status;

@@ -116,8 +116,7 @@ __device__ bool searcher<RANKS>::slide(u32 from) {
   if (tid() == 0) frame_off()[frame] = to;
   trace_used = to;
   l.sync();
-  const u32 room = trace_room();
-  return l.sum(tid() == 0 && to > room - room / 8) == 0;
+  return l.sum(tid() == 0 && to > p->trace_room - p->trace_room / 8) == 0;
 }
 
 template <int RANKS>

@@ -72,7 +72,6 @@ __device__ __forceinline__ void searcher<RANKS>::select_sources() {
     if (narrow) own().flags |= 2; /* WF_RESULT_NARROWED */
   }
   if (narrow) f.select_key = aside([&](searcher &self) { return self.select_rank(p->max_active); });
-  if (remembers() && l.rank() == 0 && tid() == 0) records()[frame - 1].select = f.select_key;
 }
 
 /* --- emitting arcs ---------------------------------------------------------------------------------------------------- */

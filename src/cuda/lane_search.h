@@ -119,6 +119,7 @@ typedef struct wf__lane_params {
   uint32_t *frame_off;     /* [parts][frames_cap + 2] */
   uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   uint32_t trace_cap, frames_cap, path_cap;
+  uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */

@@ -63,8 +63,6 @@ struct searcher {
   __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
   __device__ __forceinline__ bool remembers() const { return p->lattice_beam > 0; }
-  /* What the trace may hold before it is collected. For a lattice that is done when the frame is in it, so one more must fit. */
-  __device__ __forceinline__ u32 trace_room() const { return p->trace_cap - (remembers() ? min(SLOTS, p->max_tokens) : 0); }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -113,8 +111,12 @@ struct searcher {
   __device__ __forceinline__ void read_mail(u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
-  __device__ __noinline__ int close_again(int status, u64 *last, u32 t);
-  __device__ __forceinline__ bool finish_frame(u64 last);
+  __device__ __noinline__ int close_again(int status, u64 last, u32 t);
+  __device__ __forceinline__ void note_last(u64 last);
+  template <bool REMEMBERS>
+  __device__ __forceinline__ void write_tokens(u32 to, float best);
+  __device__ __noinline__ bool remember_tokens(u32 to, float best);
+  __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u32 number, u32 *owner);
