@@ -212,7 +212,7 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* A little of everything, for compute-sanitizer and for imitated GPUs. */
+/* A little of everything, for compute-sanitizer. */
 static void test_small(void **state) {
   test_random_tasks(state);
   test_company(state);
@@ -223,6 +223,8 @@ int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
                                      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
