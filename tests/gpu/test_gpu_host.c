@@ -331,7 +331,7 @@ static void test_no_room(void **state) {
   (void)state;
   wf_error err = {0};
 #ifdef SIMT
-  enum { STATES = 100, LONGEST = 60 };
+  enum { STATES = 60, LONGEST = 30 };
 #else
   enum { STATES = 400, LONGEST = 300 };
 #endif
