@@ -1625,13 +1625,13 @@ WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattic
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
 
-/* Another language model in place of the first: to the graph costs of every path comes lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
+/* Another language model in place of the first: to the graph costs of every path comes new_lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
  * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
  * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
  * old model keeps what it has, one that has none in the new model goes, with its paths. States are split by the models' histories, no more: a
  * deterministic lattice stays so. WF_ERR_LIMIT beyond max_states. */
 #define WF_LATTICE_RESCORE_OPTIONS(X)                                                                             \
-  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                         \
+  X(F32, new_lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                     \
   X(F32, old_lm_scale, 1, 0, 1e6, "", "factor on the costs of the old model, as it is in the lattice")            \
   X(I64, max_states, 10000000, 1, 2147483647, "states", "refuse to grow beyond this")
 WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)

@@ -43,8 +43,6 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->moved);
   wf__vec_free(&search->depths);
   wf__vec_free(&search->rounds);
-  wf__vec_free(&search->nodes);
-  wf__vec_free(&search->queue);
   wf__trace_free(&search->trace);
   wf__path_free(&search->path);
   free(search);
