@@ -254,6 +254,8 @@ WF_API wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_er
 /* cost +infinity: not final. NaN and -infinity are errors, here and for arc weights. */
 WF_API wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err);
 WF_API wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err);
+/* The same for many: arcs[i] leaves states[i], both [count]. On failure none was added; the message names the first bad one. */
+WF_API wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err);
 /* Makes the fst and empties the builder, which may be used again or freed. */
 WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
 WF_API void wf_builder_free(wf_builder *builder);
@@ -956,7 +958,8 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
   X(ENUM, push, 0, 0, 0, "none|tropical|log", "weights of LG paid early: as determinization leaves them; best continuation; sum of all continuations") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")                                  \
+  X(STR, classes, 0, 0, 0, "<A>,<B>,..", "words of the grammar that stand for words added at run time, such as <contact> or <unk>: decode --add-words (topology compact)")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* What a step made. */
@@ -989,7 +992,8 @@ typedef struct wf_ctc_graph_result {
   uint64_t lm_words_missing;      /* words of the LM or the grammar that the lexicon cannot pronounce */
   uint64_t lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
 } wf_ctc_graph_result;
-/* Errors: besides those of the steps, no word in common between lexicon and grammar, an empty result; the message says in which step. */
+/* Errors: besides those of the steps, no word in common between lexicon and grammar, a class that is not in the grammar, an empty result; the message says in
+ * which step. Classes are no words of the graph's output: what is said there is (wf_graph_add_phrases). Entries of the lexicon for them are left out. */
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err);
 WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
@@ -1097,6 +1101,33 @@ WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
 WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
 WF_API void wf_graph_free(wf_graph *graph);
+
+/* Words added at run time. A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has places for them: arcs whose input label is called
+ * #<contact> in its symbol table, at which nothing is recognised until there are words. Adding them takes no copy: the new graph shares its base's arrays and costs what the
+ * phrases cost, so each utterance and each stream may have its own (wf_decode_each, wf_stream_set_graph). Searching it gives, bit for bit, what the fst
+ * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/streaming.md]
+ *
+ * A word is the output label that results will have, which the graph's word table need not know, and the input labels of its tokens (label = column + 1), without
+ * blanks. Words are written as early as the phrases of the class allow. `cost` (nats) of the phrase comes on top of what the grammar says of the class: -ln P(phrase | class).
+ * Of a phrase given twice with the same labels and words the cheaper counts. `word_class` NULL: the only one. Another class: add to the result.
+ * Everything is copied. Errors: no such class, or it has words already; a label that is no token; a word without labels; a finite cost is needed; a graph that is
+ * not of topology compact (WF_ERR_UNSUPPORTED); 2^31 states or more in numbers, those of the phrases counting once for each place of the class (WF_ERR_LIMIT). */
+typedef struct wf_spoken_word {
+  int32_t word;
+  const int32_t *labels; /* [num_labels] */
+  size_t num_labels;
+} wf_spoken_word;
+typedef struct wf_added_phrase {
+  const wf_spoken_word *words; /* [num_words] */
+  size_t num_words;
+  float cost;
+} wf_added_phrase;
+WF_API wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class, const wf_added_phrase *phrases, size_t count, wf_graph **out, wf_error *err);
+/* Its classes, 0 <= i < num_classes: "<contact>"; NULL beyond them. */
+WF_API int32_t wf_graph_num_classes(const wf_graph *graph);
+WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
+/* What is searched, all written out; state and arc numbers are those of results. Without added words it is wf_graph_fst, which is the base's otherwise. */
+WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
 /* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
@@ -1227,7 +1258,9 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
  * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
  * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
- * Results do not depend on rnnlm_cache and rnnlm_memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+ * Utterances of a batch on the CPU go forward together where all have the same scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
+ * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
+ * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
   X(F32, small_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
@@ -1235,22 +1268,25 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
   X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
   X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
   X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
-  X(I64, rnnlm_memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
-  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes", "of hidden states, contexts and cached results, for the utterances of a batch, or for a stream") \
+  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "results kept: none (for comparison), of the utterance, or of all utterances")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
                                       wf_scorer **out, wf_error *err);
 
-/* What all searches with this scorer did so far, each counted when its utterance is over. Set up with wf_rnn_scorer_stats_init. */
+/* What all searches with this scorer did so far. Set up with wf_rnn_scorer_stats_init. */
 typedef struct wf_rnn_scorer_stats {
   size_t struct_size;
   uint64_t num_utterances;
-  uint64_t num_requests;    /* costs asked for; the decoder's own small cache is in front of this */
-  uint64_t num_hits;        /* of these, found in the cache of results */
+  uint64_t num_requests;    /* costs asked for: one a word of an arc that the search looks at */
+  uint64_t num_hits;        /* of these, answered before, in this frame or an earlier one */
   uint64_t num_histories;   /* distinct histories made */
   uint64_t num_hidden;      /* hidden states computed, as a cost was first asked for behind that history */
-  uint64_t num_recomputed;  /* layer steps repeated for states that had been evicted */
-  uint64_t num_evicted;
+  uint64_t num_recomputed;  /* steps repeated on the way to states that had been evicted */
+  uint64_t num_evicted;     /* hidden states */
+  uint64_t num_costs;       /* worked out: what is left of requests - hits when utterances of a batch that ask the same at the same time get one answer */
+  uint64_t num_answers;     /* times that questions of a batch were answered together: about one a frame, if no more */
+  uint64_t num_evicted_results, num_evicted_contexts;
 } wf_rnn_scorer_stats;
 WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
 /* Errors: not a scorer of wf_scorer_from_rnnlm. */
@@ -1261,6 +1297,11 @@ WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *sco
 /* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for utterance i, unless it is NULL; `scorers` itself may be NULL. */
 WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
                                   wf_result **results, wf_error *err);
+
+/* As wf_decode_scored. graphs[i], borrowed for the call, is searched for utterance i instead of the decoder's graph, unless it is NULL: that graph with words added
+ * (wf_graph_add_phrases). `graphs` may be NULL. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+WF_API wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
+                                const wf_progress *progress, wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {
@@ -1802,6 +1843,10 @@ WF_API void wf_stream_close(wf_stream *stream);
  * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words decided in its time, and the last of all the rest.
  * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
+
+/* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words added (wf_graph_add_phrases). It is kept for as long as it is needed. Errors:
+ * WF_ERR_STATE in the middle of an utterance; WF_ERR_ARGUMENT for another graph. */
+WF_API wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err);
 
 /* What there is to know after a chunk. */
 typedef struct wf_stream_event {

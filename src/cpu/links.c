@@ -51,7 +51,8 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
 /* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through both does the direction matter. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
   const uint32_t *components = search->graph->epsilon_components;
-  if (components == NULL || components[search->tokens.data[link->from].state] != components[search->tokens.data[link->to].state]) return true;
+  uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
+  if (components == NULL || wf__is_added(search->graph, from) || wf__is_added(search->graph, to) || components[from] != components[to]) return true;
   return search->depths.data[link->from] < search->depths.data[link->to];
 }
 
@@ -117,7 +118,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
   WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size, "the lattice", err));
   for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
-    int32_t label = i < first_epsilon ? graph->view.arcs[history->links.data[i].arc].ilabel : 0;
+    int32_t label = i < first_epsilon ? wf__graph_arc(graph, history->links.data[i].arc).ilabel : 0;
     history->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
   }
   history->loglikes.size = history->links.size;
