@@ -745,6 +745,11 @@ WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
 /* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
  * fast, since they wait for memory together. */
 WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
+/* The model as an acceptor over `words` (NULL: its own), found by their texts, for wf_compose with phi_label = backoff_label: a graph composed with it, decoded without
+ * a scorer, gives what the graph gives with wf_scorer_from_lm, but for words that the model lacks, which have no arcs here. Every final cost is resolved
+ * through back-off. The composition can be far larger than both: each state of the graph once for every history it is reached with. Errors: backoff_label not
+ * positive, or a word's. */
+WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6b Recurrent language models
