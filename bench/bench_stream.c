@@ -259,7 +259,7 @@ static void hours(struct bench *bench) {
 
 /* --- added words ------------------------------------------------------------------------------------------------------------------- */
 
-/* The best of five. */
+/* Processor time, the best of five. */
 static void add_words(struct bench *bench, const wf_graph *graph) {
   enum { LENGTH = 10 };
   size_t count = (size_t)bench->set.add_words;
@@ -272,9 +272,10 @@ static void add_words(struct bench *bench, const wf_graph *graph) {
   for (size_t i = 0; i < count; i++) words[i] = (wf_spoken_word){1 + (int32_t)i, labels + i * LENGTH, LENGTH}, phrases[i] = (wf_added_phrase){&words[i], 1, 0};
   for (int i = 0; i < 5; i++) {
     wf_graph *added;
-    double start = now_s();
+    clock_t start = clock();
     check(wf_graph_add_phrases(graph, NULL, phrases, count, &added, &err), &err);
-    if (now_s() - start < best) best = now_s() - start;
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    if (seconds < best) best = seconds;
     wf_graph_free(added);
   }
   printf("{\"add_words\": %zu, \"add_ms\": %.4f}\n", count, best * 1e3);
