@@ -254,6 +254,8 @@ WF_API wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_er
 /* cost +infinity: not final. NaN and -infinity are errors, here and for arc weights. */
 WF_API wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err);
 WF_API wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err);
+/* The same for many: arcs[i] leaves states[i], both [count]. On failure none was added; the message names the first bad one. */
+WF_API wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err);
 /* Makes the fst and empties the builder, which may be used again or freed. */
 WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
 WF_API void wf_builder_free(wf_builder *builder);
@@ -740,6 +742,9 @@ WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
 /* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
 WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
 WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+/* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
+ * fast, since they wait for memory together. */
+WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
 
 /* =====================================================================================================================
  * 6b Recurrent language models
@@ -1248,7 +1253,9 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
  * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
  * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
- * Results do not depend on rnnlm_cache and rnnlm_memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+ * Utterances of a batch on the CPU go forward together where all have the same scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
+ * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
+ * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
   X(F32, small_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
@@ -1256,22 +1263,25 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
   X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
   X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
   X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
-  X(I64, rnnlm_memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
-  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes", "of hidden states, contexts and cached results, for the utterances of a batch, or for a stream") \
+  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "results kept: none (for comparison), of the utterance, or of all utterances")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
                                       wf_scorer **out, wf_error *err);
 
-/* What all searches with this scorer did so far, each counted when its utterance is over. Set up with wf_rnn_scorer_stats_init. */
+/* What all searches with this scorer did so far. Set up with wf_rnn_scorer_stats_init. */
 typedef struct wf_rnn_scorer_stats {
   size_t struct_size;
   uint64_t num_utterances;
-  uint64_t num_requests;    /* costs asked for; the decoder's own small cache is in front of this */
-  uint64_t num_hits;        /* of these, found in the cache of results */
+  uint64_t num_requests;    /* costs asked for: one a word of an arc that the search looks at */
+  uint64_t num_hits;        /* of these, answered before, in this frame or an earlier one */
   uint64_t num_histories;   /* distinct histories made */
   uint64_t num_hidden;      /* hidden states computed, as a cost was first asked for behind that history */
-  uint64_t num_recomputed;  /* layer steps repeated for states that had been evicted */
-  uint64_t num_evicted;
+  uint64_t num_recomputed;  /* steps repeated on the way to states that had been evicted */
+  uint64_t num_evicted;     /* hidden states */
+  uint64_t num_costs;       /* worked out: what is left of requests - hits when utterances of a batch that ask the same at the same time get one answer */
+  uint64_t num_answers;     /* times that questions of a batch were answered together: about one a frame, if no more */
+  uint64_t num_evicted_results, num_evicted_contexts;
 } wf_rnn_scorer_stats;
 WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
 /* Errors: not a scorer of wf_scorer_from_rnnlm. */

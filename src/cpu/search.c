@@ -16,29 +16,24 @@ enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index 
 
 static uint64_t rank_key(const wf__token *token) { return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state; }
 
-/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
-struct limit {
-  uint64_t key, context;
-};
-
-static bool is_within(struct limit limit, bool scored, uint64_t key, uint64_t context) {
+static bool is_within(wf__limit limit, bool scored, uint64_t key, uint64_t context) {
   return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
 }
 
 /* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are smaller, and `ties` are the contexts of those equal. */
-static struct limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
-  if (below + num_ties <= k) return (struct limit){key, UINT64_MAX};
-  return (struct limit){key, wf__select_smallest(ties, num_ties, k - below)};
+static wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
+  if (below + num_ties <= k) return (wf__limit){key, UINT64_MAX};
+  return (wf__limit){key, wf__select_smallest(ties, num_ties, k - below)};
 }
 
 /* The rank of the last of the `most` best tokens. */
-static wf_status rank_of_last(wf__search *search, uint64_t most, struct limit *out, wf_error *err) {
+static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
   uint64_t size = search->tokens.size, below = 0, num_ties = 0;
   search->keys.size = 0;
   WF__TRY(wf__vec_grow(&search->keys, size, "tokens", err));
   uint64_t *keys = search->keys.data;
   for (uint64_t i = 0; i < size; i++) keys[i] = rank_key(&search->tokens.data[i]);
-  *out = (struct limit){wf__select_smallest(keys, size, most), UINT64_MAX};
+  *out = (wf__limit){wf__select_smallest(keys, size, most), UINT64_MAX};
   if (!keeps_pairs(search)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t key = rank_key(&search->tokens.data[i]);
@@ -53,7 +48,7 @@ static wf_status rank_of_last(wf__search *search, uint64_t most, struct limit *o
  * running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
   uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
-  struct limit last = {UINT64_MAX, UINT64_MAX};
+  wf__limit last = {UINT64_MAX, UINT64_MAX};
   bool scored = search->scoring.scorer != NULL;
   if (size > most) {
     WF__TRY(rank_of_last(search, most, &last, err));
@@ -98,7 +93,7 @@ static float add_finite(float a, float b) {
 }
 
 static uint64_t candidate_key(float cost, uint32_t arc) { return (uint64_t)wf__ordered_cost(cost) << 32 | arc; }
-static float limit_cost(struct limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
+static float limit_cost(wf__limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
 
 /* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
 TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context, wf_error *err) {
@@ -124,7 +119,7 @@ static void prefetch_arcs(const wf_graph *graph, uint32_t state) {
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
-TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
+TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
@@ -183,7 +178,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   return WF_OK;
 }
 
-TWICE wf_status expand(wf__search *search, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
+TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
   return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err) : expand_sources(search, false, mode, last, best, err);
 }
 
@@ -209,23 +204,23 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   return WF_OK;
 }
 
-static const struct limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
+static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
 
-static wf_status collect(wf__search *search, struct limit last, wf_error *err) {
+static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
   search->keys.size = 0;
   return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
 /* Of the candidates up to *last, whose keys are in `keys`, the k-th becomes the last. */
-static wf_status shorten(wf__search *search, uint64_t k, struct limit *last, wf_error *err) {
+static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_error *err) {
   uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
   uint64_t key = wf__select_smallest(keys, size, k);
   if (!keeps_pairs(search)) {
-    *last = (struct limit){key, UINT64_MAX};
+    *last = (wf__limit){key, UINT64_MAX};
     return WF_OK;
   }
   for (uint64_t i = 0; i < size; i++) below += keys[i] < key;
-  struct limit ties = {key, key == last->key ? last->context : UINT64_MAX};
+  wf__limit ties = {key, key == last->key ? last->context : UINT64_MAX};
   search->keys.size = 0;
   WF__TRY(expand(search, EXPAND_TIES, ties, NULL, err));
   *last = limit_among_ties(key, k, below, search->keys.data, search->keys.size);
@@ -233,13 +228,13 @@ static wf_status shorten(wf__search *search, uint64_t k, struct limit *last, wf_
 }
 
 /* Tokens of the candidates up to `last`. Fails as expand does. */
-static wf_status admit(wf__search *search, struct limit last, wf_error *err) {
+static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   clear_tokens(search);
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
 /* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
-static wf_status widen(wf__search *search, struct limit *last, wf_error *err) {
+static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
   WF__TRY(collect(search, NO_LIMIT, err));
   for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
@@ -250,7 +245,7 @@ static wf_status widen(wf__search *search, struct limit *last, wf_error *err) {
 }
 
 /* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is the last let in. */
-static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
+static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   float best = INFINITY;
   uint64_t least = (uint64_t)search->options.min_active;
   clear_tokens(search);
@@ -258,7 +253,7 @@ static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
   search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
-  *last = (struct limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  *last = (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
   uint64_t narrow = last->key;
   WF__TRY(drop_above(search, limit_cost(*last), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
@@ -348,39 +343,46 @@ TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint
 
 /* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs they had when it ended: so the
  * outcome does not depend on the order within a round. */
-static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
+static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->graph;
-  if (!graph->has_epsilons) return WF_OK;
-  bool scored = search->scoring.scorer != NULL;
+  search->round = 0;
   search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
-  for (uint64_t i = 0; i < search->tokens.size; i++)
+  for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
     if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
-  for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
-    if (round > most_rounds(search))
-      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
-    search->agenda[round & 1].size = 0;
-    WF__TRY(take_agenda(search, (round - 1) & 1, err));
-    WF__TRY(scored ? relax_agenda(search, true, cutoff, round, err) : relax_agenda(search, false, cutoff, round, err));
-  }
   return WF_OK;
 }
 
-/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. *cutoff: of the frame. */
-static wf_status close_within_room(wf__search *search, struct limit last, float *cutoff, wf_error *err) {
-  uint64_t num_arcs = search->path.num_arcs;
-  *cutoff = limit_cost(last);
-  wf_status status = close_epsilons(search, *cutoff, err);
+static bool is_closed(const wf__search *search) { return search->agenda[search->round & 1].size == 0; }
+
+static wf_status close_round(wf__search *search, wf_error *err) {
+  uint32_t now = search->round & 1, round = ++search->round;
+  if (round > most_rounds(search))
+    return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+  search->agenda[round & 1].size = 0;
+  WF__TRY(take_agenda(search, now, err));
+  return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err) : relax_agenda(search, false, search->cutoff, round, err);
+}
+
+static wf_status close_epsilons(wf__search *search, wf_error *err) {
+  WF__TRY(open_closure(search, err));
+  while (!is_closed(search)) WF__TRY(close_round(search, err));
+  return WF_OK;
+}
+
+/* When the closure of the tokens of emit does not fit max_tokens, both are done again with half the candidates, until it does. */
+static wf_status make_room(wf__search *search, wf_error *err) {
+  wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
-    search->path.num_arcs = num_arcs; /* only the closure that stands is counted */
+    search->path.num_arcs = search->num_arcs_emitted; /* only the closure that stands is counted */
     search->full = false;
-    WF__TRY(collect(search, last, err));
+    WF__TRY(collect(search, search->last, err));
     uint64_t admitted = search->keys.size / 2;
     if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
-    WF__TRY(shorten(search, admitted, &last, err));
-    WF__TRY(admit(search, last, err));
-    *cutoff = limit_cost(last);
-    status = close_epsilons(search, *cutoff, err);
+    WF__TRY(shorten(search, admitted, &search->last, err));
+    WF__TRY(admit(search, search->last, err));
+    search->cutoff = limit_cost(search->last);
+    status = close_epsilons(search, err);
   }
   return status;
 }
@@ -456,6 +458,7 @@ void wf__search_free(wf__search *search) {
   wf__vec_free(&search->used_slots);
   free(search->label_costs);
   wf__vec_free(&search->keys);
+  wf__vec_free(&search->live);
   wf__vec_free(&search->agenda[0]);
   wf__vec_free(&search->agenda[1]);
   wf__vec_free(&search->agenda_costs);
@@ -479,6 +482,11 @@ wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_
   return wf__scoring_set(&search->scoring, scorer, err);
 }
 
+wf_status wf__search_join_scorer(wf__search *search, const wf__search *first, wf_error *err) {
+  search->epsilon_slack = first->epsilon_slack;
+  return wf__scoring_join(&search->scoring, &first->scoring, err);
+}
+
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
@@ -500,7 +508,8 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
   start->arc = WF__NO_ARC;
-  wf_status status = close_epsilons(search, search->options.beam, err);
+  search->cutoff = search->options.beam;
+  wf_status status = close_epsilons(search, err);
   if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
   if (status != WF_OK) return status;
   WF__TRY(settle(search, search->options.beam, err));
@@ -516,31 +525,82 @@ static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
   return after_blank && search->after_blank;
 }
 
-wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+void wf__search_feed(wf__search *search, const wf_scores *scores) {
   search->scores = scores;
-  for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
-    struct limit last;
-    if (is_skipped(search, scores, t)) {
-      search->path.num_decoded++;
-      continue;
-    }
-    search->frame = t;
-    set_label_costs(search, scores, t);
-    WF__TRY(select_sources(search, err));
-    WF__TRY(emit(search, &last, err));
-    if (search->tokens.size == 0) {
-      wf__token_vec none = search->tokens;
-      search->tokens = search->sources;
-      search->sources = none;
-      search->died = true;
-      search->path.flags |= WF_RESULT_DIED;
-      return WF_OK;
-    }
-    float cutoff;
-    WF__TRY(close_within_room(search, last, &cutoff, err));
-    WF__TRY(settle(search, cutoff, err));
-    if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  search->next_frame = 0;
+  search->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */
+}
+
+static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
+  int64_t t = search->next_frame++;
+  if (is_skipped(search, search->scores, t)) {
     search->path.num_decoded++;
+    return WF_OK;
+  }
+  search->frame = t;
+  set_label_costs(search, search->scores, t);
+  WF__TRY(select_sources(search, err));
+  search->stage = WF__STAGE_EMIT;
+  return wf__search_ask_emitting(search, waits, err);
+}
+
+static wf_status ask_round(wf__search *search, bool *waits, wf_error *err) {
+  uint32_t now = search->round & 1;
+  return wf__search_ask_epsilons(search, search->agenda[now].data, search->agenda[now].size, waits, err);
+}
+
+static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
+  WF__TRY(emit(search, &search->last, err));
+  if (search->tokens.size == 0) {
+    wf__token_vec none = search->tokens;
+    search->tokens = search->sources;
+    search->sources = none;
+    search->died = true;
+    search->path.flags |= WF_RESULT_DIED;
+    search->stage = WF__STAGE_FRAME;
+    return WF_OK;
+  }
+  search->cutoff = limit_cost(search->last);
+  search->num_arcs_emitted = search->path.num_arcs;
+  WF__TRY(open_closure(search, err));
+  search->stage = WF__STAGE_CLOSURE;
+  return ask_round(search, waits, err);
+}
+
+static wf_status end_frame(wf__search *search, wf_error *err) {
+  WF__TRY(settle(search, search->cutoff, err));
+  if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  search->path.num_decoded++;
+  search->stage = WF__STAGE_FRAME;
+  return WF_OK;
+}
+
+static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
+  if (is_closed(search)) return end_frame(search, err);
+  wf_status status = close_round(search, err);
+  if (status != WF_OK && search->full) status = make_room(search, err);
+  if (status != WF_OK) return status;
+  return ask_round(search, waits, err);
+}
+
+wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
+  *waits = false;
+  while (!*waits) {
+    if (search->stage == WF__STAGE_EMIT) WF__TRY(emit_frame(search, waits, err));
+    else if (search->stage == WF__STAGE_CLOSURE) WF__TRY(close_frame(search, waits, err));
+    else if (search->died || search->next_frame == search->scores->num_frames) return WF_OK;
+    else WF__TRY(begin_frame(search, waits, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  bool waits;
+  wf__search_feed(search, scores);
+  WF__TRY(wf__search_go_on(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__search_answer(&search, 1, NULL, err));
+    WF__TRY(wf__search_go_on(search, &waits, err));
   }
   return WF_OK;
 }

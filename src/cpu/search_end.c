@@ -62,6 +62,9 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
 
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
   uint32_t number = NONE;
+  bool waits;
+  WF__TRY(wf__search_ask_endings(search, &waits, err));
+  if (waits) WF__TRY(wf__search_answer(&search, 1, NULL, err));
   if (!search->died && !search->goes_on) WF__TRY(best_token(search, true, &number, err));
   search->path.final_cost = number != NONE ? wf__graph_final(search->graph, search->tokens.data[number].state) : 0;
   if (number == NONE) {

@@ -269,7 +269,7 @@ __global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
       } else {
         u32 bits = __ldg((const unsigned short *)u.scores + i);
         value = __uint_as_float(bits << 16);
-        if (u.dtype == 1) asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
+        if (u.dtype == 1) value = half_to_float((unsigned short)bits);
       }
       bool fine = value <= 1e20f && (value >= -1e20f || value == -INFINITY);
       if (!fine) first = min(first, (u64)t << 32 | (u32)c);
@@ -280,8 +280,7 @@ __global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
 
 extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
   if (count == 0) return cudaSuccess;
-  check_scores<<<dim3(count, 32), 256, 0, (cudaStream_t)stream>>>(utterances, (u64 *)bad);
-  return cudaGetLastError();
+  return WF__LAUNCH(check_scores, dim3(count, 32), 256, 0, stream, utterances, (u64 *)bad);
 }
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */

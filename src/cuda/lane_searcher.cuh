@@ -137,10 +137,7 @@ template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 column) const {
   if (own().scores.dtype == 0) return __ldg((const float *)from + column);
   u32 bits = __ldg((const unsigned short *)from + column);
-  if (own().scores.dtype == 2) return __uint_as_float(bits << 16); /* bfloat16 */
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((unsigned short)bits));
-  return value;
+  return own().scores.dtype == 2 ? __uint_as_float(bits << 16) /* bfloat16 */ : half_to_float((unsigned short)bits);
 }
 
 template <int RANKS>
