@@ -8,7 +8,8 @@
  *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
  *                                    distributed, with that mean: requests as they come over a network
  *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
- *         hours=0 forget=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes
+ *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
+ *                                    commit: seconds after which it hands out what is decided of the lattice
  *
  * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is there; of the last word: until the result is there. Of the
  * latency of a chunk, `queue` is until the call that decodes it begins, `compute` the rest. */
@@ -24,7 +25,7 @@
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, add_words;
+  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words;
 };
 
 struct speaker {
@@ -243,6 +244,11 @@ static void hours(struct bench *bench) {
       wf_partial partial;
       check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
       heard += chunk.num_frames;
+      if (bench->set.commit > 0 && fmod((double)heard * bench->set.frame_shift, bench->set.commit) < bench->set.chunk) {
+        wf_lattice *part;
+        check(wf_stream_commit_lattice(stream, &part, &err), &err);
+        wf_lattice_free(part);
+      }
       uint64_t bytes = wf_stream_bytes(stream);
       if (bytes > most) most = bytes;
       if ((double)heard * bench->set.frame_shift < next_report_s) continue;
@@ -293,7 +299,7 @@ static void parse(struct settings *set, const char *argument) {
   } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
                {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
                {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
-               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}};
+               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
