@@ -1880,6 +1880,10 @@ WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error 
 /* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
  * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
 WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Hands out the part of the lattice that nothing can change any more, and drops it: from the start, or where the last part ended, to the latest token that every path goes
+ * through. `*out` is NULL where there is no such token yet. So memory stays bounded while lattices are made of hours of audio. The parts, one behind the other, and behind them the
+ * result's lattice are the whole lattice, bit for bit: the last state of each, the only final one (at no cost), is the first of the next. Frames count from the last reset. */
+WF_API wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
 /* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
 /* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */
