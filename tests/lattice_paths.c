@@ -44,7 +44,7 @@ wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape 
       assert_ok(wf__compact_push(&arrays, (wf_compact_arc){maybe_word(rng, shape), target, weight}, &err));
     }
   }
-  assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   return lattice;
 }
 

@@ -58,7 +58,7 @@ static wf_compact_lattice *unfolded(const test_lattice_paths *paths) {
       next++;
       if (!last) assert_ok(wf__compact_push(&arrays, (wf_compact_arc){paths->paths[i].words[w], next, {0}}, &err));
     }
-  assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   return lattice;
 }
 
@@ -299,14 +299,14 @@ static void test_odd_lattices(void **state) {
   int32_t *words;
   size_t count;
   double total;
-  assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err)); /* empty */
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err)); /* empty */
   assert_int_equal(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &result, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_compact_lattice_oracle(lattice, NULL, 0, &words, &count, NULL, &err), WF_ERR_ARGUMENT);
   assert_ok(wf_compact_lattice_posteriors(lattice, NULL, NULL, &total, &err));
   assert_true(total == INFINITY);
   wf_compact_lattice_free(lattice);
   assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){3, 4, 0, 0}, &err)); /* one state: the empty string */
-  assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &result, &err));
   assert_true(result->num_words == 0 && result->num_bins == 1 && result->risk == 0);
   wf_mbr_result_free(result);

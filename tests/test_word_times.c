@@ -196,7 +196,7 @@ static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, 
     }
     assert_int_equal(words, u[i].num_words);
   }
-  assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   return lattice;
 }
 
@@ -265,7 +265,7 @@ static void test_moved_labels(void **state) {
         assert_ok(wf__compact_push(&arrays, (wf_compact_arc){w, c + 1, weight}, &err));
       }
     }
-    assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+    assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
     uint64_t forced;
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, &forced, &err));
     assert_int_equal(forced, 0);
@@ -347,7 +347,7 @@ static void test_lexicon(void **state) {
     }
     assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){0, 0, (uint32_t)cases[i].num_labels, 0}, &err));
     for (int l = 0; l < cases[i].num_labels; l++) assert_ok(wf__vec_push(&arrays.labels, cases[i].labels[l], "test", &err));
-    assert_ok(wf__compact_from_arrays(&arrays, &lattice, &err));
+    assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, NULL, &err));
     test_lattice_paths paths = test_paths_of_compact(aligned, 10);
     assert_int_equal(paths.size, 1);

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "lane_search.h"
+#include "ptx.cuh"
 
 namespace cg = cooperative_groups;
 
@@ -75,53 +76,14 @@ struct lane_shared {
   }
 };
 
-extern __shared__ __align__(16) unsigned char lane_memory[];
-__device__ __forceinline__ lane_shared &own() { return *reinterpret_cast<lane_shared *>(lane_memory); }
+__device__ __forceinline__ lane_shared &own() {
+  WF__DYNAMIC_SHARED(unsigned char, lane_memory);
+  return *reinterpret_cast<lane_shared *>(lane_memory);
+}
 __device__ __forceinline__ u32 tid() { return threadIdx.x; }
 __device__ __forceinline__ u32 warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
 
-/* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
- * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */
-template <bool CLUSTER>
-struct words {
-  static __device__ __forceinline__ u32 load(u32 address) {
-    u32 value;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
-    else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
-    return value;
-  }
-  static __device__ __forceinline__ uint4 load128(u32 address) {
-    uint4 v;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
-    else asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
-    return v;
-  }
-  static __device__ __forceinline__ u64 load64(u32 address) {
-    u64 value;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
-    else asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
-    return value;
-  }
-  static __device__ __forceinline__ u32 swap(u32 address, u32 seen, u32 value) {
-    u32 was;
-    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
-    else asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
-    return was;
-  }
-  static __device__ __forceinline__ u64 swap64(u32 address, u64 seen, u64 value) {
-    u64 was;
-    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
-    else asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
-    return was;
-  }
-};
-typedef words<false> own_words;
-__device__ __forceinline__ u32 load_own16(u32 address) {
-  unsigned short value;
-  asm volatile("ld.volatile.shared.u16 %0, [%1];" : "=h"(value) : "r"(address));
-  return value;
-}
 #define OFFSET(field) ((u32)offsetof(lane_shared, field))
 
 template <int RANKS>
@@ -130,14 +92,9 @@ struct lane {
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
 
-  __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(lane_memory), 0); }
+  __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(&own()), 0); }
   /* Address of the shared memory of a rank. */
-  __device__ __forceinline__ u32 base_of(u32 r) const {
-    if (RANKS == 1) return base;
-    u32 there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(base), "r"(r));
-    return there;
-  }
+  __device__ __forceinline__ u32 base_of(u32 r) const { return RANKS == 1 ? base : address_of_rank(base, r); }
 
   __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cg::this_cluster().block_rank(); }
   __device__ __forceinline__ void sync() {
@@ -201,8 +158,7 @@ struct arc_share {
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
-    if (arcs > 0)
-      asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(box + 8 * __popc(some & ((1u << lane) - 1))), "r"(first - before), "f"(cost));
+    if (arcs > 0) store_own_pair(box + 8 * __popc(some & ((1u << lane) - 1)), first - before, cost);
     __syncwarp();
   }
   /* Arc and source cost of arc k0 + lane. */

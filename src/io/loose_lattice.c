@@ -120,16 +120,7 @@ static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uin
       if (!is_zero(&arc->weight)) status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, (int32_t)number[arc->target], scaled(&arc->weight, wish)}, err);
     }
   }
-  if (status != WF_OK) {
-    wf__compact_arrays_free(&arrays);
-    return status;
-  }
-  arrays.labels.data = loose->labels.data;
-  arrays.labels.size = loose->labels.size;
-  arrays.labels.cap = loose->labels.cap;
-  loose->labels.data = NULL;
-  loose->labels.size = loose->labels.cap = 0;
-  return wf__compact_from_arrays(&arrays, out, err);
+  return wf__compact_finish_with(status, &arrays, &loose->labels, out, err);
 }
 
 static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, uint64_t count, const uint32_t *number, const wf__lattice_wish *wish,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "lattice/compact_lattice.h"
 
 typedef struct wf__loose_arc {
   uint32_t target;
@@ -21,7 +22,7 @@ typedef struct wf__loose_lattice {
   WF__VEC(uint64_t) arc_off;
   WF__VEC(wf__loose_arc) arcs;
   WF__VEC(wf_compact_weight) finals; /* [num_states]; graph_cost +infinity: not final */
-  WF__VEC(int32_t) labels;
+  wf__label_vec labels;
 } wf__loose_lattice;
 
 /* How costs are changed on the way, and which kind is wanted: 0 as it is, 1 raw, 2 compact. */

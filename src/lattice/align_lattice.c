@@ -45,7 +45,7 @@ struct alignment {
   wf__map64 index; /* hash -> last place with it */
   WF__VEC(struct new_arc) arcs;
   WF__VEC(wf_compact_weight) finals; /* by place */
-  WF__VEC(int32_t) labels;           /* of the result */
+  wf__label_vec labels;             /* of the result */
   WF__VEC(struct step) steps;
   WF__VEC(int32_t) words_waiting, labels_waiting;
   wf__unit_list units;
@@ -216,16 +216,7 @@ static wf_status build(struct alignment *a, const struct order_key *keys, uint32
     status = wf__compact_add_state(&arrays, a->finals.data[keys[i].place], err);
     for (; at < a->arcs.size && a->arcs.data[at].from == i && status == WF_OK; at++) status = wf__compact_push(&arrays, a->arcs.data[at].arc, err);
   }
-  if (status != WF_OK) {
-    wf__compact_arrays_free(&arrays);
-    return status;
-  }
-  arrays.labels.data = a->labels.data;
-  arrays.labels.size = a->labels.size;
-  arrays.labels.cap = a->labels.cap;
-  a->labels.data = NULL;
-  a->labels.size = a->labels.cap = 0;
-  return wf__compact_from_arrays(&arrays, out, err);
+  return wf__compact_finish_with(status, &arrays, &a->labels, out, err);
 }
 
 static wf_status make_lattice(struct alignment *a, wf_compact_lattice **out, wf_error *err) {

@@ -60,17 +60,17 @@ static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__compact_from_arrays(wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err) {
+wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err) {
   *out = NULL;
-  wf_compact_lattice *lattice = wf__calloc(1, sizeof *lattice);
+  wf_compact_lattice *lattice = status == WF_OK ? wf__calloc(1, sizeof *lattice) : NULL;
   if (lattice == NULL) {
     wf__compact_arrays_free(arrays);
-    return wf__fail_memory(err, sizeof *lattice, "a lattice");
+    return status != WF_OK ? status : wf__fail_memory(err, sizeof *lattice, "a lattice");
   }
   atomic_init(&lattice->refs, 1);
   lattice->arrays = *arrays;
   *arrays = (wf__compact_arrays){0};
-  wf_status status = wf__vec_grow(&lattice->arrays.arc_off, 1, "lattice states", err);
+  status = wf__vec_grow(&lattice->arrays.arc_off, 1, "lattice states", err);
   if (status == WF_OK) {
     lattice->arrays.arc_off.data[lattice->arrays.arc_off.size] = lattice->arrays.arcs.size; /* not counted: arc_off.size is the number of states */
     status = find_frames(lattice, err);
@@ -81,6 +81,14 @@ wf_status wf__compact_from_arrays(wf__compact_arrays *arrays, wf_compact_lattice
   }
   *out = lattice;
   return WF_OK;
+}
+
+wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays, wf__label_vec *labels, wf_compact_lattice **out, wf_error *err) {
+  if (status == WF_OK) {
+    arrays->labels = *labels;
+    *labels = (wf__label_vec){0};
+  }
+  return wf__compact_finish(status, arrays, out, err);
 }
 
 wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice) {

@@ -5,13 +5,15 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+typedef WF__VEC(int32_t) wf__label_vec;
+
 /* Arrays under construction: wf__compact_add_state, then pushes of its arcs, then the next state; labels whenever they are known. Zero-initialised is
  * empty. */
 typedef struct wf__compact_arrays {
   WF__VEC(uint64_t) arc_off;
   WF__VEC(wf_compact_arc) arcs;
   WF__VEC(wf_compact_weight) finals;
-  WF__VEC(int32_t) labels;
+  wf__label_vec labels;
 } wf__compact_arrays;
 
 /* `final.graph_cost` +infinity: not final. */
@@ -22,8 +24,10 @@ static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_
   return WF_OK;
 }
 void wf__compact_arrays_free(wf__compact_arrays *arrays);
-/* Takes the arrays over (empty after, also on failure) and finds the states' frames. WF_ERR_FORMAT if an arc does not lead to a later state or an
- * alignment lies outside of the labels. */
-wf_status wf__compact_from_arrays(wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err);
+/* The end of whoever filled the arrays with success or failure `status`: the lattice, which takes them over, or nothing; they are empty after. Finds the
+ * states' frames. WF_ERR_FORMAT if an arc does not lead to a later state or an alignment lies outside of the labels. */
+wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err);
+/* The same with labels that were gathered elsewhere, and are taken from there. */
+wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays, wf__label_vec *labels, wf_compact_lattice **out, wf_error *err);
 
 #endif

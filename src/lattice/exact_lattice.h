@@ -37,7 +37,7 @@ typedef struct wf__exact_lattice {
   WF__VEC(uint64_t) arc_off; /* one entry more than `size`, as in lattice.h */
   WF__VEC(wf__exact_arc) arcs;
   WF__VEC(wf__exact_end) ends;
-  WF__VEC(int32_t) labels;
+  wf__label_vec labels;
 } wf__exact_lattice;
 
 static inline int64_t wf__exact_total(wf__exact_cost cost) { return cost.graph + cost.acoustic; }

@@ -23,9 +23,7 @@ wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_latt
       status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, arc->nextstate, weight}, err);
     }
   }
-  if (status == WF_OK) return wf__compact_from_arrays(&arrays, out, err);
-  wf__compact_arrays_free(&arrays);
-  return status;
+  return wf__compact_finish(status, &arrays, out, err);
 }
 
 /* States that an arc of this weight needs between its ends. */

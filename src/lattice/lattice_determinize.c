@@ -71,16 +71,7 @@ static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out
       status = wf__compact_push(&arrays, (wf_compact_arc){.word = arc->word, .nextstate = (int32_t)arc->nextstate, .weight = weight}, err);
     }
   }
-  if (status != WF_OK) {
-    wf__compact_arrays_free(&arrays);
-    return status;
-  }
-  arrays.labels.data = lattice->labels.data;
-  arrays.labels.size = lattice->labels.size;
-  arrays.labels.cap = lattice->labels.cap;
-  lattice->labels.data = NULL;
-  lattice->labels.size = lattice->labels.cap = 0;
-  return wf__compact_from_arrays(&arrays, out, err);
+  return wf__compact_finish_with(status, &arrays, &lattice->labels, out, err);
 }
 
 /* Consumes the lattice. */

@@ -109,8 +109,7 @@ wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam
   WF__TRY(wf__exact_from_compact(lattice, &p.exact, err));
   wf_status status = begin(&p, beam, err);
   if (status == WF_OK) status = write_compact(&p, &view, &arrays, err);
-  if (status == WF_OK) status = wf__compact_from_arrays(&arrays, out, err);
-  else wf__compact_arrays_free(&arrays);
+  status = wf__compact_finish(status, &arrays, out, err);
   free_pruning(&p);
   return status;
 }

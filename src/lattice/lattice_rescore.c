@@ -159,7 +159,7 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
   if (out_costs != NULL) *out_costs = (wf_rescored_costs){0};
   WF__TRY(wf__options_take(wf__lattice_rescore_table(), options, &o, err));
   struct rescoring r = {.view = wf_compact_lattice_get(lattice),
-                        .exchange = {old_lm, new_lm, o.old_lm_scale, o.lm_scale},
+                        .exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale},
                         .max_states = (uint64_t)o.max_states,
                         .costs = out_costs};
   r.first_here = wf__alloc(r.view.num_states, sizeof *r.first_here);
@@ -167,8 +167,7 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
   wf_status status = r.first_here != NULL && r.last_here != NULL ? WF_OK : wf__fail_memory(err, r.view.num_states * 8, "rescoring");
   if (status == WF_OK) status = compose(&r, err);
   if (status == WF_OK) status = write(&r, err);
-  if (status == WF_OK) status = wf__compact_from_arrays(&r.out, out, err);
-  else wf__compact_arrays_free(&r.out);
+  status = wf__compact_finish(status, &r.out, out, err);
   if (status != WF_OK) wf_rescored_costs_free(out_costs);
   free(r.first_here);
   free(r.last_here);

@@ -54,7 +54,5 @@ wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice, const wf_l
       status = wf__compact_push(&arrays, arc, err);
     }
   }
-  if (status == WF_OK) return wf__compact_from_arrays(&arrays, out, err);
-  wf__compact_arrays_free(&arrays);
-  return status;
+  return wf__compact_finish(status, &arrays, out, err);
 }

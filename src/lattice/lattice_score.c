@@ -133,8 +133,7 @@ wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_s
   wf_status status = w.first_here != NULL && w.last_here != NULL ? WF_OK : wf__fail_memory(err, w.view.num_states * 8, "scoring a lattice");
   if (status == WF_OK) status = compose(&w, err);
   if (status == WF_OK) status = write(&w, err);
-  if (status == WF_OK) status = wf__compact_from_arrays(&w.out, out, err);
-  else wf__compact_arrays_free(&w.out);
+  status = wf__compact_finish(status, &w.out, out, err);
   if (w.memory != NULL) scorer->ops->close(scorer, w.memory);
   free(w.first_here);
   free(w.last_here);

@@ -2,17 +2,18 @@
  *
  * A stream is a list of work that is done in its own order, as late as the rules allow: when somebody waits for it, or for something that waits for
  * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. With `eager`, some
- * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, and any call can be
- * made to fail. One lock makes it all thread-safe. */
+ * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, what lies beside an
+ * allocation must be as it was when it is freed, and any call can be made to fail. One lock makes it all thread-safe. */
 #include "cuda_runtime_api.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ALLOCATIONS = 4096, MAX_STREAMS = 256, MAX_DEVICES = 16, FILLED_BYTES = 1 << 20 };
+enum { MAX_ALLOCATIONS = 4096, MAX_STREAMS = 256, MAX_DEVICES = 16, FILLED_BYTES = 1 << 20, EDGE_BYTES = 256, EDGE = 0x6b };
 
 struct fake_gpus fake_gpus = {.num_devices = 3, .num_processors = 12, .memory_bytes = 1000000000};
 
@@ -170,9 +171,12 @@ static cudaError_t allocate(void **out, size_t bytes, int device) {
   if (device >= 0 && bytes > fake_gpus.memory_bytes - g_used[device]) return leave(cudaErrorMemoryAllocation);
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     if (g_allocations[i].data != NULL) continue;
-    g_allocations[i] = (struct allocation){malloc(bytes > 0 ? bytes : 1), bytes, device};
-    if (g_allocations[i].data == NULL) break;
+    char *memory = aligned_alloc(EDGE_BYTES, ((bytes + EDGE_BYTES - 1) / EDGE_BYTES + 2) * EDGE_BYTES);
+    if (memory == NULL) break;
+    g_allocations[i] = (struct allocation){memory + EDGE_BYTES, bytes, device};
     *out = g_allocations[i].data;
+    memset(memory, EDGE, EDGE_BYTES);
+    memset(memory + EDGE_BYTES + bytes, EDGE, EDGE_BYTES);
     memset(*out, 0xa5, bytes < FILLED_BYTES ? bytes : FILLED_BYTES);
     fake_gpus.num_objects++;
     if (device >= 0) g_used[device] += bytes;
@@ -180,6 +184,14 @@ static cudaError_t allocate(void **out, size_t bytes, int device) {
     return leave(cudaSuccess);
   }
   return leave(cudaErrorMemoryAllocation);
+}
+
+static void check_edges(const struct allocation *a) {
+  for (size_t i = 0; i < EDGE_BYTES; i++) {
+    if (a->data[-1 - (ptrdiff_t)i] == EDGE && a->data[a->bytes + i] == EDGE) continue;
+    fprintf(stderr, "imitated GPU: somebody wrote beside an allocation of %zu bytes, %zu from its edge\n", a->bytes, i);
+    abort();
+  }
 }
 
 /* Waits for everything, as the real one does. */
@@ -192,7 +204,8 @@ static cudaError_t release(void *memory) {
   if (a == NULL || a->data != memory) abort();
   if (a->device >= 0) g_used[a->device] -= a->bytes;
   *(a->device >= 0 ? &fake_gpus.device_bytes : &fake_gpus.pinned_bytes) -= a->bytes;
-  free(a->data);
+  check_edges(a);
+  free(a->data - EDGE_BYTES);
   a->data = NULL;
   fake_gpus.num_objects--;
   return leave(good ? cudaSuccess : cudaErrorUnknown);

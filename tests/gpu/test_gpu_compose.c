@@ -222,7 +222,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 ? "test_small*" : argv[1]);
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* test_gpu_host.c - the host side of the GPU decoder: every form of scores, plans and budgets of memory, the caller's stream, several GPUs, against
- * the CPU decoder, every bit of every result. Compiled twice: with CUDA for a GPU (ends with 77 where there is none), and with FAKE_CUDA for the
- * imitated GPUs of tests/fake_cuda, where failures are planted too. */
+ * the CPU decoder, every bit of every result. Compiled with CUDA for a GPU (ends with 77 where there is none); with FAKE_CUDA for the
+ * imitated GPUs of tests/fake_cuda, where failures are planted too; and with SIMT besides, where these run the kernels of src/cuda: less of everything. */
 #include <cuda_runtime_api.h>
 
 #include "decode_tasks.h"
@@ -107,6 +107,7 @@ static void test_forms(void **state) {
     wf_dtype dtype = (wf_dtype)(seed % 3);
     bool on_device = seed / 3 % 2;
     make_forms(&forms, &task, seed, 20, dtype, on_device);
+    task.options.lattice_beam = (float)(seed / 6 % 4);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     if (!on_device) {
       test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu_shaped);
@@ -240,6 +241,7 @@ static void test_budgets(void **state) {
     wf_result *cpu[BATCH], *gpu[BATCH];
     bool on_device = seed % 2;
     if (seed % 3 == 0) task.options.max_tokens = 100000; /* clusters of 8 */
+    task.options.lattice_beam = seed / 4 % 2 == 0 ? 2 : 0;
     make_forms(&forms, &task, seed, 400, WF_FLOAT16, on_device);
     wf_batch_shape shape = shape_of(forms.shaped, BATCH);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
@@ -328,14 +330,18 @@ static void listen(void *user, wf_log_level level, const char *text) {
 static void test_no_room(void **state) {
   (void)state;
   wf_error err = {0};
-  enum { STATES = 400 };
+#ifdef SIMT
+  enum { STATES = 60, LONGEST = 30 };
+#else
+  enum { STATES = 400, LONGEST = 300 };
+#endif
   struct decode_task task = dense_task(STATES, 4);
   task.options.max_active = task.options.max_tokens = STATES;
   for (int on_device = 0; on_device < 2; on_device++) {
     struct forms forms;
     wf_result *cpu[BATCH], *gpu[BATCH];
     wf_plan plan, tight;
-    make_forms(&forms, &task, 7, 300, WF_BFLOAT16, on_device);
+    make_forms(&forms, &task, 7, LONGEST, WF_BFLOAT16, on_device);
     wf_batch_shape shape = shape_of(forms.shaped, BATCH);
     task.options.device = "cuda";
     task.options.gpu_memory = 0;
@@ -349,7 +355,7 @@ static void test_no_room(void **state) {
     test_decode_on("cuda", task.graph, task.options, forms.shaped, BATCH, gpu);
     wf_set_log(NULL, NULL);
     test_assert_same_batch(7, cpu, gpu, BATCH);
-#ifdef FAKE_CUDA
+#if defined FAKE_CUDA && !defined SIMT
     assert_true(misfits.times > 0);
 #else
     assert_int_equal(misfits.times, 0);
@@ -478,6 +484,7 @@ static void test_reuse(void **state) {
     static wf_result *want[MANY], *got[MANY];
     test_rng rng = {(uint64_t)d + 1};
     wf_decoder *decoder;
+    task.options.lattice_beam = (float)(d % 3);
     test_random_batch(&task, all, data, MANY, 3, 60);
     test_decode_on("cpu", task.graph, task.options, all, MANY, want);
     task.options.device = devices[d];
@@ -568,6 +575,7 @@ static void test_failures(void **state) {
     struct forms forms;
     wf_result *cpu[BATCH], *gpu[BATCH];
     make_forms(&forms, &task, 5, 12, (wf_dtype)(variant % 3), variant % 2);
+    task.options.lattice_beam = variant % 3 == 0 ? 3 : 0;
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     task.options.device = variant < 2 ? "cuda" : "cuda:0,1";
     task.options.num_threads = 2;
@@ -624,7 +632,8 @@ static void test_small(void **state) {
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
-  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)}, kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_no_room)};
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
