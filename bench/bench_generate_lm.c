@@ -1,6 +1,10 @@
 /* bench_generate_lm.c - a language model of any size for measurements, straight into the format of `warpfst lm build`.
  *
- *     bench_generate_lm OUT.wlm [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES] [--threads=0] [--small=small.arpa] [--small-share=64]
+ *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES] [--threads=0] [--small=small.arpa] [--small-share=64]
+ *
+ *                       [--text=FILE] [--sentences=100000]
+ *
+ * OUT whose name ends in .arpa: the same model as text, of any size, for measuring `warpfst lm build`.
  *
  * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot
  * law, p(r) ~ 1 / (r + 3). The model is of order 3:
@@ -12,7 +16,7 @@
  *
  * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in histories of many. Costs are those of unigrams less something; they
  * do not sum to 1. All arithmetic is in integers, and in products and square roots of doubles, which every platform rounds alike: the same arguments give the
- * same file everywhere. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
+ * same file everywhere. --text writes sentences that a walk over the model gives: 11 of 20 words end a trigram, 5 a bigram, 4 are any. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +29,9 @@
 enum { STATES_IN_BLOCK = 4096, BLOCKS = 64, QUANTILES = 4096 };
 
 struct task {
-  const char *out, *small;
+  const char *out, *small, *text;
   int words_log2, threads;
-  uint64_t num_ngrams, seed, memory, small_share;
+  uint64_t num_ngrams, seed, memory, small_share, num_sentences;
   uint32_t num_words;
   double scale2, scale3;
   uint64_t *off2;      /* [num_words + 1] first history of each word */
@@ -39,8 +43,10 @@ struct block {
   uint64_t first, count; /* histories of level 2, counted from 0 */
   wf__wlm_arc *arcs;
   uint64_t size, cap;
-  uint32_t num_arcs[STATES_IN_BLOCK], backoff[STATES_IN_BLOCK];
+  uint32_t num_arcs[STATES_IN_BLOCK], backoff[STATES_IN_BLOCK], first_word[STATES_IN_BLOCK];
   float backoff_cost[STATES_IN_BLOCK];
+  char *text; /* of its n-grams, for ARPA */
+  uint64_t text_size, text_cap;
 };
 
 static void fail(const char *message) {
@@ -186,6 +192,7 @@ static void fill_block(const struct task *t, struct block *b) {
       push(b, word, cost_of(t, word, hash(t, history, i)), level2(t, t->off2[v] + i));
     }
     b->num_arcs[k] = (uint32_t)(b->size - before);
+    b->first_word[k] = w;
     b->backoff[k] = level1(v);
     b->backoff_cost[k] = arcs == 0 ? 0 : nats(256 + (hash(t, history, 3) & 4095));
   }
@@ -194,16 +201,45 @@ static void fill_block(const struct task *t, struct block *b) {
 struct batch {
   const struct task *task;
   struct block *blocks;
+  void (*use)(const struct task *t, struct block *b); /* by the thread that filled the block; NULL: nothing */
 };
 
 static void fill_item(void *user, uint64_t item, int worker) {
   const struct batch *batch = user;
   fill_block(batch->task, &batch->blocks[item]);
+  if (batch->use != NULL) batch->use(batch->task, &batch->blocks[item]);
+}
+
+/* Goes over level 2: threads fill blocks and `use` them, `take` gets them in order. */
+static void for_blocks(const struct task *t, void (*use)(const struct task *t, struct block *b), void (*take)(void *user, struct block *b), void *user) {
+  wf_error err = {0};
+  wf__pool *pool;
+  struct block *blocks = calloc(BLOCKS, sizeof *blocks);
+  if (blocks == NULL || wf__pool_create(t->threads, &pool, &err) != WF_OK) fail("out of memory");
+  uint64_t total = t->off2[t->num_words];
+  for (uint64_t at = 0; at < total;) {
+    uint64_t count = 0;
+    for (; count < BLOCKS && at < total; at += blocks[count++].count) {
+      blocks[count].first = at;
+      blocks[count].count = total - at < STATES_IN_BLOCK ? total - at : STATES_IN_BLOCK;
+    }
+    struct batch batch = {t, blocks, use};
+    wf__pool_run(pool, count, fill_item, &batch);
+    for (uint64_t i = 0; i < count; i++) take(user, &blocks[i]);
+  }
+  for (int i = 0; i < BLOCKS; i++) {
+    free(blocks[i].arcs);
+    free(blocks[i].text);
+  }
+  free(blocks);
+  wf__pool_free(pool);
 }
 
 static void check(wf_status status, const wf_error *err) {
   if (status != WF_OK) fail(err->message);
 }
+
+static float backoff1(const struct task *t, uint64_t state) { return nats(1024 + (hash(t, state, 5) & 4095)); }
 
 /* Level 1: <s>, whose successors are as those of the likeliest word, then the words. */
 static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
@@ -218,35 +254,22 @@ static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t 
       push(&b, word, cost_of(t, word, hash(t, s, j)), s == 0 ? level1(word) : level2(t, t->off2[w] + j));
     }
     *num_arcs += n;
-    check(wf__wlm_writer_state(writer, 0, nats(1024 + (hash(t, s, 5) & 4095)), b.arcs, n, &err), &err);
+    check(wf__wlm_writer_state(writer, 0, backoff1(t, s), b.arcs, n, &err), &err);
   }
   free(b.arcs);
 }
 
-static void write_level2(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
+struct level2_writer {
+  wf__wlm_writer *writer;
+  uint64_t num_arcs;
+};
+
+static void take_states(void *user, struct block *b) {
+  struct level2_writer *to = user;
   wf_error err = {0};
-  wf__pool *pool;
-  struct block *blocks = calloc(BLOCKS, sizeof *blocks);
-  check(wf__pool_create(t->threads, &pool, &err), &err);
-  uint64_t total = t->off2[t->num_words];
-  for (uint64_t at = 0; at < total;) {
-    uint64_t count = 0;
-    for (; count < BLOCKS && at < total; at += blocks[count++].count) {
-      blocks[count].first = at;
-      blocks[count].count = total - at < STATES_IN_BLOCK ? total - at : STATES_IN_BLOCK;
-    }
-    struct batch batch = {t, blocks};
-    wf__pool_run(pool, count, fill_item, &batch);
-    for (uint64_t i = 0; i < count; i++) {
-      wf__wlm_arc *arcs = blocks[i].arcs;
-      for (uint64_t k = 0; k < blocks[i].count; arcs += blocks[i].num_arcs[k++])
-        check(wf__wlm_writer_state(writer, blocks[i].backoff[k], blocks[i].backoff_cost[k], arcs, blocks[i].num_arcs[k], &err), &err);
-      *num_arcs += blocks[i].size;
-    }
-  }
-  for (int i = 0; i < BLOCKS; i++) free(blocks[i].arcs);
-  free(blocks);
-  wf__pool_free(pool);
+  wf__wlm_arc *arcs = b->arcs;
+  for (uint64_t k = 0; k < b->count; arcs += b->num_arcs[k++]) check(wf__wlm_writer_state(to->writer, b->backoff[k], b->backoff_cost[k], arcs, b->num_arcs[k], &err), &err);
+  to->num_arcs += b->size;
 }
 
 static wf_symbols *make_words(const struct task *t) {
@@ -285,12 +308,117 @@ static void generate(const struct task *t) {
   for (uint32_t w = 0; w < t->num_words; w++) wf__wlm_writer_unigram(writer, w + FIRST_WORD, nats(t->costs[w]), level1(w));
   check(wf__wlm_writer_state(writer, 0, 0, NULL, 0, &err), &err);
   write_level1(t, writer, &num_ngrams[1]);
-  write_level2(t, writer, &num_ngrams[2]);
+  struct level2_writer to = {writer, 0};
+  for_blocks(t, NULL, take_states, &to);
+  num_ngrams[2] = to.num_arcs;
   check(wf__wlm_writer_close(writer, num_ngrams, t->out, NULL, NULL, &err), &err);
   wf__wlm_writer_free(writer);
   wf_symbols_free(words);
   printf("{\"words\": %u, \"states\": %llu, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words, (unsigned long long)plan.num_states,
          (unsigned long long)num_ngrams[1], (unsigned long long)num_ngrams[2]);
+}
+
+/* --- ARPA ------------------------------------------------------------------------------------------------------------- */
+
+enum { LINE_BYTES = 96 }; /* more than a line takes */
+
+static char *put_number(char *at, uint64_t number) {
+  char digits[20];
+  int size = 0;
+  do digits[size++] = (char)('0' + number % 10);
+  while ((number /= 10) > 0);
+  while (size > 0) *at++ = digits[--size];
+  return at;
+}
+
+/* log10 of e^-cost, to 6 decimals, of a cost that is a multiple of 2^-12, in integers. */
+static char *put_log10(char *at, float cost) {
+  uint64_t millionths = ((uint64_t)(cost * 4096) * 1060289 + 5000) / 10000, part = millionths % 1000000; /* 10^6 / (4096 ln 10) = 106.0289 */
+  *at++ = '-';
+  at = put_number(at, millionths / 1000000);
+  *at++ = '.';
+  for (uint64_t unit = 100000; unit > 0; unit /= 10) *at++ = (char)('0' + part / unit % 10);
+  return at;
+}
+
+static char *put_word(char *at, char before, uint32_t rank) {
+  *at++ = before;
+  *at++ = 'w';
+  return put_number(at, rank);
+}
+
+static void spell_trigrams(const struct task *t, struct block *b) {
+  if (b->text_cap < b->size * LINE_BYTES) b->text = room(b->text, b->text_cap = 2 * b->size * LINE_BYTES, 1);
+  char *at = b->text;
+  const wf__wlm_arc *arc = b->arcs;
+  for (uint64_t k = 0; k < b->count; k++) {
+    for (uint32_t i = 0; i < b->num_arcs[k]; i++, arc++) {
+      at = put_log10(at, arc->cost);
+      at = put_word(at, '\t', b->first_word[k]);
+      at = put_word(at, ' ', b->backoff[k] - level1(0));
+      at = put_word(at, ' ', arc->word - FIRST_WORD);
+      *at++ = '\n';
+    }
+  }
+  b->text_size = (uint64_t)(at - b->text);
+}
+
+static void spell_bigrams(const struct task *t, struct block *b) {
+  if (b->text_cap < b->count * LINE_BYTES) b->text = room(b->text, b->text_cap = 2 * b->count * LINE_BYTES, 1);
+  char *at = b->text;
+  for (uint64_t k = 0; k < b->count; k++) {
+    uint32_t w = b->first_word[k], v = b->backoff[k] - level1(0);
+    at = put_log10(at, cost_of(t, v, hash(t, (uint64_t)w + 1, b->first + k - t->off2[w])));
+    at = put_word(at, '\t', w);
+    at = put_word(at, ' ', v);
+    *at++ = '\t';
+    at = put_log10(at, b->backoff_cost[k]);
+    *at++ = '\n';
+  }
+  b->text_size = (uint64_t)(at - b->text);
+}
+
+static void take_count(void *user, struct block *b) { *(uint64_t *)user += b->size; }
+static void take_text(void *user, struct block *b) {
+  if (fwrite(b->text, 1, b->text_size, user) != b->text_size) fail("cannot write");
+}
+
+static void spell_unigrams(const struct task *t, FILE *file) {
+  char line[LINE_BYTES];
+  for (uint32_t w = 0; w < t->num_words; w++) {
+    char *at = put_word(put_log10(line, nats(t->costs[w])), '\t', w);
+    *at++ = '\t';
+    at = put_log10(at, backoff1(t, (uint64_t)w + 1));
+    *at++ = '\n';
+    take_text(file, &(struct block){.text = line, .text_size = (uint64_t)(at - line)});
+  }
+}
+
+static void write_arpa(const struct task *t) {
+  FILE *file = fopen(t->out, "w");
+  if (file == NULL) fail("cannot write the output");
+  static char buffer[1 << 20], number[32];
+  setvbuf(file, buffer, _IOFBF, sizeof buffer);
+  uint64_t trigrams = 0, starts = n2(t, 0), bigrams = t->off2[t->num_words] + starts;
+  for_blocks(t, NULL, take_count, &trigrams);
+  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\nngram 3=%llu\n\n\\1-grams:\n", t->num_words + 2, (unsigned long long)bigrams, (unsigned long long)trigrams);
+  *put_log10(number, nats(3 * 4096)) = '\0';
+  fprintf(file, "%s\t</s>\n", number);
+  *put_log10(number, backoff1(t, 0)) = '\0';
+  fprintf(file, "-99\t<s>\t%s\n", number);
+  spell_unigrams(t, file);
+  fprintf(file, "\n\\2-grams:\n");
+  for (uint64_t j = 0; j < starts; j++) {
+    uint32_t word = successor(t, 0, j, starts);
+    *put_log10(number, cost_of(t, word, hash(t, 0, j))) = '\0';
+    fprintf(file, "%s\t<s> w%u\n", number, word);
+  }
+  for_blocks(t, spell_bigrams, take_text, file);
+  fprintf(file, "\n\\3-grams:\n");
+  for_blocks(t, spell_trigrams, take_text, file);
+  fprintf(file, "\n\\end\\\n");
+  if (fclose(file) != 0) fail("cannot write the output");
+  printf("{\"words\": %u, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words, (unsigned long long)bigrams, (unsigned long long)trigrams);
 }
 
 /* A part of the bigrams as ARPA. */
@@ -311,8 +439,39 @@ static void write_small(const struct task *t) {
   if (fclose(file) != 0) fail("cannot write the small model");
 }
 
+/* A word that the law gives. */
+static uint32_t any_word(const struct task *t, uint64_t h) {
+  uint64_t q = h % QUANTILES, low = t->quantiles[q], high = t->quantiles[q + 1];
+  return (uint32_t)(low + (high > low ? (h >> 32) % (high - low) : 0)) % t->num_words;
+}
+
+static void write_text(const struct task *t) {
+  FILE *file = fopen(t->text, "w");
+  if (file == NULL) fail("cannot write the text");
+  for (uint64_t i = 0; i < t->num_sentences; i++) {
+    uint64_t length = 5 + hash(t, i, 1) % 30;
+    uint32_t before = 0, word = any_word(t, hash(t, i, 2));
+    bool known = false; /* is before word the history? */
+    for (uint64_t k = 0; k < length; k++) {
+      fprintf(file, k > 0 ? " w%u" : "w%u", word);
+      uint64_t h = hash(t, i * 64 + k, 3), kind = h % 20, draw = h >> 16, n = n2(t, word);
+      uint64_t arcs = known ? n3(t, before, word, n) : 0, choice = draw % n;
+      if (kind < 11 && arcs > 0) { /* as fill_block spreads a history's arcs */
+        uint64_t a = draw % arcs;
+        choice = (uint64_t)((double)n * ((double)a / (double)arcs) * ((double)a / (double)arcs));
+        if (choice < a) choice = a;
+      }
+      known = kind < 16;
+      before = word;
+      word = known ? successor(t, word, choice, n) : any_word(t, draw);
+    }
+    fputc('\n', file);
+  }
+  if (fclose(file) != 0) fail("cannot write the text");
+}
+
 int main(int argc, char **argv) {
-  static struct task t = {.words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
+  static struct task t = {.num_sentences = 100000, .words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
   for (int i = 1; i < argc; i++) {
     const char *value = strchr(argv[i], '=');
     unsigned long long number = value != NULL ? strtoull(value + 1, NULL, 10) : 0;
@@ -323,13 +482,18 @@ int main(int argc, char **argv) {
     else if (strncmp(argv[i], "--memory=", 9) == 0) t.memory = number;
     else if (strncmp(argv[i], "--threads=", 10) == 0) t.threads = (int)number;
     else if (strncmp(argv[i], "--small-share=", 14) == 0) t.small_share = number;
+    else if (strncmp(argv[i], "--text=", 7) == 0) t.text = value + 1;
+    else if (strncmp(argv[i], "--sentences=", 12) == 0) t.num_sentences = number;
     else if (strncmp(argv[i], "--small=", 8) == 0) t.small = value + 1;
     else fail("unknown argument; see the head of bench/bench_generate_lm.c");
   }
-  if (t.out == NULL || t.words_log2 < 4 || t.words_log2 > 26 || t.small_share == 0) fail("usage: bench_generate_lm OUT.wlm [--words-log2=4..26] [--ngrams=N] ...");
+  if (t.out == NULL || t.words_log2 < 4 || t.words_log2 > 26 || t.small_share == 0) fail("usage: bench_generate_lm OUT.wlm|OUT.arpa [--words-log2=4..26] [--ngrams=N] ...");
   make_tables(&t);
   choose_scale3(&t);
-  generate(&t);
+  const char *dot = strrchr(t.out, '.');
+  if (dot != NULL && strcmp(dot, ".arpa") == 0) write_arpa(&t);
+  else generate(&t);
   if (t.small != NULL) write_small(&t);
+  if (t.text != NULL) write_text(&t);
   return 0;
 }

@@ -2,13 +2,17 @@
  * tables of them.
  *
  *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
- *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 lattice-beam=0 blank=-1 threads=0    the decoder
- *         streams=16 chunk=0.32 seconds=20 partials=1    each stream says the utterances of SCORES one after the other, beginning anywhere; every `chunk` seconds a
+ *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 lattice-beam=0 blank=-1 threads=0 device=cpu    the decoder
+ *         streams=16 chunk=0.32 seconds=20 partials=1 poisson=0    each stream says the utterances of SCORES one after the other, beginning anywhere; every `chunk` seconds a
  *                                    chunk arrives, at its own time. All that has arrived is decoded in one call, then the next such call begins. partials: after
- *                                    each chunk a partial result and the endpoint rules are asked for
- *         hours=0 forget=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes
+ *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
+ *                                    distributed, with that mean: requests as they come over a network
+ *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
+ *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
+ *                                    commit: seconds after which it hands out what is decided of the lattice
  *
- * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is there; of the last word: until the result is there. */
+ * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is there; of the last word: until the result is there. Of the
+ * latency of a chunk, `queue` is until the call that decodes it begins, `compute` the rest. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +25,7 @@
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, hours, forget;
+  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words;
 };
 
 struct speaker {
@@ -47,7 +51,8 @@ struct bench {
   wf_scores *chunks;
   wf_stream_event *events;
   size_t *who, num_ready;
-  struct samples chunk_ms, wait_ms, word_ms;
+  struct samples chunk_ms, wait_ms, compute_ms, word_ms;
+  uint64_t random;
   double busy_s, audio_s;
   uint64_t num_calls, num_batched;
 };
@@ -86,6 +91,9 @@ static int compare(const void *a, const void *b) { return *(const double *)a < *
 
 static void print_samples(const char *name, struct samples *samples) {
   static const int percents[] = {50, 95, 99};
+  double sum = 0;
+  for (size_t i = 0; i < samples->size; i++) sum += samples->data[i];
+  printf(", \"%s_mean_ms\": %.3f", name, samples->size > 0 ? sum / (double)samples->size : 0);
   if (samples->size > 0) qsort(samples->data, samples->size, sizeof *samples->data, compare);
   for (int i = 0; i < 3; i++) {
     size_t at = samples->size * (size_t)percents[i] / 100;
@@ -114,6 +122,14 @@ static void gather(struct bench *bench, double now) {
   }
 }
 
+/* Of mean 1; splitmix64, so that every run has the same times. */
+static double exponential(struct bench *bench) {
+  uint64_t x = bench->random += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return -log(((double)((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53);
+}
+
 /* Asks for what a user would be shown. Returns when it is there. */
 static void show(struct bench *bench, size_t k, double start) {
   struct speaker *speaker = &bench->speakers[bench->who[k]];
@@ -124,6 +140,7 @@ static void show(struct bench *bench, size_t k, double start) {
   if (bench->set.partials != 0) check(wf_stream_partial(speaker->stream, &partial, &err), &err);
   add(&bench->chunk_ms, (now_s() - speaker->next_s) * 1e3);
   add(&bench->wait_ms, (start - speaker->next_s) * 1e3);
+  add(&bench->compute_ms, (now_s() - start) * 1e3);
   double seconds = (double)bench->chunks[k].num_frames * bench->set.frame_shift;
   bench->audio_s += seconds;
   speaker->num_said += bench->chunks[k].num_frames;
@@ -137,7 +154,8 @@ static void show(struct bench *bench, size_t k, double start) {
     matrix = &bench->matrices[speaker->utterance];
   }
   double next = bench->set.chunk, left = (double)(matrix->num_frames - speaker->num_said) * bench->set.frame_shift;
-  speaker->next_s += left < next ? left : next;
+  if (left < next) next = left;
+  speaker->next_s += bench->set.poisson != 0 ? next * exponential(bench) : next;
 }
 
 static void sleep_until(double s) {
@@ -182,7 +200,7 @@ static void live(struct bench *bench) {
     speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
   }
   run_live(bench, begin + 2); /* not counted: memory is allocated, the first words are said */
-  bench->chunk_ms.size = bench->wait_ms.size = bench->word_ms.size = 0;
+  bench->chunk_ms.size = bench->wait_ms.size = bench->compute_ms.size = bench->word_ms.size = 0;
   bench->busy_s = bench->audio_s = 0;
   bench->num_calls = bench->num_batched = 0;
   double start = now_s();
@@ -197,6 +215,7 @@ static void live(struct bench *bench) {
          seconds, bench->audio_s, bench->busy_s / seconds, bench->num_calls > 0 ? (double)bench->num_batched / (double)bench->num_calls : 0, behind, (double)bytes / (double)count);
   print_samples("chunk", &bench->chunk_ms);
   print_samples("queue", &bench->wait_ms);
+  print_samples("compute", &bench->compute_ms);
   print_samples("word", &bench->word_ms);
   printf("}\n");
   free(bench->speakers);
@@ -225,6 +244,11 @@ static void hours(struct bench *bench) {
       wf_partial partial;
       check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
       heard += chunk.num_frames;
+      if (bench->set.commit > 0 && fmod((double)heard * bench->set.frame_shift, bench->set.commit) < bench->set.chunk) {
+        wf_lattice *part;
+        check(wf_stream_commit_lattice(stream, &part, &err), &err);
+        wf_lattice_free(part);
+      }
       uint64_t bytes = wf_stream_bytes(stream);
       if (bytes > most) most = bytes;
       if ((double)heard * bench->set.frame_shift < next_report_s) continue;
@@ -239,6 +263,33 @@ static void hours(struct bench *bench) {
   wf_stream_close(stream);
 }
 
+/* --- added words ------------------------------------------------------------------------------------------------------------------- */
+
+/* Processor time, the best of five. */
+static void add_words(struct bench *bench, const wf_graph *graph) {
+  enum { LENGTH = 10 };
+  size_t count = (size_t)bench->set.add_words;
+  int32_t *labels = allocate(count * LENGTH, sizeof *labels), num_tokens = wf_graph_min_columns(graph);
+  wf_spoken_word *words = allocate(count, sizeof *words);
+  wf_added_phrase *phrases = allocate(count, sizeof *phrases);
+  wf_error err = {0};
+  double best = INFINITY;
+  for (size_t i = 0; i < count * LENGTH; i++) labels[i] = 2 + (int32_t)(exponential(bench) * 1e6) % (num_tokens - 1); /* the blank is 1 */
+  for (size_t i = 0; i < count; i++) words[i] = (wf_spoken_word){1 + (int32_t)i, labels + i * LENGTH, LENGTH}, phrases[i] = (wf_added_phrase){&words[i], 1, 0};
+  for (int i = 0; i < 5; i++) {
+    wf_graph *added;
+    clock_t start = clock();
+    check(wf_graph_add_phrases(graph, NULL, phrases, count, &added, &err), &err);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    if (seconds < best) best = seconds;
+    wf_graph_free(added);
+  }
+  printf("{\"add_words\": %zu, \"add_ms\": %.4f}\n", count, best * 1e3);
+  free(labels);
+  free(words);
+  free(phrases);
+}
+
 /* --- command line --------------------------------------------------------------------------------------------------------------- */
 
 static void parse(struct settings *set, const char *argument) {
@@ -248,7 +299,7 @@ static void parse(struct settings *set, const char *argument) {
   } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
                {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
                {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
-               {"forget", &set->forget}};
+               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
@@ -275,7 +326,11 @@ static void read_scores(struct bench *bench, const char *path) {
 int main(int argc, char **argv) {
   struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1}};
   if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
-  for (int i = 3; i < argc; i++) parse(&bench.set, argv[i]);
+  const char *device = NULL;
+  for (int i = 3; i < argc; i++) {
+    if (strncmp(argv[i], "--device=", 9) == 0) device = argv[i] + 9;
+    else parse(&bench.set, argv[i]);
+  }
   wf_error err = {0};
   wf_fst *fst;
   wf_graph *graph;
@@ -287,16 +342,19 @@ int main(int argc, char **argv) {
   options.lattice_beam = (float)bench.set.lattice_beam;
   options.blank = (int32_t)bench.set.blank;
   options.num_threads = (int32_t)bench.set.threads;
+  options.device = device;
   check(wf_fst_read(argv[1], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
-  if (bench.set.hours > 0) hours(&bench);
+  if (bench.set.add_words > 0) add_words(&bench, graph);
+  else if (bench.set.hours > 0) hours(&bench);
   else live(&bench);
   for (size_t i = 0; i < bench.num_matrices; i++) wf_matrix_clear(&bench.matrices[i]);
   free(bench.matrices);
   free(bench.chunk_ms.data);
   free(bench.wait_ms.data);
+  free(bench.compute_ms.data);
   free(bench.word_ms.data);
   wf_decoder_free(bench.decoder);
   wf_graph_free(graph);

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""stream [--part=live,hour,blank,boost] [--ctc-data=PATH] [--seconds=20] [--record]
+"""stream [--part=live,server,triton,hour,blank,boost,words] [--ctc-data=PATH] [--seconds=20] [--record]
 
 Streams and what goes with them, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
 
   live    many streams in real time, chunks of 0.32 s, a partial after each: latency of chunks and of the last word by number of streams, on all processors
+  server  256 streams, chunks of 0.4 s in a Poisson process, 2.5 requests a second each: queue, compute, and total latency; then by number of streams
+  triton  the same through the backend in a Triton Inference Server (build/triton, see ./run test) on this machine, by number of streams
   hour    one stream that hears an hour without a reset: its memory
   blank   blank_penalty and blank_skip_threshold: word error rate and processor time
   boost   word error rate by size of boost, with lists of words that are said and of words that are not; time with 0 to 10,000 boosted phrases
+  words   words that the graph lacks, added at run time: time to add 0 to 10,000 phrases, and to decode with them
 """
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -20,7 +24,7 @@ import sys
 import decode_tasks
 import measure
 
-PARTS = ("live", "hour", "blank", "boost")
+PARTS = ("live", "server", "triton", "hour", "blank", "boost", "words")
 BENCH = measure.ROOT / "build" / "release" / "bench" / "bench_stream"
 
 
@@ -56,9 +60,49 @@ def live(task, seconds):
     return out + [("stream capacity", f"{setup}, chunk p99 within a chunk", str(max(kept, default=0)), "streams")]
 
 
+LATENCIES = ("compute", "queue", "chunk")
+
+
+def latency_row(row):
+    return [f"{row[f'{name}_{figure}_ms']:.1f}" for name in LATENCIES for figure in ("mean", "p50", "p99")]
+
+
+LATENCY_HEADER = [f"{name} {figure}" for name in ("compute", "queue", "total") for figure in ("mean", "p50", "p99")]
+
+
+def server(task, seconds):
+    """As Table 4 of Galvez & Kaldewey 2023: what a request waits for, and how long it takes."""
+    rows, cores, out = [], len(os.sched_getaffinity(0)), []
+    for streams in (64, 128, 256, 512, 1024):
+        row = bench(task, f"--streams={streams}", f"--seconds={seconds}", "--chunk=0.4", "--poisson=1")[0]
+        rows.append([streams, f"{row['heard_s'] / row['seconds']:.0f}", f"{row['batch']:.1f}", *latency_row(row)])
+        setup = f"CTC phones, chunks of 0.4 s, Poisson arrivals, {cores} threads, {streams} streams"
+        out += [("stream requests", f"{setup}, {name} {figure}", f"{row[f'{name}_{figure}_ms']:.1f}", "ms") for name in LATENCIES for figure in ("mean", "p50", "p99")]
+        if row["chunk_p99_ms"] > 2000:
+            break
+    print(f"\nPoisson arrivals, 2.5 requests a second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
+    print(measure.table(["streams", "RTFx", "batch", *LATENCY_HEADER], rows))
+    return out
+
+
+def triton(task, seconds):
+    import triton_load
+    rows, out = [], []
+    for streams in (8, 16, 32):
+        row = triton_load.run(task, streams, seconds)
+        rows.append([streams, f"{row['rtfx']:.0f}", f"{row['batch']:.1f}", f"{row['compute_ms']:.2f}", f"{row['queue_ms']:.2f}", *(f"{row[f'total_{figure}_ms']:.1f}" for figure in ("mean", "p50", "p99"))])
+        setup = f"CTC phones, chunks of 0.4 s, Poisson arrivals, through Triton, {streams} streams"
+        out += [("triton requests", f"{setup}, {name.replace('_ms', '').replace('_', ' ')}", f"{row[name]:.2f}", "ms") for name in ("compute_ms", "queue_ms", "total_mean_ms", "total_p99_ms")]
+    print(f"\nThe same through Triton, HTTP; compute and queue are the server's own means, total is the client's, in Python on the same machine; load {measure.load()}; milliseconds\n")
+    print(measure.table(["streams", "RTFx", "batch", "compute mean", "queue mean", "total mean", "p50", "p99"], rows))
+    return out
+
+
 def hour(task):
     rows, out = [], []
-    for name, settings in (("all kept", []), ("forget", ["--forget=1"]), ("lattice_beam 4", ["--lattice-beam=4"])):
+    for name, settings in (("all kept", []), ("forget", ["--forget=1"]), ("lattice_beam 4", ["--lattice-beam=4"]),
+                           ("lattice_beam 4, committed every 10 s", ["--lattice-beam=4", "--commit=10"]),
+                           ("lattice_beam 8, committed every 10 s", ["--lattice-beam=8", "--commit=10"])):
         found = bench(task, "--hours=1", *settings)
         marks = {round(r["heard_s"] / 360): r for r in found}
         rows.append([name, *(f"{marks[k]['bytes'] / 1000:.0f}" for k in (1, 2, 4, 6, 8, 10)), f"{max(r['most_bytes'] for r in found) / 1000:.0f}",
@@ -139,6 +183,26 @@ def boost(task):
     return out
 
 
+def added_words(task):
+    """The LM's unknown word as the class; phrases are words of the lexicon at random, so that none is said."""
+    folder, rng, rows, out = decode_tasks.work_folder("words"), random.Random(3), [], []
+    graph = folder / "unk.wfst"
+    measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={decode_tasks.CTC / 'tokens_phone.txt'}", f"--lexicon={decode_tasks.CTC / 'lexicon_phone.txt'}",
+                f"--lm={decode_tasks.CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "-o", graph, "-q")
+    spoken = [line.split(None, 1)[1].strip() for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8")]
+    with_graph = dataclasses.replace(task, graph=graph)
+    for size in (0, 100, 1000, 10000):
+        path = folder / f"words_{size}"
+        path.write_text("".join(f"new{i}\t7\t{rng.choice(spoken)} {rng.choice(spoken)}\n" for i in range(size)), encoding="utf-8")
+        wer, cpu_s, tokens = decode(with_graph, *(["--add-words", path] if size else []))
+        add_ms = bench(with_graph, f"--add-words={size}")[0]["add_ms"] if size else 0
+        rows.append([size, f"{add_ms:.2f}", f"{wer:.2f}", f"{cpu_s:.2f}", f"{tokens:.0f}"])
+        out += [("added words", f"CTC phones, {size} words, adding them", f"{add_ms:.2f}", "ms"), ("added words", f"CTC phones, {size} words, processor time, 1 thread", f"{cpu_s:.2f}", "s")]
+    print("\nWords added in place of <unk>, cost 7, by number\n")
+    print(measure.table(["words", "ms to add", "WER", "processor s", "tokens a frame"], rows))
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default=",".join(PARTS))
@@ -156,7 +220,8 @@ def main():
             file.write(line.split()[0] + "\n")
     found = []
     for part in parts:
-        found += {"live": lambda: live(task, arguments.seconds), "hour": lambda: hour(task), "blank": lambda: blank(task), "boost": lambda: boost(task)}[part]()
+        found += {"live": lambda: live(task, arguments.seconds), "server": lambda: server(task, arguments.seconds), "triton": lambda: triton(task, arguments.seconds),
+                  "words": lambda: added_words(task), "hour": lambda: hour(task), "blank": lambda: blank(task), "boost": lambda: boost(task)}[part]()
     if arguments.record:
         measure.record(found, "./run bench stream")
 

@@ -7,15 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct utterance {
-  char *key, *path;
-  wf_scorer *scorer; /* as `path` says, on top of what all have */
-};
+#include "utterance_lists.h"
 
 struct boost_set {
   wf_scorer *all;
-  struct utterance *utterances; /* [size] by key */
-  size_t size, cap;
+  utterance_lists utterances;
+  wf_scorer **scorers; /* [utterances.num_lists] as the lists say, on top of what all have */
 };
 
 /* A list under construction. */
@@ -28,24 +25,6 @@ struct phrases {
   char unknown[64]; /* first word that is not in the table */
 };
 
-static wf_status fail_with(wf_error *err, wf_status code, const char *path, int line, const char *message) {
-  err->code = code;
-  if (line > 0) snprintf(err->message, sizeof err->message, "%s:%d: %s", path, line, message);
-  else snprintf(err->message, sizeof err->message, "%s: %s", path, message);
-  return code;
-}
-
-/* Twice the room, if there is none. */
-static bool make_room(void **data, size_t size, size_t *cap, size_t element) {
-  if (size < *cap) return true;
-  size_t more = *cap * 2 + 64;
-  void *grown = realloc(*data, more * element);
-  if (grown == NULL) return false;
-  *data = grown;
-  *cap = more;
-  return true;
-}
-
 /* --- a list of phrases -------------------------------------------------------------------------------------------------------- */
 
 static bool add_word(struct phrases *list, const wf_symbols *table, const char *text, bool *known) {
@@ -55,7 +34,7 @@ static bool add_word(struct phrases *list, const wf_symbols *table, const char *
     *known = false;
     return true;
   }
-  if (!make_room((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words)) return false;
+  if (!list_room((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words)) return false;
   list->words[list->num_words++] = (int32_t)label;
   return true;
 }
@@ -69,21 +48,21 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   char *last = strrchr(text, ' '), *tab = strrchr(text, '\t'), *stop;
   if (tab != NULL && (last == NULL || tab > last)) last = tab;
   float boost = last != NULL ? strtof(last + 1, &stop) : 0;
-  if (last == NULL || *stop != '\0' || !isfinite(boost)) return fail_with(err, WF_ERR_FORMAT, path, line, "expected `word word ... boost`, the boost in nats");
+  if (last == NULL || *stop != '\0' || !isfinite(boost)) return list_error(err, WF_ERR_FORMAT, path, line, "expected `word word ... boost`, the boost in nats");
   *last = '\0';
   size_t old_size = list->off != NULL ? (size_t)list->off[list->num_phrases] : 0;
   bool known = true;
   for (char *word = strtok(text, " \t"); word != NULL; word = strtok(NULL, " \t"))
-    if (!add_word(list, table, word, &known)) return fail_with(err, WF_ERR_MEMORY, path, 0, "out of memory");
+    if (!add_word(list, table, word, &known)) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   if (!known) {
     list->num_unknown++;
     list->num_words = old_size;
     return WF_OK;
   }
   size_t cap = list->phrase_cap;
-  if (!make_room((void **)&list->boosts, list->num_phrases, &list->phrase_cap, sizeof *list->boosts) ||
-      !make_room((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
-    return fail_with(err, WF_ERR_MEMORY, path, 0, "out of memory");
+  if (!list_room((void **)&list->boosts, list->num_phrases, &list->phrase_cap, sizeof *list->boosts) ||
+      !list_room((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
+    return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   list->off[0] = 0;
   list->boosts[list->num_phrases++] = boost;
   list->off[list->num_phrases] = list->num_words;
@@ -96,14 +75,14 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
   size_t cap = 0;
   wf_status status = WF_OK;
   FILE *file = fopen(path, "r");
-  if (file == NULL) return fail_with(err, WF_ERR_IO, path, 0, strerror(errno));
+  if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
   for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) status = add_line(&list, table, line, path, number, err);
   fclose(file);
   if (status == WF_OK) {
     static const uint64_t none[1];
     wf_error why = {0};
     status = wf_scorer_boost_phrases(list.words, list.num_phrases > 0 ? list.off : none, list.boosts, list.num_phrases, out, &why);
-    if (status != WF_OK) status = fail_with(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
+    if (status != WF_OK) status = list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
     cli_note("%s: %zu phrases passed over, with words that the graph has not ('%s' is the first)", path, list.num_unknown, list.unknown);
@@ -115,31 +94,6 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
 }
 
 /* --- lists by utterance --------------------------------------------------------------------------------------------------------- */
-
-static int by_key(const void *a, const void *b) { return strcmp(((const struct utterance *)a)->key, ((const struct utterance *)b)->key); }
-static int by_path(const void *a, const void *b) { return strcmp(((const struct utterance *)a)->path, ((const struct utterance *)b)->path); }
-
-static wf_status read_table(boost_set *set, const char *path, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
-  if (file == NULL) return fail_with(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) {
-    char *key = strtok(line, " \t\r\n"), *list = key != NULL ? strtok(NULL, "\r\n") : NULL;
-    if (key == NULL) continue;
-    if (list != NULL) list += strspn(list, " \t");
-    if (list == NULL || list[0] == '\0') status = fail_with(err, WF_ERR_FORMAT, path, number, "expected `utterance list`");
-    else if (!make_room((void **)&set->utterances, set->size, &set->cap, sizeof *set->utterances)) status = fail_with(err, WF_ERR_MEMORY, path, 0, "out of memory");
-    if (status != WF_OK) break;
-    struct utterance *utterance = &set->utterances[set->size++];
-    *utterance = (struct utterance){strdup(key), strdup(list), NULL};
-    if (utterance->key == NULL || utterance->path == NULL) status = fail_with(err, WF_ERR_MEMORY, path, 0, "out of memory");
-  }
-  free(line);
-  fclose(file);
-  return status;
-}
 
 /* Puts `first` (may be NULL) before it. */
 static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error *err) {
@@ -153,57 +107,42 @@ static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error
 
 /* Each list is read once, however many utterances have it. */
 static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *words, wf_error *err) {
-  wf_status status = WF_OK;
-  if (set->size > 0) qsort(set->utterances, set->size, sizeof *set->utterances, by_path);
-  for (size_t i = 0; i < set->size && status == WF_OK; i++) {
-    struct utterance *now = &set->utterances[i];
-    if (i > 0 && strcmp(now[-1].path, now->path) == 0) {
-      now->scorer = wf_scorer_ref(now[-1].scorer);
-      continue;
-    }
-    status = read_list(now->path, words, &now->scorer, err);
-    if (status == WF_OK) status = put_before(set->all, &now->scorer, err);
+  wf_status status = utterance_lists_read(path, &set->utterances, err);
+  size_t count = set->utterances.num_lists;
+  set->scorers = calloc(count + 1, sizeof *set->scorers);
+  if (status == WF_OK && set->scorers == NULL) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+  for (size_t i = 0; i < count && status == WF_OK; i++) {
+    status = read_list(set->utterances.paths[i], words, &set->scorers[i], err);
+    if (status == WF_OK) status = put_before(set->all, &set->scorers[i], err);
   }
-  if (set->size > 0) qsort(set->utterances, set->size, sizeof *set->utterances, by_key);
-  for (size_t i = 1; i < set->size && status == WF_OK; i++)
-    if (strcmp(set->utterances[i - 1].key, set->utterances[i].key) == 0) {
-      err->code = status = WF_ERR_FORMAT;
-      snprintf(err->message, sizeof err->message, "%s: utterance '%.80s' is there twice", path, set->utterances[i].key);
-    }
   return status;
 }
 
 wf_status boosts_read(const char *all_path, const char *each_path, const wf_symbols *words, const wf_scorer *base, boost_set **out, wf_error *err) {
   *out = NULL;
   boost_set *set = calloc(1, sizeof *set);
-  if (set == NULL) return fail_with(err, WF_ERR_MEMORY, "boosts", 0, "out of memory");
+  if (set == NULL) return list_error(err, WF_ERR_MEMORY, "boosts", 0, "out of memory");
   const char *first = all_path != NULL ? all_path : each_path;
-  wf_status status = words != NULL ? WF_OK : fail_with(err, WF_ERR_ARGUMENT, first, 0, "boosts need a symbol table of the words: --words");
+  wf_status status = words != NULL ? WF_OK : list_error(err, WF_ERR_ARGUMENT, first, 0, "boosts need a symbol table of the words: --words");
   if (status == WF_OK && all_path != NULL) status = read_list(all_path, words, &set->all, err);
   if (status == WF_OK && set->all != NULL) status = put_before(base, &set->all, err);
   if (status == WF_OK && set->all == NULL && base != NULL) set->all = wf_scorer_ref(base);
-  if (status == WF_OK && each_path != NULL) status = read_table(set, each_path, err);
-  if (status == WF_OK) status = read_lists(set, each_path, words, err);
+  if (status == WF_OK && each_path != NULL) status = read_lists(set, each_path, words, err);
   if (status == WF_OK) *out = set;
   else boosts_free(set);
   return status;
 }
 
 const wf_scorer *boosts_for(const boost_set *set, const char *key) {
-  if (key == NULL || set->size == 0) return set->all;
-  struct utterance wanted = {.key = (char *)(uintptr_t)key};
-  const struct utterance *found = bsearch(&wanted, set->utterances, set->size, sizeof *set->utterances, by_key);
-  return found != NULL ? found->scorer : set->all;
+  int64_t list = utterance_lists_find(&set->utterances, key);
+  return list >= 0 ? set->scorers[list] : set->all;
 }
 
 void boosts_free(boost_set *set) {
   if (set == NULL) return;
-  for (size_t i = 0; i < set->size; i++) {
-    free(set->utterances[i].key);
-    free(set->utterances[i].path);
-    wf_scorer_free(set->utterances[i].scorer);
-  }
-  free(set->utterances);
+  for (size_t i = 0; i < set->utterances.num_lists && set->scorers != NULL; i++) wf_scorer_free(set->scorers[i]);
+  free(set->scorers);
+  utterance_lists_free(&set->utterances);
   wf_scorer_free(set->all);
   free(set);
 }

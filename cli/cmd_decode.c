@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "word_lists.h"
 #include "am_model.h"
 #include "boosts.h"
 #include "decode_chunks.h"
@@ -39,6 +40,8 @@ struct decode_run {
   wf_transcripts *references;
   wf_wer *wer;
   boost_set *boosts; /* NULL: none */
+  added_request added_request;
+  added_set *added; /* NULL: none */
   wf_progress progress;
   double fraction[2];     /* of the input: before and behind the batch; negative if not known */
   bool results_on_screen; /* the progress bar makes room for them */
@@ -47,6 +50,7 @@ struct decode_run {
   wf_error *errors;    /* [max_batch] message non-empty: could not be read */
   wf_scores *scores;   /* [max_batch] */
   const wf_scorer **scorers; /* [max_batch] */
+  const wf_graph **graphs;   /* [max_batch] */
   wf_result **results; /* [max_batch] */
   size_t size;
   uint64_t most_bytes; /* of scores */
@@ -192,6 +196,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK && (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
+    status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
@@ -207,7 +213,9 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   run->scores = calloc(n, sizeof *run->scores);
   run->results = calloc(n, sizeof *run->results);
   run->scorers = calloc(n, sizeof *run->scorers);
-  if (status == WF_OK && (run->matrices == NULL || run->errors == NULL || run->scores == NULL || run->results == NULL || run->scorers == NULL)) status = no_memory(err, "a batch");
+  run->graphs = calloc(n, sizeof *run->graphs);
+  bool complete = run->matrices != NULL && run->errors != NULL && run->scores != NULL && run->results != NULL && run->scorers != NULL && run->graphs != NULL;
+  if (status == WF_OK && !complete) status = no_memory(err, "a batch");
   return status;
 }
 
@@ -378,10 +386,11 @@ static bool show_progress(void *user, const char *stage, double fraction) {
 
 static wf_status decode_batch(struct decode_run *run, const wf_progress *progress, wf_error *err) {
   for (size_t i = 0; i < run->size && run->boosts != NULL; i++) run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
-  if (run->chunk_s <= 0) return wf_decode_scored(run->decoder, run->scores, run->scorers, run->size, progress, run->results, err);
+  for (size_t i = 0; i < run->size && run->added != NULL; i++) run->graphs[i] = added_for(run->added, run->matrices[i].key);
+  if (run->chunk_s <= 0) return wf_decode_each(run->decoder, run->scores, run->scorers, run->graphs, run->size, progress, run->results, err);
   double frames = run->chunk_s / (double)run->writer_options.frame_shift;
   int64_t num_frames = frames < 1 ? 1 : frames < 1e9 ? (int64_t)(frames + 0.5) : 1000000000;
-  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->size, num_frames, run->results, err);
+  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->graphs, run->size, num_frames, run->results, err);
 }
 
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
@@ -503,6 +512,8 @@ static void close_all(struct decode_run *run) {
   free(run->scores);
   free(run->results);
   free(run->scorers);
+  free(run->graphs);
+  added_free(run->added);
   boosts_free(run->boosts);
   wf_scorer_free(run->lm);
   rnnlm_scorer_free(&run->rnnlm);
@@ -536,6 +547,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
   cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
+  added_flags(&parser, &run.added_request);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");

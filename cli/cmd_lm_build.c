@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interrupt.h"
 #include "lm_common.h"
 
 bool lm_is_wlm(const char *path) {
@@ -97,6 +98,7 @@ int cmd_lm_build(int argc, char **argv) {
   wf_wlm_stats_init(&stats);
   wf_progress progress = cli_progress();
   double start = cli_now_s();
+  cli_guard_output(output);
   wf_status status = wf_wlm_build(arpa, output, &reader, &options, &stats, NULL, &progress, &err);
   cli_progress_end();
   if (status != WF_OK) return cli_fail(&err);

@@ -61,6 +61,19 @@ static wf_status read_lm(const struct request *request, struct parts *parts, con
   return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
 }
 
+/* Classes are words of the LM, too, though no lexicon has them. */
+static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *err) {
+  wf_status status = WF_OK;
+  char name[1024];
+  for (const char *at = classes; at != NULL && *at != '\0' && status == WF_OK;) {
+    size_t size = strcspn(at, ",");
+    snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name - 1), at);
+    status = wf_symbols_add(words, name, wf_symbols_find(words, name), NULL, err);
+    at += size + (at[size] == ',');
+  }
+  return status;
+}
+
 /* With a lexicon, its words name the LM's; without, the LM's words are spelled. */
 static wf_status read_parts(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
   wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
@@ -69,6 +82,7 @@ static wf_status read_parts(const struct request *request, struct parts *parts, 
   if (request->lexicon != NULL) {
     status = wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
     if (status == WF_OK && parts->words == NULL && request->lm != NULL) status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+    if (status == WF_OK && request->words == NULL && parts->words != NULL) status = add_classes(request->graph_options.classes, parts->words, err);
     return status == WF_OK ? read_lm(request, parts, progress, err) : status;
   }
   status = read_lm(request, parts, progress, err);

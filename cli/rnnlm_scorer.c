@@ -32,12 +32,15 @@ void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json) {
   double hits = stats.num_requests > 0 ? (double)stats.num_hits / (double)stats.num_requests : 0;
   if (json)
     fprintf(out,
-            ", \"rnnlm\": {\"requests\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"histories\": %" PRIu64 ", \"hidden_states\": %" PRIu64 ", \"recomputed\": %" PRIu64
-            ", \"evicted\": %" PRIu64 "}",
-            stats.num_requests, stats.num_hits, stats.num_histories, stats.num_hidden, stats.num_recomputed, stats.num_evicted);
+            ", \"rnnlm\": {\"requests\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"hit_ratio\": %.6f, \"costs\": %" PRIu64 ", \"answers\": %" PRIu64 ", \"histories\": %" PRIu64
+            ", \"hidden_states\": %" PRIu64 ", \"recomputed\": %" PRIu64 ", \"evicted\": %" PRIu64 ", \"evicted_results\": %" PRIu64 ", \"evicted_contexts\": %" PRIu64 "}",
+            stats.num_requests, stats.num_hits, hits, stats.num_costs, stats.num_answers, stats.num_histories, stats.num_hidden, stats.num_recomputed, stats.num_evicted,
+            stats.num_evicted_results, stats.num_evicted_contexts);
   else
-    fprintf(out, "recurrent model: %" PRIu64 " requests, %.1f%% of them cached; %" PRIu64 " histories, %" PRIu64 " hidden states, %" PRIu64 " evicted\n", stats.num_requests,
-            100 * hits, stats.num_histories, stats.num_hidden, stats.num_evicted);
+    fprintf(out,
+            "recurrent model: %" PRIu64 " requests, %.1f%% of them cached; %" PRIu64 " costs and %" PRIu64 " hidden states computed; evicted: %" PRIu64 " states, %" PRIu64
+            " results, %" PRIu64 " contexts\n",
+            stats.num_requests, 100 * hits, stats.num_costs, stats.num_hidden, stats.num_evicted, stats.num_evicted_results, stats.num_evicted_contexts);
 }
 
 void rnnlm_scorer_free(rnnlm_source *source) {

@@ -254,6 +254,8 @@ WF_API wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_er
 /* cost +infinity: not final. NaN and -infinity are errors, here and for arc weights. */
 WF_API wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err);
 WF_API wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err);
+/* The same for many: arcs[i] leaves states[i], both [count]. On failure none was added; the message names the first bad one. */
+WF_API wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err);
 /* Makes the fst and empties the builder, which may be used again or freed. */
 WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err);
 WF_API void wf_builder_free(wf_builder *builder);
@@ -364,13 +366,13 @@ WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf
 /* Compositions that stay on a GPU: the inputs are uploaded and made ready once, then composed any number of times; results stay in device memory until they
  * are asked for. One thread at a time. `options` as for wf_compose, with a GPU as device and order=canonical; phi_label is not supported. */
 typedef struct wf_composer wf_composer;
-/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs too large for rows of bits on the device are left to the CPU. */
+/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs whose table of all states would be large and nearly empty are composed one by one, with a hash table. */
 WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins,
                                     wf_composer **out, wf_error *err);
 /* Composes all pairs, on the device, in a few launches for all of them together. Errors: wf_compose's, and WF_ERR_DEVICE. */
 WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
 /* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins` (the argument may be NULL): of its arcs, in device
- * memory, or NULL if they were not asked for. WF_ERR_UNSUPPORTED for a pair left to the CPU. */
+ * memory, or NULL if they were not asked for. */
 WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err);
 /* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
 WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
@@ -490,7 +492,7 @@ WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, co
 /* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
 WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
                                       wf_fst_batch **out, wf_error *err);
-/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+/* What a composer has made in its last run, copied within the device. Errors: one of several pairs was composed with a hash table (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* A copy of the i-th in host memory. */
@@ -740,6 +742,14 @@ WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
 /* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
 WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
 WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+/* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
+ * fast, since they wait for memory together. */
+WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
+/* The model as an acceptor over `words` (NULL: its own), found by their texts, for wf_compose with phi_label = backoff_label: a graph composed with it, decoded without
+ * a scorer, gives what the graph gives with wf_scorer_from_lm, but for words that the model lacks, which have no arcs here. Every final cost is resolved
+ * through back-off. The composition can be far larger than both: each state of the graph once for every history it is reached with. Errors: backoff_label not
+ * positive, or a word's. */
+WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6b Recurrent language models
@@ -948,7 +958,8 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure", "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc (exact costs, large graph)") \
   X(ENUM, push, 0, 0, 0, "none|tropical|log", "weights of LG paid early: as determinization leaves them; best continuation; sum of all continuations") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")                                  \
+  X(STR, classes, 0, 0, 0, "<A>,<B>,..", "words of the grammar that stand for words added at run time, such as <contact> or <unk>: decode --add-words (topology compact)")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* What a step made. */
@@ -981,7 +992,8 @@ typedef struct wf_ctc_graph_result {
   uint64_t lm_words_missing;      /* words of the LM or the grammar that the lexicon cannot pronounce */
   uint64_t lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
 } wf_ctc_graph_result;
-/* Errors: besides those of the steps, no word in common between lexicon and grammar, an empty result; the message says in which step. */
+/* Errors: besides those of the steps, no word in common between lexicon and grammar, a class that is not in the grammar, an empty result; the message says in
+ * which step. Classes are no words of the graph's output: what is said there is (wf_graph_add_phrases). Entries of the lexicon for them are left out. */
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err);
 WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
@@ -1089,6 +1101,33 @@ WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
 WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
 WF_API void wf_graph_free(wf_graph *graph);
+
+/* Words added at run time. A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has places for them: arcs whose input label is called
+ * #<contact> in its symbol table, at which nothing is recognised until there are words. Adding them takes no copy: the new graph shares its base's arrays and costs what the
+ * phrases cost, so each utterance and each stream may have its own (wf_decode_each, wf_stream_set_graph). Searching it gives, bit for bit, what the fst
+ * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/streaming.md]
+ *
+ * A word is the output label that results will have, which the graph's word table need not know, and the input labels of its tokens (label = column + 1), without
+ * blanks. Words are written as early as the phrases of the class allow. `cost` (nats) of the phrase comes on top of what the grammar says of the class: -ln P(phrase | class).
+ * Of a phrase given twice with the same labels and words the cheaper counts. `word_class` NULL: the only one. Another class: add to the result.
+ * Everything is copied. Errors: no such class, or it has words already; a label that is no token; a word without labels; a finite cost is needed; a graph that is
+ * not of topology compact (WF_ERR_UNSUPPORTED); 2^31 states or more in numbers, those of the phrases counting once for each place of the class (WF_ERR_LIMIT). */
+typedef struct wf_spoken_word {
+  int32_t word;
+  const int32_t *labels; /* [num_labels] */
+  size_t num_labels;
+} wf_spoken_word;
+typedef struct wf_added_phrase {
+  const wf_spoken_word *words; /* [num_words] */
+  size_t num_words;
+  float cost;
+} wf_added_phrase;
+WF_API wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class, const wf_added_phrase *phrases, size_t count, wf_graph **out, wf_error *err);
+/* Its classes, 0 <= i < num_classes: "<contact>"; NULL beyond them. */
+WF_API int32_t wf_graph_num_classes(const wf_graph *graph);
+WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
+/* What is searched, all written out; state and arc numbers are those of results. Without added words it is wf_graph_fst, which is the base's otherwise. */
+WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
 /* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
@@ -1227,7 +1266,9 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * subtracted. `words`: table of the graph's output labels, by whose texts words are found in the models; NULL: labels are the recurrent model's ids. A word that
  * the recurrent model lacks, and for which it has no unknown word, costs unknown_cost and leaves the history as it is.
  * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
- * Results do not depend on rnnlm_cache and rnnlm_memory, only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+ * Utterances of a batch on the CPU go forward together where all have the same scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
+ * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
+ * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
   X(F32, small_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
@@ -1235,22 +1276,25 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
   X(ENUM, interpolation, 0, 0, 0, "log_linear|linear", "weighted sum of costs, or cost of the weighted sum of probabilities")               \
   X(F32, unknown_cost, 12, 0, 1e6, "nats", "cost of words that the recurrent model lacks, if it has no unknown word")                       \
   X(I32, history_merge_order, 0, 0, 1000000, "words", "n: contexts with the same last n - 1 words are one, read as if the sentence began with them; 0: never") \
-  X(I64, rnnlm_memory, 134217728, 65536, 9e15, "bytes", "of hidden states and cached results, for each utterance that is searched at one time")   \
-  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "cached results: none, of the utterance, or kept from one utterance to the next")
+  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes", "of hidden states, contexts and cached results, for the utterances of a batch, or for a stream") \
+  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared", "results kept: none (for comparison), of the utterance, or of all utterances")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
                                       wf_scorer **out, wf_error *err);
 
-/* What all searches with this scorer did so far, each counted when its utterance is over. Set up with wf_rnn_scorer_stats_init. */
+/* What all searches with this scorer did so far. Set up with wf_rnn_scorer_stats_init. */
 typedef struct wf_rnn_scorer_stats {
   size_t struct_size;
   uint64_t num_utterances;
-  uint64_t num_requests;    /* costs asked for; the decoder's own small cache is in front of this */
-  uint64_t num_hits;        /* of these, found in the cache of results */
+  uint64_t num_requests;    /* costs asked for: one a word of an arc that the search looks at */
+  uint64_t num_hits;        /* of these, answered before, in this frame or an earlier one */
   uint64_t num_histories;   /* distinct histories made */
   uint64_t num_hidden;      /* hidden states computed, as a cost was first asked for behind that history */
-  uint64_t num_recomputed;  /* layer steps repeated for states that had been evicted */
-  uint64_t num_evicted;
+  uint64_t num_recomputed;  /* steps repeated on the way to states that had been evicted */
+  uint64_t num_evicted;     /* hidden states */
+  uint64_t num_costs;       /* worked out: what is left of requests - hits when utterances of a batch that ask the same at the same time get one answer */
+  uint64_t num_answers;     /* times that questions of a batch were answered together: about one a frame, if no more */
+  uint64_t num_evicted_results, num_evicted_contexts;
 } wf_rnn_scorer_stats;
 WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
 /* Errors: not a scorer of wf_scorer_from_rnnlm. */
@@ -1261,6 +1305,11 @@ WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *sco
 /* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for utterance i, unless it is NULL; `scorers` itself may be NULL. */
 WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
                                   wf_result **results, wf_error *err);
+
+/* As wf_decode_scored. graphs[i], borrowed for the call, is searched for utterance i instead of the decoder's graph, unless it is NULL: that graph with words added
+ * (wf_graph_add_phrases). `graphs` may be NULL. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+WF_API wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
+                                const wf_progress *progress, wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {
@@ -1595,13 +1644,13 @@ WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattic
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
 
-/* Another language model in place of the first: to the graph costs of every path comes lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
+/* Another language model in place of the first: to the graph costs of every path comes new_lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
  * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
  * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
  * old model keeps what it has, one that has none in the new model goes, with its paths. States are split by the models' histories, no more: a
  * deterministic lattice stays so. WF_ERR_LIMIT beyond max_states. */
 #define WF_LATTICE_RESCORE_OPTIONS(X)                                                                             \
-  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                         \
+  X(F32, new_lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                     \
   X(F32, old_lm_scale, 1, 0, 1e6, "", "factor on the costs of the old model, as it is in the lattice")            \
   X(I64, max_states, 10000000, 1, 2147483647, "states", "refuse to grow beyond this")
 WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)
@@ -1809,6 +1858,10 @@ WF_API void wf_stream_close(wf_stream *stream);
  * Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
+/* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words added (wf_graph_add_phrases). It is kept for as long as it is needed. Errors:
+ * WF_ERR_STATE in the middle of an utterance; WF_ERR_ARGUMENT for another graph. */
+WF_API wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err);
+
 /* What there is to know after a chunk. */
 typedef struct wf_stream_event {
   int32_t endpoint;         /* 0: none; 1 to 5: the first rule that holds. Nothing follows from it by itself: finish and reset, or go on */
@@ -1841,6 +1894,10 @@ WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error 
 /* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
  * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
 WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Hands out the part of the lattice that nothing can change any more, and drops it: from the start, or where the last part ended, to the latest token that every path goes
+ * through. `*out` is NULL where there is no such token yet. So memory stays bounded while lattices are made of hours of audio. The parts, one behind the other, and behind them the
+ * result's lattice are the whole lattice, bit for bit: the last state of each, the only final one (at no cost), is the first of the next. Frames count from the last reset. */
+WF_API wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
 /* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
 /* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */

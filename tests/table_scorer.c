@@ -108,14 +108,45 @@ static wf_status table_final(const wf_scorer *opaque, void *memory, uint64_t con
   return WF_OK;
 }
 
+/* As a scorer that answers many questions at one time; it forgets all that it may whenever it can, so that a context which the library uses and does not
+ * call live fails the test. */
+static wf_status table_join(const wf_scorer *self, void *first, void **memory, wf_error *err) { return table_open(self, memory, err); }
+
+static wf_status table_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
+  assert_true(num_asked >= count);
+  for (uint64_t i = 0; i < count; i++) number_of((const struct table_scorer *)self, memory, questions[i].context);
+  *num_noted = count;
+  return WF_OK;
+}
+
+static wf_status table_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err) { return WF_OK; }
+
+static bool table_is_full(const wf_scorer *self, const void *memory) { return true; }
+
+static wf_status table_keep(const wf_scorer *opaque, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err) {
+  const struct table_scorer *self = (const struct table_scorer *)opaque;
+  for (size_t m = 0; m < count; m++) {
+    struct table_memory *memory = memories[m];
+    for (int c = 0; c < self->tables->num_contexts; c++) {
+      bool held = false;
+      for (uint64_t i = 0; i < live[m].size; i++) held = held || live[m].data[i] == context_of(self, c);
+      memory->seen[c] = memory->seen[c] && held;
+    }
+  }
+  return WF_OK;
+}
+
+static const wf__scorer_batch_ops table_batch_ops = {.join = table_join, .ask = table_ask, .answer = table_answer, .is_full = table_is_full, .keep = table_keep};
 static const wf__scorer_ops table_ops = {
     .name = "tables", .free = table_free, .open = table_open, .close = table_close, .begin = table_begin, .step = table_step, .final = table_final};
+static const wf__scorer_ops wide_table_ops = {
+    .name = "tables", .free = table_free, .open = table_open, .close = table_close, .begin = table_begin, .step = table_step, .final = table_final, .batch = &table_batch_ops};
 
 wf_scorer *test_table_scorer(const oracle_scorer *tables, bool wide) {
   struct table_scorer *self = calloc(1, sizeof *self);
   int bits = 0;
   while (tables->num_contexts > 1 << bits) bits++;
-  wf__scorer_init(&self->scorer, &table_ops, wide ? 64 : bits);
+  wf__scorer_init(&self->scorer, wide ? &wide_table_ops : &table_ops, wide ? 64 : bits);
   self->tables = tables;
   self->wide = wide;
   return &self->scorer;

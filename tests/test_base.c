@@ -65,6 +65,20 @@ static void test_builder(void **state) {
   assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.weight = NAN}, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_builder_finish(builder, NULL, NULL, &fst, &err), WF_ERR_ARGUMENT);
+  /* Several at once: all or none. */
+  const uint32_t sources[] = {0, 0};
+  wf_arc arcs[] = {{.nextstate = 0, .weight = 1, .ilabel = 2, .olabel = 3}, {.nextstate = 0, .ilabel = -1}};
+  assert_int_equal(wf_builder_add_arcs(builder, sources, arcs, 2, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "-1:0"));
+  arcs[1].ilabel = 5;
+  assert_ok(wf_builder_add_arcs(builder, sources, arcs, 2, &err));
+  assert_ok(wf_builder_add_arcs(builder, NULL, NULL, 0, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  view = wf_fst_get_view(fst);
+  assert_int_equal(view.num_arcs, 2);
+  assert_true(view.arcs[0].olabel == 3 && view.arcs[1].ilabel == 5);
+  wf_fst_free(fst);
   wf_builder_free(builder);
 }
 

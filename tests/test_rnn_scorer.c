@@ -311,6 +311,113 @@ static void test_decoding(void **unused) {
   if (compared < 60 || worded < 30) fail_msg("compared %d, with words %d", compared, worded);
 }
 
+/* --- many utterances at one time ---------------------------------------------------------------------------------- */
+
+enum { MANY = 70 /* more than go forward together */, LONG = 14, INPUTS = 4 };
+
+static void check_same(const wf_result *a, const wf_result *b, const char *what, int utterance) {
+  bool same = a->status == b->status && a->flags == b->flags && a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost &&
+              a->scorer_cost == b->scorer_cost && a->num_words == b->num_words;
+  for (size_t i = 0; same && i < a->num_words; i++) same = a->words[i].label == b->words[i].label && a->words[i].start_frame == b->words[i].start_frame;
+  if (!same) fail_msg("%s, utterance %d: cost %.9g, alone %.9g; %zu words, alone %zu", what, utterance, a->cost, b->cost, a->num_words, b->num_words);
+}
+
+static void decode_all(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, const wf_scores *scores, size_t at_once, wf_result **results) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  assert_ok(wf_decoder_create(graph, options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+  for (size_t i = 0; i < MANY; i += at_once) assert_ok(wf_decode(decoder, scores + i, MANY - i < at_once ? MANY - i : at_once, NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+/* Decodes in batches of `at_once`; behind `boost`, unless it is NULL. */
+static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *boost, const wf_graph *graph, const wf_decoder_options *options,
+                                          const wf_scores *scores, size_t at_once, wf_result **alone) {
+  wf_error err = {0};
+  wf_scorer *scorer, *chain;
+  wf_result *together[MANY];
+  assert_ok(wf_scorer_from_rnnlm(m->rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
+  if (boost != NULL) assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
+  else chain = wf_scorer_ref(scorer);
+  decode_all(graph, options, chain, scores, at_once, together);
+  char what[100];
+  snprintf(what, sizeof what, "%s, cache %d, memory %d, %d threads, %d at once", m->r.type, o->rnnlm_cache, (int)o->rnnlm_memory, options->num_threads, (int)at_once);
+  for (int u = 0; u < MANY; u++) {
+    check_same(together[u], alone[u], what, u);
+    wf_result_free(together[u]);
+  }
+  wf_scorer_free(chain);
+  wf_rnn_scorer_stats stats;
+  wf_rnn_scorer_stats_init(&stats);
+  assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
+  assert_int_equal(stats.num_utterances, MANY);
+  assert_true(stats.num_costs <= stats.num_requests - stats.num_hits);
+  wf_scorer_free(scorer);
+  return stats;
+}
+
+/* Whatever the batch, the threads, the cache and the memory: the bits of utterances decoded one by one, each question by itself. */
+static void test_batches(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  wf_rnn_scorer_stats sum = {0}, shared = {0}, apart = {0};
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    test_rng rng = {seed * 991};
+    models m = random_models(&rng);
+    wf_rnn_scorer_options o = random_options(&rng);
+    test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = INPUTS, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
+    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
+    wf_graph *graph;
+    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.beam = 6;
+    options.max_active = 60;
+    options.max_tokens = 90 + (int32_t)test_below(&rng, 100); /* some frames do not fit */
+    options.recombine = (int32_t)(seed % 4 == 3);
+    options.lattice_beam = seed % 2 == 0 && options.recombine == 0 ? 3 : 0;
+    static float data[MANY][LONG * INPUTS];
+    wf_scores scores[MANY];
+    for (int u = 0; u < MANY; u++) {
+      for (int i = 0; i < LONG * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONG + 1), INPUTS, INPUTS};
+    }
+    wf_result *alone[MANY];
+    wf_scorer *scorer, *boost, *chain;
+    int32_t words[] = {2, 4};
+    float boosts[] = {0.5f, -0.25f};
+    assert_ok(wf_scorer_boost_words(words, boosts, 2, &boost, &err));
+    o.rnnlm_cache = 0;
+    assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
+    assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
+    bool chained = seed % 3 == 0;
+    options.num_threads = 1;
+    decode_all(graph, &options, chained ? chain : scorer, scores, 1, alone);
+    wf_scorer_free(chain);
+    wf_scorer_free(scorer);
+    for (int kind = 0; kind < 6; kind++) {
+      o.rnnlm_cache = 1 + kind % 2;
+      o.rnnlm_memory = kind < 4 ? 65536 : 1 << 24;
+      options.num_threads = 1 + kind / 2;
+      wf_rnn_scorer_stats stats = check_together(&m, &o, chained ? boost : NULL, graph, &options, scores, (size_t[]){MANY, 7, 1}[(kind + (int)seed) % 3], alone);
+      wf_rnn_scorer_stats *kept = kind == 4 ? &apart : &shared;
+      if (kind >= 4) kept->num_hits += stats.num_hits, kept->num_costs += stats.num_costs, kept->num_requests += stats.num_requests - stats.num_hits;
+      sum.num_evicted += stats.num_evicted;
+      sum.num_evicted_results += stats.num_evicted_results;
+      sum.num_evicted_contexts += stats.num_evicted_contexts;
+    }
+    for (int u = 0; u < MANY; u++) wf_result_free(alone[u]);
+    wf_scorer_free(boost);
+    wf_graph_free(graph);
+    wf_fst_free(fst);
+    free_models(&m);
+  }
+  assert_true(sum.num_evicted > 0 && sum.num_evicted_results > 0 && sum.num_evicted_contexts > 0);
+  assert_true(shared.num_hits > apart.num_hits);       /* utterances share answers */
+  assert_true(apart.num_costs < apart.num_requests);   /* and even where they do not, those asked for at the same time */
+}
+
 static void test_refused(void **unused) {
   (void)unused;
   test_rng rng = {9};
@@ -347,6 +454,6 @@ static void test_refused(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_batches), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

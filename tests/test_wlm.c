@@ -54,6 +54,30 @@ static void check_costs(const model *large, const model *small, double scale, co
   }
 }
 
+/* Every state with every word, in an order of its own: to the bit what one look-up at a time gives. */
+static void check_many(const wf_wlm *lm, test_rng *rng) {
+  uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
+  size_t count = 0, room = 600;
+  uint32_t *states = malloc(room * sizeof *states), *next = malloc(room * sizeof *next);
+  int32_t *words = malloc(room * sizeof *words);
+  float *costs = malloc(room * sizeof *costs);
+  for (size_t size = test_below(rng, (uint32_t)room + 1); count < size; count++) {
+    states[count] = test_below(rng, num_states + (test_below(rng, 50) == 0));
+    words[count] = (int32_t)test_below(rng, num_words) - 1;
+  }
+  wf_wlm_step_many(lm, states, words, count, costs, next);
+  for (size_t i = 0; i < count; i++) {
+    uint32_t expected_next;
+    float expected = wf_wlm_step(lm, states[i], words[i], &expected_next, NULL);
+    assert_memory_equal(&costs[i], &expected, sizeof expected);
+    assert_int_equal(next[i], expected_next);
+  }
+  free(states);
+  free(next);
+  free(words);
+  free(costs);
+}
+
 static void test_random_models(void **unused) {
   (void)unused;
   uint64_t finite = 0, negative = 0, created = 0, large_states = 0;
@@ -70,6 +94,7 @@ static void test_random_models(void **unused) {
     wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
     created += stats.num_created;
     check_costs(&m, NULL, 1, lm, &rng, 1e-5, &finite, &negative);
+    check_many(lm, &rng);
     /* The same states, arcs and costs as the model in memory. */
     wf_lm *reference = lm_of(text);
     wf_lm_info info;
@@ -119,6 +144,7 @@ static void test_random_differences(void **unused) {
     words_added += stats.num_words_added;
     outside += stats.num_outside;
     check_costs(&large, &small, (double)options.lm_scale, lm, &rng, 2e-5, &finite, &negative);
+    check_many(lm, &rng);
     wf_wlm_free(lm);
   }
   assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 && outside > 500);
@@ -172,6 +198,8 @@ static void test_wide_states(void **unused) {
     wf_wlm_stats stats;
     wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
     double worst = 0, sum = 0;
+    test_rng rng = {(uint64_t)pack + 1};
+    for (int i = 0; i < 50; i++) check_many(lm, &rng);
     for (int w = 0; w < WORDS; w++) {
       uint32_t state, next;
       int32_t order;
@@ -262,6 +290,8 @@ static void ask_all(const wf_wlm *lm) {
       assert_true(next < lm->view.num_states);
       wf_wlm_final(lm, s, NULL);
     }
+  test_rng rng = {lm->view.num_states};
+  check_many(lm, &rng);
 }
 
 static void test_damage(void **unused) {

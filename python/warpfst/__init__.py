@@ -10,6 +10,7 @@ immutable and may be shared by threads; a Decoder serves one thread at a time (c
 """
 
 from ._library import version as _version
+from .batches import FstBatch
 from .decoder import Decoder, Hypothesis, Result, Word, cuda_available
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
@@ -85,6 +86,7 @@ __all__ = [
     "FileError",
     "FormatError",
     "Fst",
+    "FstBatch",
     "Graph",
     "Hmm",
     "Hypothesis",

@@ -15,10 +15,14 @@ from typing import Any, Callable
 from . import _abi, errors
 
 FOLDER = pathlib.Path(__file__).parent
+LIBRARY_VARIABLE = "WARPFST_LIBRARY"  # path of libwarpfst, where the package lies without it: builds under test, folders packed for a GPU machine
 Progress = Callable[[str, float], "bool | None"]
 
 
 def _load() -> ctypes.CDLL:
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        return ctypes.CDLL(named)
     for name in ("libwarpfst.so", "libwarpfst.dylib"):
         if (FOLDER / name).exists():
             return ctypes.CDLL(str(FOLDER / name))
@@ -35,7 +39,7 @@ _STATUS = {value: name[3:] for name, value in vars(_abi).items() if name == "WF_
 
 def version() -> str:
     """Version of the C library: the package's own."""
-    return lib.wf_version().decode()
+    return str(lib.wf_version().decode())
 
 
 def exception_of(status: int, message: str) -> errors.Error:
@@ -47,7 +51,7 @@ def call(name: str, *arguments: Any) -> str:
     """Calls a C function whose last argument is `wf_error *`; raises what it reports, else returns the error's message (a few calls leave a remark there)."""
     err = _abi.wf_error()
     status = getattr(lib, name)(*arguments, ctypes.byref(err))
-    message = err.message.decode("utf-8", "replace")
+    message: str = err.message.decode("utf-8", "replace")
     if status != _abi.WF_OK:
         raise exception_of(status, message)
     return message

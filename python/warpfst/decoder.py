@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib
-from .errors import ArgumentError, Error, StateError
+from .errors import ArgumentError, Error, LimitError, StateError
 from .fst import Fst
 from .graphs import Graph, Path
-from .lattice import Lattice
+from .lattice import CompactLattice, Lattice
 from .options import DecoderConfig, c_options
+from .rnnlm import RnnLM
 from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
 from .scores import LEGACY_STREAM, Batch
 from .streams import Stream, StreamEvent, event_of
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from ._option_types import DecoderOptions, StreamOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
-_ALL = 1e30  # beam; the lattice is pruned already
 
 
 class Word(NamedTuple):
-    """A word of the best path. Frames are half-open: [start, end)."""
+    """A word of the best path. Frames are half-open: [start, end). `confidence`: its posterior in the lattice, or None without one (lattice_beam)."""
 
     text: str
     start: int
     end: int
     label: int
+    confidence: float | None = None
 
 
 class Hypothesis(NamedTuple):
@@ -52,7 +53,7 @@ class Result:
     An utterance can fail by itself, for example by NaN among its scores: `error` is then the exception that reading any of the rest raises.
 
     text           words joined by blanks
-    words          [Word(text, start, end, label)], times in frames
+    words          [Word(text, start, end, label, confidence)], times in frames; confidences are worked out when words are first asked for
     cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
     flags          any of "not_final", "narrowed", "died", "overflow"
     alignment      input label of each frame, array("i")
@@ -61,7 +62,7 @@ class Result:
     nbest(n)       the n best word sequences
     """
 
-    __slots__ = ("_text_of", "_values", "error", "num_frames")
+    __slots__ = ("_compact", "_text_of", "_values", "error", "num_frames")
 
     text: str
     words: list[Word]
@@ -83,23 +84,39 @@ class Result:
         self.num_frames = num_frames
         self.error = error
         self._values = values
+        self._compact: CompactLattice | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in Result.__annotations__:
             raise AttributeError(f"Result has no attribute {name!r}")
         if self.error is not None:
             raise self.error
+        if name == "words" and self._values["lattice"] is not None and self._compact is None:
+            self._add_confidences()
         return self._values[name]
 
     def __reduce__(self) -> Any:
         """Pickles carry everything but the lattice."""
-        return Result, (self.num_frames, {**self._values, "lattice": None} if self._values else {}, self.error)
+        return Result, (self.num_frames, {**self._values, "words": self.words, "lattice": None} if self._values else {}, self.error)
+
+    def _determinized(self) -> CompactLattice:
+        if self._compact is None:
+            self._compact = self._values["lattice"].determinize(beam=self._values["lattice_beam"])
+        return self._compact
+
+    def _add_confidences(self) -> None:
+        words: list[Word] = self._values["words"]
+        try:
+            confidences = self._determinized().confidences([word.label for word in words])
+        except LimitError:  # too large a lattice: words without confidences, as from `warpfst decode --confidence`
+            return
+        self._values["words"] = [word._replace(confidence=confidence) for word, confidence in zip(words, confidences)]
 
     def nbest(self, n: int) -> list[Hypothesis]:
         """The n best word sequences, or as many as are within the decoder's lattice_beam of the best. Needs lattice_beam."""
         if self.lattice is None:
             raise ArgumentError("nbest needs a lattice: Decoder(..., lattice_beam=8)")
-        paths = self.lattice.determinize(beam=_ALL).nbest(n)
+        paths = self._determinized().nbest(n)
         return [Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost) for path in paths]
 
     def __repr__(self) -> str:
@@ -125,9 +142,14 @@ class Decoder(Handle):
         *,
         words: Symbols | None = None,
         lm: LargeLM | Path | Scorer | None = None,
+        rnnlm: RnnLM | Path | Scorer | None = None,
         **options: Unpack[DecoderOptions],
     ) -> None:
-        """`words`: table of the output labels (default: the graph's own, else numbers). `lm`: a large language model to score with on the fly, or a Scorer."""
+        """`words`: table of the output labels (default: the graph's own, else numbers).
+
+        `lm`: a large n-gram model to score with on the fly; `rnnlm`: a recurrent one. Their costs are added to the graph's and to each other: a graph without a model, or one
+        whose own is taken back: a difference (`LargeLM.build(..., subtract=)`), a Scorer (`Scorer.from_rnnlm(..., small=)`).
+        """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
@@ -139,7 +161,9 @@ class Decoder(Handle):
         self._stream = LEGACY_STREAM
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._lm = lm if isinstance(lm, Scorer) or lm is None else Scorer.from_lm(lm, self.words)
+        first = lm if isinstance(lm, Scorer) or lm is None else Scorer.from_lm(lm, self.words)
+        second = rnnlm if isinstance(rnnlm, Scorer) or rnnlm is None else Scorer.from_rnnlm(rnnlm, words=self.words)
+        self._lm = first + second if first is not None and second is not None else first or second
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
         self.set_boost(None)
 
@@ -260,6 +284,7 @@ class Decoder(Handle):
             flags=frozenset(name for name, bit in _FLAGS.items() if raw.flags & bit),
             alignment=alignment,
             lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
+            lattice_beam=self.config["lattice_beam"],
         )
         return Result(raw.num_frames, values, None, self._text)
 

@@ -40,7 +40,7 @@ class Counts(NamedTuple):
 
     @property
     def percent(self) -> float:
-        return lib.wf_wer_percent(ctypes.byref(_abi.wf_wer_counts(*self)))
+        return float(lib.wf_wer_percent(ctypes.byref(_abi.wf_wer_counts(*self))))
 
     def __str__(self) -> str:
         return f"WER {self.percent:.2f}% ({self.num_errors} of {self.num_words} words)"

@@ -7,7 +7,7 @@ import ctypes
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _abi
@@ -102,20 +102,35 @@ class Fst(Handle):
     ) -> Fst:
         """From arcs (source, target, ilabel, olabel, weight) and final costs by state. States are 0 up to the largest one named."""
         arcs = list(arcs)
-        builder = _Builder(create("wf_builder_create", choose(semiring, _SEMIRINGS, "semiring")))
         states = [start, *finals, *(state for arc in arcs for state in arc[:2])]
         if min(states) < 0 or max(states) >= 2**31:
             raise ValueError("states are numbers from 0 to 2^31 - 1")
         if max(states) > 2 * (len(arcs) + len(finals)) + 1000:
             raise ValueError(f"state {max(states)} is far beyond the number of states that the arcs can join: number them from 0")
-        with builder:
-            call("wf_builder_reserve", builder.address, max(states) + 1, len(arcs))
-            call("wf_builder_add_states", builder.address, max(states) + 1, None)
+        sources = (ctypes.c_uint32 * len(arcs))(*(arc[0] for arc in arcs))
+        raw = (_abi.wf_arc * len(arcs))(*(_abi.wf_arc(target, weight, _label(ilabel), _label(olabel)) for _, target, ilabel, olabel, weight in arcs))
+        return cls._built(semiring, max(states) + 1, start, finals, len(arcs), sources, raw, isymbols, osymbols)
+
+    @classmethod
+    def _built(
+        cls,
+        semiring: Semiring,
+        num_states: int,
+        start: int,
+        finals: Mapping[int, float],
+        num_arcs: int,
+        sources: Any,
+        arcs: Any,
+        isymbols: Symbols | None = None,
+        osymbols: Symbols | None = None,
+    ) -> Fst:
+        """`sources` and `arcs`: memory of uint32 and of wf_arc, as ctypes passes it."""
+        with _Builder(create("wf_builder_create", choose(semiring, _SEMIRINGS, "semiring"))) as builder:
+            call("wf_builder_add_states", builder.address, num_states, None)
             call("wf_builder_set_start", builder.address, start)
             for state, cost in finals.items():
                 call("wf_builder_set_final", builder.address, state, cost)
-            for source, target, ilabel, olabel, weight in arcs:
-                call("wf_builder_add_arc", builder.address, source, _abi.wf_arc(target, weight, _label(ilabel), _label(olabel)))
+            call("wf_builder_add_arcs", builder.address, sources, arcs, num_arcs)
             return cls(create("wf_builder_finish", builder.address, isymbols and isymbols.address, osymbols and osymbols.address))
 
     @property
@@ -130,15 +145,15 @@ class Fst(Handle):
 
     @property
     def num_states(self) -> int:
-        return self._view.num_states
+        return int(self._view.num_states)
 
     @property
     def num_arcs(self) -> int:
-        return self._view.num_arcs
+        return int(self._view.num_arcs)
 
     @property
     def semiring(self) -> Semiring:
-        return _SEMIRINGS[self._view.semiring]
+        return _SEMIRINGS[int(self._view.semiring)]
 
     @property
     def isymbols(self) -> Symbols | None:
@@ -194,6 +209,21 @@ class Fst(Handle):
     def with_semiring(self, semiring: Semiring) -> Fst:
         """The same arrays in another semiring; the numbers stay as they are. Cheap."""
         return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, _SEMIRINGS, "semiring")))
+
+    def with_weights(self, weights: Sequence[float]) -> Fst:
+        """A copy whose arcs have other weights, in the order of `arcs`: a list, an array, or anything else of floats that has a length."""
+        if len(weights) != self.num_arcs:
+            raise ValueError(f"{len(weights)} weights for {self.num_arcs} arcs")
+        if self.start is None:
+            return self
+        sources, arcs, offsets = array.array("I"), array.array("f"), self.arc_offsets
+        for state in range(self.num_states):
+            sources.extend([state] * (offsets[state + 1] - offsets[state]))
+        arcs.frombytes(bytes(self.arcs))  # 16 bytes an arc, its weight second
+        arcs[1::4] = weights if isinstance(weights, array.array) and weights.typecode == "f" else array.array("f", weights)
+        finals = {state: cost for state, cost in enumerate(self.final_costs) if cost != float("inf")}
+        from_states, memory = (ctypes.c_void_p(part.buffer_info()[0]) for part in (sources, arcs))
+        return Fst._built(self.semiring, self.num_states, self.start, finals, len(sources), from_states, memory, self.isymbols, self.osymbols)
 
     def to_bytes(self) -> bytes:
         """The native file, in memory: what pickling carries."""

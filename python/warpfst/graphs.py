@@ -78,7 +78,7 @@ class Graph(Handle):
     @property
     def min_columns(self) -> int:
         """Score matrices need at least this many columns."""
-        return lib.wf_graph_min_columns(self.address)
+        return int(lib.wf_graph_min_columns(self.address))
 
     def __reduce__(self) -> Any:
         return Graph, (self.fst, self._columns)

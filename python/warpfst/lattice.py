@@ -88,11 +88,11 @@ class Lattice(Handle):
 
     @property
     def num_states(self) -> int:
-        return self._view.num_states
+        return int(self._view.num_states)
 
     @property
     def num_arcs(self) -> int:
-        return self._view.num_arcs
+        return int(self._view.num_arcs)
 
     @property
     def arcs(self) -> memoryview:
@@ -193,11 +193,11 @@ class CompactLattice(Handle):
 
     @property
     def num_states(self) -> int:
-        return self._view.num_states
+        return int(self._view.num_states)
 
     @property
     def num_arcs(self) -> int:
-        return self._view.num_arcs
+        return int(self._view.num_arcs)
 
     def to_raw(self) -> Lattice:
         return Lattice(create("wf_lattice_from_compact", self.address))
@@ -256,6 +256,15 @@ class CompactLattice(Handle):
         risk = result.risk
         lib.wf_mbr_result_free(address)
         return Mbr(words, risk)
+
+    def confidences(self, words: Sequence[int]) -> list[float]:
+        """Posterior of each word of a sequence of labels, such as the best path's, by minimum Bayes risk without a change of words."""
+        labels = (ctypes.c_int32 * len(words))(*words)
+        address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False}))
+        result = _abi.wf_mbr_result.from_address(address)
+        confidences = list(result.confidences[: result.num_words])
+        lib.wf_mbr_result_free(address)
+        return confidences
 
     def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]:
         """(labels of the path with the fewest errors against a reference, those errors)."""

@@ -61,7 +61,7 @@ class Lexicon(Handle):
             return cls.read(path, tokens, **options)
 
     def __len__(self) -> int:
-        return lib.wf_lexicon_count(self.address)
+        return int(lib.wf_lexicon_count(self.address))
 
     def __iter__(self) -> Iterator[Pronunciation]:
         for i in range(len(self)):
@@ -71,7 +71,7 @@ class Lexicon(Handle):
     @property
     def num_skipped(self) -> int:
         """Lines or words left out for unknown tokens."""
-        return lib.wf_lexicon_num_skipped(self.address)
+        return int(lib.wf_lexicon_num_skipped(self.address))
 
     def words(self) -> Symbols:
         """Kaldi's words.txt."""

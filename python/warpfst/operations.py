@@ -21,8 +21,17 @@ def _unary(name: str, fst: Fst, options: Mapping[str, Any]) -> Fst:
     return Fst(create(f"wf_{name}", fst.address, c_options(name, options)))
 
 
-def _addresses(fsts: Sequence[Fst]) -> Any:
+def addresses(fsts: Sequence[Fst]) -> Any:
     return (ctypes.c_void_p * len(fsts))(*(fst.address for fst in fsts))
+
+
+def pair_count(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst) -> tuple[list[Fst], list[Fst], int]:
+    """Both sides as lists, and how many pairs they make: a side of one goes with each of the other."""
+    left, right = ([x] if isinstance(x, Fst) else list(x) for x in (a, b))
+    count = max(len(left), len(right)) if left and right else 0
+    if any(len(side) not in (1, count) for side in (left, right) if count):
+        raise ValueError(f"{len(left)} and {len(right)} fsts make no pairs")
+    return left, right, count
 
 
 def compose(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
@@ -46,13 +55,10 @@ def compose_with_origins(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]
 
 def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[types.ComposeOptions]) -> list[Fst]:
     """Many compositions in one call, in threads: pair by pair, or one fst with each of many."""
-    left, right = ([x] if isinstance(x, Fst) else list(x) for x in (a, b))
-    count = max(len(left), len(right)) if left and right else 0
-    if any(len(side) not in (1, count) for side in (left, right) if count):
-        raise ValueError(f"{len(left)} and {len(right)} fsts make no pairs")
+    left, right, count = pair_count(a, b)
     out = (ctypes.c_void_p * count)()
     if count:
-        call("wf_compose_batch", _addresses(left), len(left), _addresses(right), len(right), count, c_options("compose", options), out)
+        call("wf_compose_batch", addresses(left), len(left), addresses(right), len(right), count, c_options("compose", options), out)
     return [Fst(address) for address in out if address is not None]
 
 
@@ -133,12 +139,12 @@ def reverse(fst: Fst) -> Fst:
 
 def union(*fsts: Fst) -> Fst:
     """The paths of any of several fsts."""
-    return Fst(create("wf_union", _addresses(fsts), len(fsts)))
+    return Fst(create("wf_union", addresses(fsts), len(fsts)))
 
 
 def concat(*fsts: Fst) -> Fst:
     """One fst after the other."""
-    return Fst(create("wf_concat", _addresses(fsts), len(fsts)))
+    return Fst(create("wf_concat", addresses(fsts), len(fsts)))
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Any:

@@ -181,7 +181,7 @@ class Options(Mapping[str, Any]):
         return CStruct(self.table, self._given)
 
 
-def _restore(cls: Any, table: str, given: dict[str, Any]) -> Any:
+def _restore(cls: type[Options], table: str, given: dict[str, Any]) -> Options:
     options = cls.__new__(cls)
     Options.__init__(options, table, **given)
     return options

@@ -143,8 +143,8 @@ def _from_dlpack(source: Any, stream: int) -> Tensor:
     on_gpu = kind in (_CUDA, _CUDA_MANAGED)
     try:
         capsule = _capsule(source, on_gpu, stream)
-    except BufferError as why:
-        raise TypeError(f"{type(source).__name__} cannot be shared: {why} (expected float32, float16 or bfloat16)") from why
+    except (BufferError, RuntimeError) as why:  # the latter: torch before 2.9
+        raise TypeError(f"{type(source).__name__} cannot be shared: {why} (expected float32, float16 or bfloat16, without gradients)") from why
     if _python.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         managed = _DLVersioned.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
         if managed.major != 1:

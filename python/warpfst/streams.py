@@ -101,4 +101,4 @@ class Stream(Handle):
     @property
     def num_bytes(self) -> int:
         """Held between chunks."""
-        return lib.wf_stream_bytes(self.address)
+        return int(lib.wf_stream_bytes(self.address))

@@ -61,7 +61,7 @@ class Symbols(Handle):
         return decode_text(lib.wf_symbols_name(self.address)) or ""
 
     def __len__(self) -> int:
-        return lib.wf_symbols_count(self.address)
+        return int(lib.wf_symbols_count(self.address))
 
     def __contains__(self, text: str) -> bool:
         return self.find(text) is not None

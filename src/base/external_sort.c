@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/temp_file.h"
 
-enum { DIGIT_BITS = 11, NUM_DIGITS = 3, READ_BYTES = 1 << 18, SMALL_SHARE = 32 };
+enum { DIGIT_BITS = 11, NUM_DIGITS = 3, LEAST_READ_BYTES = 1 << 12, MOST_READ_BYTES = 1 << 18, SMALL_SHARE = 32, READ_SHARE = 16 };
 
 struct run {
   uint64_t first, count; /* records of the file; of the run in memory, count alone */
@@ -20,6 +20,7 @@ struct run {
 struct wf__sort {
   uint32_t record_words, key_words;
   uint64_t most; /* records in memory while adding */
+  uint64_t memory, read_bytes; /* read_bytes: of each run in the file */
   const char *folder;
   int fd;        /* -1: no file yet */
   uint64_t in_file, count;
@@ -34,6 +35,7 @@ wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t me
   if (sort == NULL) return wf__fail_memory(err, sizeof *sort, "sorting");
   sort->record_words = record_words;
   sort->key_words = key_words;
+  sort->memory = memory;
   sort->most = memory / (2 * 4 * (uint64_t)record_words); /* the radix sort needs them twice */
   if (sort->most < 1024) sort->most = 1024;
   sort->folder = folder;
@@ -144,6 +146,9 @@ wf_status wf__sort_finish(wf__sort *sort, wf_error *err) {
   WF__TRY(sort_records(sort, err));
   struct run rest = {.count = sort->records.size / sort->record_words, .buffer = sort->records.data, .in_memory = true};
   if (rest.count > 0) WF__TRY(wf__vec_push(&sort->runs, rest, "sorting", err));
+  sort->read_bytes = sort->memory / READ_SHARE / (sort->runs.size + 1);
+  if (sort->read_bytes < LEAST_READ_BYTES) sort->read_bytes = LEAST_READ_BYTES;
+  if (sort->read_bytes > MOST_READ_BYTES) sort->read_bytes = MOST_READ_BYTES;
   return wf__sort_rewind(sort, err);
 }
 
@@ -172,9 +177,9 @@ static void sift(wf__sort *sort, uint64_t i) {
 /* Makes sure that the run's next record is in its buffer. */
 static wf_status fill(wf__sort *sort, struct run *run, wf_error *err) {
   if (run->at < run->end || run->at == run->count) return WF_OK;
-  uint64_t bytes = 4 * (uint64_t)sort->record_words, room = READ_BYTES / bytes, left = run->count - run->at;
+  uint64_t bytes = 4 * (uint64_t)sort->record_words, room = sort->read_bytes / bytes, left = run->count - run->at;
   if (run->buffer == NULL) run->buffer = wf__alloc(room, bytes);
-  if (run->buffer == NULL) return wf__fail_memory(err, READ_BYTES, "sorting");
+  if (run->buffer == NULL) return wf__fail_memory(err, sort->read_bytes, "sorting");
   run->begin = run->at;
   run->end = run->at + (left < room ? left : room);
   return wf__temp_read(sort->fd, (run->first + run->begin) * bytes, run->buffer, (run->end - run->begin) * bytes, err);

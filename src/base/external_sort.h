@@ -1,7 +1,8 @@
 /* external_sort.h - sorting records that need not fit memory.
  *
  * A record is a few 32-bit words, of which the first ones are the key, compared word by word as unsigned numbers. Records of equal keys stay in the order of
- * adding. What exceeds the memory goes to an unlinked file in runs, sorted each (by radix, 11 bits at a time), which reading merges.
+ * adding. What exceeds the memory goes to an unlinked file in runs, sorted each (by radix, 11 bits at a time), which reading merges, through a buffer for
+ * each: a 16th of the memory for all, but no less than 4 KiB a run.
  *
  *     add ... add, finish, next ... next [, rewind, next ...] [, add ..., finish, next ...] */
 #ifndef WF_BASE_EXTERNAL_SORT_H

@@ -17,6 +17,7 @@ enum { BUFFER_BYTES = 1 << 17 };
 struct wf__output {
   char *path, *temporary; /* temporary is NULL when writing straight to `path` (standard output, devices, pipes) */
   int fd;
+  bool named; /* does `temporary` exist? Else the file has no name yet, so that it goes with the process, however that ends */
   int error; /* first errno */
   size_t used;
   uint64_t offset; /* of the start of the buffer in the file */
@@ -42,6 +43,37 @@ static void flush(wf__output *output) {
   output->used = 0;
 }
 
+/* A file without a name in the folder of `path`; -1 where the file system has none. */
+static int open_unnamed(const char *path) {
+#if defined(O_TMPFILE)
+  if (access("/proc/self/fd", X_OK) != 0) return -1; /* it could not be given a name */
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL) return open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  char *folder = wf__strndup(path, slash == path ? 1 : (size_t)(slash - path));
+  int fd = folder != NULL ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+  free(folder);
+  return fd;
+#else
+  (void)path;
+  return -1;
+#endif
+}
+
+/* Gives the file its name at once if no file has it, else a temporary one. */
+static bool name_file(wf__output *output) {
+  char link_path[64];
+  if (output->named) return true;
+  snprintf(link_path, sizeof link_path, "/proc/self/fd/%d", output->fd);
+  if (linkat(AT_FDCWD, link_path, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) == 0) {
+    free(output->temporary);
+    output->temporary = NULL;
+    return true;
+  }
+  unlink(output->temporary); /* of a process with this number, long gone */
+  output->named = linkat(AT_FDCWD, link_path, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0;
+  return output->named;
+}
+
 static wf_status open_target(wf__output *output, wf_error *err) {
   const char *path = output->path;
   if (strcmp(path, "-") == 0) {
@@ -56,7 +88,9 @@ static wf_status open_target(wf__output *output, wf_error *err) {
     if (output->temporary == NULL) return wf__fail_memory(err, size, "a path");
     snprintf(output->temporary, size, "%s.tmp.%ld", path, (long)getpid());
   }
-  output->fd = open(special ? path : output->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  output->fd = special ? -1 : open_unnamed(path);
+  output->named = !special && output->fd < 0;
+  if (output->fd < 0) output->fd = open(special ? path : output->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (special && output->fd < 0) output->fd = open(path, O_WRONLY | O_CLOEXEC);
   if (output->fd < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
   return WF_OK;
@@ -127,6 +161,7 @@ void wf__output_patch(wf__output *output, uint64_t offset, const void *data, siz
 
 wf_status wf__output_close(wf__output *output, wf_error *err) {
   flush(output);
+  if (output->error == 0 && output->temporary != NULL && !name_file(output)) output->error = errno;
   if (output->fd != STDOUT_FILENO) {
     if (close(output->fd) != 0 && output->error == 0) output->error = errno;
     output->fd = -1;
@@ -151,7 +186,7 @@ wf_status wf__output_close(wf__output *output, wf_error *err) {
 void wf__output_abort(wf__output *output) {
   if (output == NULL) return;
   if (output->fd >= 0 && output->fd != STDOUT_FILENO) close(output->fd);
-  if (output->temporary != NULL) unlink(output->temporary);
+  if (output->temporary != NULL && output->named) unlink(output->temporary);
   free(output->temporary);
   free(output->path);
   free(output);

@@ -21,6 +21,7 @@ static void cpu_close(void *opaque) {
   struct wf__cpu_backend *self = opaque;
   for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++) wf__search_free(self->searches[i]);
   free(self->searches);
+  wf__cpu_free_lanes(self);
   wf__pool_free(self->pool);
   free(self);
 }
@@ -61,20 +62,44 @@ wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **
   return WF_OK;
 }
 
+wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, bool *good, wf_error *err) {
+  const wf_scores *scores = &batch->scores[i];
+  if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  *good = wf__cpu_check_values(scores, self->graph->min_columns, 0, batch->results[i]);
+  return *good ? wf__search_begin(search, err) : WF_OK;
+}
+
+/* With words of its own, or the decoder's. */
+static const wf_graph *graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i) {
+  return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : self->graph;
+}
+
+wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, wf_error *err) {
+  const wf_scores *scores = &batch->scores[i];
+  WF__TRY(wf__search_finish(search, scores, err));
+  WF__TRY(wf__result_fill(batch->results[i], graph_of(self, batch, i), &self->options, &search->path, err));
+  return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &batch->results[i]->lattice, err) : WF_OK;
+}
+
+wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {
+  if (status == WF_OK || status == WF_ERR_MEMORY) return status;
+  wf_result *result = batch->results[i];
+  result->status = status;
+  snprintf(result->message, sizeof result->message, "%s", err->message);
+  return WF_OK;
+}
+
 static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
   struct wf__cpu_backend *self = job->self;
   wf__search *search;
+  bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
-  const wf_scores *scores = &job->batch->scores[i];
-  if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  if (!wf__cpu_check_values(scores, self->graph->min_columns, 0, job->batch->results[i])) return WF_OK;
+  wf__search_set_graph(search, graph_of(self, job->batch, i));
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
-  WF__TRY(wf__search_begin(search, err));
-  WF__TRY(wf__search_advance(search, scores, err));
-  WF__TRY(wf__search_finish(search, scores, err));
-  wf_result *result = job->batch->results[i];
-  WF__TRY(wf__result_fill(result, self->graph, &self->options, &search->path, err));
-  return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &result->lattice, err) : WF_OK;
+  WF__TRY(wf__cpu_begin(self, search, job->batch, i, &good, err));
+  if (!good) return WF_OK;
+  WF__TRY(wf__search_advance(search, &job->batch->scores[i], err));
+  return wf__cpu_end(self, search, job->batch, i, err);
 }
 
 static void run_item(void *user, uint64_t item, int worker) {
@@ -82,13 +107,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = decode_one(job, i, worker, err);
-  wf_result *result = job->batch->results[i];
-  if (status != WF_OK && status != WF_ERR_MEMORY) { /* its own fault: the others go on */
-    result->status = status;
-    snprintf(result->message, sizeof result->message, "%s", err->message);
-    status = WF_OK;
-  }
+  wf_status status = wf__cpu_blame(job->batch, i, decode_one(job, i, worker, err), err); /* its own fault: the others go on */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
   /* Worker 0 is the calling thread, the one that may call back. */
   if (status == WF_OK && worker == 0) status = wf__progress(job->batch->progress, "decoding", (double)done / (double)job->batch->count, err);
@@ -101,7 +120,9 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
   wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
-  if (status == WF_OK) {
+  if (status == WF_OK && wf__cpu_goes_together(batch, order, count)) {
+    status = wf__cpu_decode_together(self, batch, order, count, err);
+  } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);
     atomic_init(&job.failed, 0);
@@ -114,4 +135,4 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   return status;
 }
 
-const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams};
+const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams, .adds_words = true};

@@ -24,6 +24,7 @@ typedef struct saved_token {
 
 struct channel {
   bool begun;
+  const wf_graph *graph;
   WF__VEC(saved_token) tokens;
   wf__trace trace; /* without scratch */
   uint64_t trace_base;
@@ -41,7 +42,9 @@ struct channel {
 static wf_status channel_open(void *self, void **out, wf_error *err) {
   struct channel *channel = wf__calloc(1, sizeof *channel);
   *out = channel;
-  return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
+  if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
+  channel->graph = ((const struct wf__cpu_backend *)self)->graph;
+  return WF_OK;
 }
 
 /* Of a stream that says nothing nothing is kept. */
@@ -54,8 +57,10 @@ static void channel_reset(void *self, void *opaque) {
   wf__path_free(&channel->stem);
   wf__vec_free(&channel->contexts);
   wf__vec_free(&channel->past_contexts);
-  *channel = (struct channel){.scoring = channel->scoring};
+  *channel = (struct channel){.scoring = channel->scoring, .graph = channel->graph};
 }
+
+static void set_graph(void *self, void *channel, const wf_graph *graph) { ((struct channel *)channel)->graph = graph; }
 
 static void channel_close(void *self, void *opaque) {
   if (opaque == NULL) return;
@@ -113,6 +118,7 @@ static wf_status load(wf__search *search, struct channel *channel, wf_error *err
   search->trace.keeps_loglikes = true;
   search->history.keeps_loglikes = search->remembers;
   search->goes_on = false;
+  wf__search_set_graph(search, channel->graph);
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, search->scoring.scorer != NULL);
   if (!channel->begun) {
     WF__TRY(wf__search_begin(search, err));
@@ -203,7 +209,7 @@ static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *
     while (length > 0 && status == WF_OK) {
       at = way[--length];
       uint32_t arc = trace->records.data[at].arc;
-      int32_t word = arc == WF__NO_ARC ? 0 : search->graph->view.arcs[arc].olabel;
+      int32_t word = arc == WF__NO_ARC ? 0 : wf__graph_arc(search->graph, arc).olabel;
       float cost;
       if (word != 0) status = wf__scoring_step(&search->scoring, context, word, &cost, &context, err);
       contexts[at] = context;
@@ -404,12 +410,33 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
   return store(search, opaque_channel, status, err);
 }
 
+static wf_status take_part(wf__search *search, wf_lattice **out, wf_error *err) {
+  wf__history part = {0};
+  int64_t num_frames;
+  wf_status status = wf__history_take_part(&search->history, &part, &num_frames, err);
+  if (status == WF_OK && part.frames.size > 0)
+    status = wf__history_lattice(&part, search->graph, &search->options, NULL, &search->scoring, num_frames, false, out, err);
+  wf__history_free(&part);
+  return status;
+}
+
+static wf_status commit_lattice(void *opaque, void *opaque_channel, wf_lattice **out, wf_error *err) {
+  wf__search *search;
+  if (!((const struct channel *)opaque_channel)->begun) return WF_OK;
+  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  wf_status status = load(search, opaque_channel, err);
+  if (status == WF_OK) status = take_part(search, out, err);
+  return store(search, opaque_channel, status, err);
+}
+
 const wf__stream_backend wf__cpu_streams = {.open = channel_open,
                                             .close = channel_close,
                                             .set_scorer = set_scorer,
+                                            .set_graph = set_graph,
                                             .reset = channel_reset,
                                             .bytes = channel_bytes,
                                             .advance = advance,
                                             .stem = stem,
                                             .path = path,
+                                            .commit_lattice = commit_lattice,
                                             .lattice = lattice};

@@ -51,7 +51,8 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
 /* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through both does the direction matter. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
   const uint32_t *components = search->graph->epsilon_components;
-  if (components == NULL || components[search->tokens.data[link->from].state] != components[search->tokens.data[link->to].state]) return true;
+  uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
+  if (components == NULL || wf__is_added(search->graph, from) || wf__is_added(search->graph, to) || components[from] != components[to]) return true;
   return search->depths.data[link->from] < search->depths.data[link->to];
 }
 
@@ -71,43 +72,12 @@ static void choose_epsilons(wf__search *search) {
   search->epsilons.size = kept;
 }
 
-/* Puts the epsilon links into topological order (Kahn 1962): those of a token come when all links into it have. */
-static wf_status sort_epsilons(wf__search *search, wf_error *err) {
-  const wf__link_vec *epsilons = &search->epsilons;
-  uint64_t size = search->tokens.size, tail = 0;
-  search->nodes.size = search->queue.size = 0;
-  WF__TRY(wf__vec_grow(&search->nodes, size, "the lattice", err));
-  WF__TRY(wf__vec_grow(&search->queue, epsilons->size, "the lattice", err));
-  WF__TRY(wf__vec_grow(&search->history.links, epsilons->size, "the lattice", err));
-  wf__epsilon_node *nodes = search->nodes.data;
-  uint32_t *queue = search->queue.data;
-  wf__link *out = search->history.links.data + search->history.links.size;
-  memset(nodes, 0, size * sizeof *nodes);
-  for (uint64_t i = 0; i < epsilons->size; i++) {
-    wf__link link = epsilons->data[i];
-    if (nodes[link.from].count++ == 0) nodes[link.from].first = (uint32_t)i;
-    nodes[link.to].degree++;
-  }
-  for (uint64_t i = 0; i < epsilons->size; i += nodes[epsilons->data[i].from].count)
-    if (nodes[epsilons->data[i].from].degree == 0) queue[tail++] = epsilons->data[i].from;
-  for (uint64_t head = 0; head < tail; head++) {
-    const wf__epsilon_node *source = &nodes[queue[head]];
-    for (uint64_t i = source->first; i < source->first + source->count; i++) {
-      wf__link link = epsilons->data[i];
-      *out++ = link;
-      if (--nodes[link.to].degree == 0 && nodes[link.to].count > 0) queue[tail++] = link.to;
-    }
-  }
-  search->history.links.size = (uint64_t)(out - search->history.links.data);
-  return WF_OK;
-}
-
 static wf_status add_epsilons(wf__search *search, wf_error *err) {
   if (!search->graph->has_epsilons) return WF_OK;
   if (search->graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
   choose_epsilons(search);
   if (search->epsilons.size > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
-  return search->epsilons.size > 0 ? sort_epsilons(search, err) : WF_OK;
+  return wf__history_add_epsilons(&search->history, search->epsilons.data, search->epsilons.size, search->tokens.size, err);
 }
 
 /* What the frame's links read of its scores, for streams. */
@@ -117,7 +87,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
   WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size, "the lattice", err));
   for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
-    int32_t label = i < first_epsilon ? graph->view.arcs[history->links.data[i].arc].ilabel : 0;
+    int32_t label = i < first_epsilon ? wf__graph_arc(graph, history->links.data[i].arc).ilabel : 0;
     history->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
   }
   history->loglikes.size = history->links.size;

@@ -16,29 +16,24 @@ enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index 
 
 static uint64_t rank_key(const wf__token *token) { return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state; }
 
-/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
-struct limit {
-  uint64_t key, context;
-};
-
-static bool is_within(struct limit limit, bool scored, uint64_t key, uint64_t context) {
+static bool is_within(wf__limit limit, bool scored, uint64_t key, uint64_t context) {
   return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
 }
 
 /* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are smaller, and `ties` are the contexts of those equal. */
-static struct limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
-  if (below + num_ties <= k) return (struct limit){key, UINT64_MAX};
-  return (struct limit){key, wf__select_smallest(ties, num_ties, k - below)};
+static wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
+  if (below + num_ties <= k) return (wf__limit){key, UINT64_MAX};
+  return (wf__limit){key, wf__select_smallest(ties, num_ties, k - below)};
 }
 
 /* The rank of the last of the `most` best tokens. */
-static wf_status rank_of_last(wf__search *search, uint64_t most, struct limit *out, wf_error *err) {
+static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
   uint64_t size = search->tokens.size, below = 0, num_ties = 0;
   search->keys.size = 0;
   WF__TRY(wf__vec_grow(&search->keys, size, "tokens", err));
   uint64_t *keys = search->keys.data;
   for (uint64_t i = 0; i < size; i++) keys[i] = rank_key(&search->tokens.data[i]);
-  *out = (struct limit){wf__select_smallest(keys, size, most), UINT64_MAX};
+  *out = (wf__limit){wf__select_smallest(keys, size, most), UINT64_MAX};
   if (!keeps_pairs(search)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t key = rank_key(&search->tokens.data[i]);
@@ -53,7 +48,7 @@ static wf_status rank_of_last(wf__search *search, uint64_t most, struct limit *o
  * running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
   uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
-  struct limit last = {UINT64_MAX, UINT64_MAX};
+  wf__limit last = {UINT64_MAX, UINT64_MAX};
   bool scored = search->scoring.scorer != NULL;
   if (size > most) {
     WF__TRY(rank_of_last(search, most, &last, err));
@@ -98,7 +93,7 @@ static float add_finite(float a, float b) {
 }
 
 static uint64_t candidate_key(float cost, uint32_t arc) { return (uint64_t)wf__ordered_cost(cost) << 32 | arc; }
-static float limit_cost(struct limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
+static float limit_cost(wf__limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
 
 /* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
 TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context, wf_error *err) {
@@ -116,8 +111,15 @@ enum expand_mode {
   EXPAND_TIES,    /* no tokens: contexts of the sources of those whose key is last.key */
 };
 
+static void prefetch_index(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
+}
+static void prefetch_arcs(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_arc]);
+}
+
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
-TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
+TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
   const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
@@ -127,19 +129,19 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
-    if (i + FAR < size) __builtin_prefetch(&graph->index[sources[i + FAR].state]);
-    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[sources[i + NEAR].state].first_arc]);
+    if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
+    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state);
     wf__token source = sources[i];
-    wf__state_index index = graph->index[source.state];
+    wf__arc_run run = wf__emitting_run(graph, source.state);
     uint64_t source_context = scored ? contexts[source.prev - base] : 0;
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += index.first_epsilon - index.first_arc;
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
     wf__link *noted = NULL;
     if (search->remembers && mode <= EXPAND_FIXED) {
-      WF__TRY(wf__vec_grow(&search->candidates, index.first_epsilon - index.first_arc, "the lattice", err));
+      WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
       noted = search->candidates.data + search->candidates.size;
     }
-    for (uint32_t a = index.first_arc; a < index.first_epsilon; a++) {
-      const wf_arc *arc = &graph->view.arcs[a];
+    const wf_arc *arc = run.arcs;
+    for (uint32_t a = run.first; a < run.end; a++, arc++) {
       float cost = source.cost + arc->weight;
       uint64_t context = source_context;
       if (arc->olabel != 0) {
@@ -161,7 +163,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
         if (candidate_key(cost, a) == last.key) WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
         continue;
       }
-      wf__token *token = token_of(search, scored, arc->nextstate, context, err);
+      wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
       if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
       if (cost < token->cost || (cost == token->cost && (a < token->arc || (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
         token->cost = cost;
@@ -176,7 +178,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   return WF_OK;
 }
 
-TWICE wf_status expand(wf__search *search, enum expand_mode mode, struct limit last, float *best, wf_error *err) {
+TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
   return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err) : expand_sources(search, false, mode, last, best, err);
 }
 
@@ -202,23 +204,23 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   return WF_OK;
 }
 
-static const struct limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
+static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
 
-static wf_status collect(wf__search *search, struct limit last, wf_error *err) {
+static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
   search->keys.size = 0;
   return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
 /* Of the candidates up to *last, whose keys are in `keys`, the k-th becomes the last. */
-static wf_status shorten(wf__search *search, uint64_t k, struct limit *last, wf_error *err) {
+static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_error *err) {
   uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
   uint64_t key = wf__select_smallest(keys, size, k);
   if (!keeps_pairs(search)) {
-    *last = (struct limit){key, UINT64_MAX};
+    *last = (wf__limit){key, UINT64_MAX};
     return WF_OK;
   }
   for (uint64_t i = 0; i < size; i++) below += keys[i] < key;
-  struct limit ties = {key, key == last->key ? last->context : UINT64_MAX};
+  wf__limit ties = {key, key == last->key ? last->context : UINT64_MAX};
   search->keys.size = 0;
   WF__TRY(expand(search, EXPAND_TIES, ties, NULL, err));
   *last = limit_among_ties(key, k, below, search->keys.data, search->keys.size);
@@ -226,13 +228,13 @@ static wf_status shorten(wf__search *search, uint64_t k, struct limit *last, wf_
 }
 
 /* Tokens of the candidates up to `last`. Fails as expand does. */
-static wf_status admit(wf__search *search, struct limit last, wf_error *err) {
+static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   clear_tokens(search);
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
 /* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
-static wf_status widen(wf__search *search, struct limit *last, wf_error *err) {
+static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
   WF__TRY(collect(search, NO_LIMIT, err));
   for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
@@ -243,7 +245,7 @@ static wf_status widen(wf__search *search, struct limit *last, wf_error *err) {
 }
 
 /* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is the last let in. */
-static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
+static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   float best = INFINITY;
   uint64_t least = (uint64_t)search->options.min_active;
   clear_tokens(search);
@@ -251,7 +253,7 @@ static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
   search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
-  *last = (struct limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  *last = (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
   uint64_t narrow = last->key;
   WF__TRY(drop_above(search, limit_cost(*last), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
@@ -269,12 +271,15 @@ static wf_status emit(wf__search *search, struct limit *last, wf_error *err) {
 
 /* --- epsilon arcs --------------------------------------------------------------------------------------------------- */
 
-static bool has_epsilons(const wf_graph *graph, uint32_t state) { return graph->index[state].first_epsilon < graph->index[state + 1].first_arc; }
+static bool has_epsilons(const wf_graph *graph, uint32_t state) {
+  wf__arc_run run = wf__epsilon_run(graph, state);
+  return run.first < run.end;
+}
 
-/* One candidate of an epsilon round. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
+/* One candidate of an epsilon round, into `state`. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
  * round the cheaper, then the smaller arc number, then the smaller context before the arc. */
-TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, float cost, uint64_t context, uint32_t round, wf_error *err) {
-  wf__token *token = token_of(search, scored, search->graph->view.arcs[a].nextstate, context, err);
+TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state, float cost, uint64_t context, uint32_t round, wf_error *err) {
+  wf__token *token = token_of(search, scored, state, context, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   uint32_t to = (uint32_t)(token - search->tokens.data);
   wf__link link = {from, to, a, cost};
@@ -293,7 +298,7 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
 }
 
 /* No path of epsilons that goes round no cycle has this many arcs. */
-static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->view.num_states; }
+static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->num_states; }
 
 /* The tokens to relax in a round as they stand before it. */
 static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
@@ -309,24 +314,28 @@ static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
   return WF_OK;
 }
 
+static void prefetch_epsilons(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_epsilon]);
+}
+
 TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round, wf_error *err) {
   const wf_graph *graph = search->graph;
   uint32_t now = (round - 1) & 1;
   uint64_t size = search->agenda[now].size;
   for (uint64_t i = 0; i < size; i++) {
     uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
-    if (i + NEAR < size) __builtin_prefetch(&graph->view.arcs[graph->index[search->tokens.data[search->agenda[now].data[i + NEAR]].state].first_epsilon]);
-    uint32_t first = graph->index[state].first_epsilon, end = graph->index[state + 1].first_arc;
-    search->path.num_arcs += end - first;
-    for (uint32_t a = first; a < end; a++) {
-      const wf_arc *arc = &graph->view.arcs[a];
-      float cost = search->agenda_costs.data[i] + arc->weight;
+    if (i + NEAR < size) prefetch_epsilons(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state);
+    wf__arc_run run = wf__epsilon_run(graph, state);
+    search->path.num_arcs += run.end - run.first;
+    for (uint32_t a = run.first; a < run.end; a++) {
+      wf_arc arc = wf__graph_arc(graph, a);
+      float cost = search->agenda_costs.data[i] + arc.weight;
       uint64_t context = scored ? search->agenda_contexts.data[i] : 0;
-      if (arc->olabel != 0) {
+      if (arc.olabel != 0) {
         cost -= search->options.word_score;
-        if (scored) WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+        if (scored) WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
       }
-      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, cost, context, round, err));
+      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));
     }
   }
   return WF_OK;
@@ -334,39 +343,46 @@ TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint
 
 /* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs they had when it ended: so the
  * outcome does not depend on the order within a round. */
-static wf_status close_epsilons(wf__search *search, float cutoff, wf_error *err) {
+static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->graph;
-  if (!graph->has_epsilons) return WF_OK;
-  bool scored = search->scoring.scorer != NULL;
+  search->round = 0;
   search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
-  for (uint64_t i = 0; i < search->tokens.size; i++)
+  for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
     if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
-  for (uint32_t round = 1; search->agenda[(round - 1) & 1].size > 0; round++) {
-    if (round > most_rounds(search))
-      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
-    search->agenda[round & 1].size = 0;
-    WF__TRY(take_agenda(search, (round - 1) & 1, err));
-    WF__TRY(scored ? relax_agenda(search, true, cutoff, round, err) : relax_agenda(search, false, cutoff, round, err));
-  }
   return WF_OK;
 }
 
-/* Epsilon closure of the tokens of emit; while it does not fit max_tokens, both are done again with half the candidates. *cutoff: of the frame. */
-static wf_status close_within_room(wf__search *search, struct limit last, float *cutoff, wf_error *err) {
-  uint64_t num_arcs = search->path.num_arcs;
-  *cutoff = limit_cost(last);
-  wf_status status = close_epsilons(search, *cutoff, err);
+static bool is_closed(const wf__search *search) { return search->agenda[search->round & 1].size == 0; }
+
+static wf_status close_round(wf__search *search, wf_error *err) {
+  uint32_t now = search->round & 1, round = ++search->round;
+  if (round > most_rounds(search))
+    return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+  search->agenda[round & 1].size = 0;
+  WF__TRY(take_agenda(search, now, err));
+  return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err) : relax_agenda(search, false, search->cutoff, round, err);
+}
+
+static wf_status close_epsilons(wf__search *search, wf_error *err) {
+  WF__TRY(open_closure(search, err));
+  while (!is_closed(search)) WF__TRY(close_round(search, err));
+  return WF_OK;
+}
+
+/* When the closure of the tokens of emit does not fit max_tokens, both are done again with half the candidates, until it does. */
+static wf_status make_room(wf__search *search, wf_error *err) {
+  wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
-    search->path.num_arcs = num_arcs; /* only the closure that stands is counted */
+    search->path.num_arcs = search->num_arcs_emitted; /* only the closure that stands is counted */
     search->full = false;
-    WF__TRY(collect(search, last, err));
+    WF__TRY(collect(search, search->last, err));
     uint64_t admitted = search->keys.size / 2;
     if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
-    WF__TRY(shorten(search, admitted, &last, err));
-    WF__TRY(admit(search, last, err));
-    *cutoff = limit_cost(last);
-    status = close_epsilons(search, *cutoff, err);
+    WF__TRY(shorten(search, admitted, &search->last, err));
+    WF__TRY(admit(search, search->last, err));
+    search->cutoff = limit_cost(search->last);
+    status = close_epsilons(search, err);
   }
   return status;
 }
@@ -380,7 +396,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size, "the token history", err));
   for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
     uint32_t arc = trace->records.data[i].arc;
-    int32_t label = arc == WF__NO_ARC ? 0 : graph->view.arcs[arc].ilabel;
+    int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
     trace->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
   }
   trace->loglikes.size = trace->records.size;
@@ -410,59 +426,6 @@ static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
 
 /* --- the utterance -------------------------------------------------------------------------------------------------- */
 
-wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err) {
-  *out = NULL;
-  wf__search *search = wf__calloc(1, sizeof *search);
-  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
-  search->graph = graph;
-  search->options = *options;
-  wf__decoder_limits(&search->options);
-  search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  search->remembers = options->lattice_beam > 0;
-  search->skip_above = wf__skip_above(options);
-  search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
-  wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
-  if (status != WF_OK) {
-    wf__search_free(search);
-    return status;
-  }
-  *out = search;
-  return WF_OK;
-}
-
-void wf__search_free(wf__search *search) {
-  if (search == NULL) return;
-  wf__vec_free(&search->tokens);
-  wf__vec_free(&search->sources);
-  wf__scoring_free(&search->scoring);
-  wf__vec_free(&search->contexts);
-  wf__vec_free(&search->past_contexts);
-  wf__vec_free(&search->agenda_contexts);
-  free(search->slots);
-  wf__vec_free(&search->used_slots);
-  free(search->label_costs);
-  wf__vec_free(&search->keys);
-  wf__vec_free(&search->agenda[0]);
-  wf__vec_free(&search->agenda[1]);
-  wf__vec_free(&search->agenda_costs);
-  wf__history_free(&search->history);
-  wf__vec_free(&search->candidates);
-  wf__vec_free(&search->epsilons);
-  wf__vec_free(&search->moved);
-  wf__vec_free(&search->depths);
-  wf__vec_free(&search->rounds);
-  wf__vec_free(&search->nodes);
-  wf__vec_free(&search->queue);
-  wf__trace_free(&search->trace);
-  wf__path_free(&search->path);
-  free(search);
-}
-
-wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err) {
-  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
-  return wf__scoring_set(&search->scoring, scorer, err);
-}
-
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
   wf__trace_clear(&search->trace);
@@ -484,7 +447,8 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
   start->arc = WF__NO_ARC;
-  wf_status status = close_epsilons(search, search->options.beam, err);
+  search->cutoff = search->options.beam;
+  wf_status status = close_epsilons(search, err);
   if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
   if (status != WF_OK) return status;
   WF__TRY(settle(search, search->options.beam, err));
@@ -500,31 +464,82 @@ static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
   return after_blank && search->after_blank;
 }
 
-wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+void wf__search_feed(wf__search *search, const wf_scores *scores) {
   search->scores = scores;
-  for (int64_t t = 0; t < scores->num_frames && !search->died; t++) {
-    struct limit last;
-    if (is_skipped(search, scores, t)) {
-      search->path.num_decoded++;
-      continue;
-    }
-    search->frame = t;
-    set_label_costs(search, scores, t);
-    WF__TRY(select_sources(search, err));
-    WF__TRY(emit(search, &last, err));
-    if (search->tokens.size == 0) {
-      wf__token_vec none = search->tokens;
-      search->tokens = search->sources;
-      search->sources = none;
-      search->died = true;
-      search->path.flags |= WF_RESULT_DIED;
-      return WF_OK;
-    }
-    float cutoff;
-    WF__TRY(close_within_room(search, last, &cutoff, err));
-    WF__TRY(settle(search, cutoff, err));
-    if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  search->next_frame = 0;
+  search->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */
+}
+
+static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
+  int64_t t = search->next_frame++;
+  if (is_skipped(search, search->scores, t)) {
     search->path.num_decoded++;
+    return WF_OK;
+  }
+  search->frame = t;
+  set_label_costs(search, search->scores, t);
+  WF__TRY(select_sources(search, err));
+  search->stage = WF__STAGE_EMIT;
+  return wf__search_ask_emitting(search, waits, err);
+}
+
+static wf_status ask_round(wf__search *search, bool *waits, wf_error *err) {
+  uint32_t now = search->round & 1;
+  return wf__search_ask_epsilons(search, search->agenda[now].data, search->agenda[now].size, waits, err);
+}
+
+static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
+  WF__TRY(emit(search, &search->last, err));
+  if (search->tokens.size == 0) {
+    wf__token_vec none = search->tokens;
+    search->tokens = search->sources;
+    search->sources = none;
+    search->died = true;
+    search->path.flags |= WF_RESULT_DIED;
+    search->stage = WF__STAGE_FRAME;
+    return WF_OK;
+  }
+  search->cutoff = limit_cost(search->last);
+  search->num_arcs_emitted = search->path.num_arcs;
+  WF__TRY(open_closure(search, err));
+  search->stage = WF__STAGE_CLOSURE;
+  return ask_round(search, waits, err);
+}
+
+static wf_status end_frame(wf__search *search, wf_error *err) {
+  WF__TRY(settle(search, search->cutoff, err));
+  if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  search->path.num_decoded++;
+  search->stage = WF__STAGE_FRAME;
+  return WF_OK;
+}
+
+static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
+  if (is_closed(search)) return end_frame(search, err);
+  wf_status status = close_round(search, err);
+  if (status != WF_OK && search->full) status = make_room(search, err);
+  if (status != WF_OK) return status;
+  return ask_round(search, waits, err);
+}
+
+wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
+  *waits = false;
+  while (!*waits) {
+    if (search->stage == WF__STAGE_EMIT) WF__TRY(emit_frame(search, waits, err));
+    else if (search->stage == WF__STAGE_CLOSURE) WF__TRY(close_frame(search, waits, err));
+    else if (search->died || search->next_frame == search->scores->num_frames) return WF_OK;
+    else WF__TRY(begin_frame(search, waits, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  bool waits;
+  wf__search_feed(search, scores);
+  WF__TRY(wf__search_go_on(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__search_answer(&search, 1, NULL, err));
+    WF__TRY(wf__search_go_on(search, &waits, err));
   }
   return WF_OK;
 }

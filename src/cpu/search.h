@@ -33,10 +33,17 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
-typedef struct wf__epsilon_node {
-  uint32_t first, count; /* epsilon links out of a token */
-  uint32_t degree;       /* into it, from tokens not in order yet */
-} wf__epsilon_node;
+/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
+typedef struct wf__limit {
+  uint64_t key, context;
+} wf__limit;
+
+/* Where a search stands, and may wait for its scorer. */
+typedef enum wf__stage {
+  WF__STAGE_FRAME,   /* between frames */
+  WF__STAGE_EMIT,    /* sources are chosen */
+  WF__STAGE_CLOSURE, /* a round of the epsilon closure comes next */
+} wf__stage;
 
 typedef struct wf__search {
   const wf_graph *graph;
@@ -61,6 +68,13 @@ typedef struct wf__search {
   wf__score_sum stem_sum; /* what the scorer said of it */
   const wf_scores *scores; /* those being searched, and the frame in them */
   int64_t frame;
+  wf__stage stage;
+  int64_t next_frame;
+  wf__limit last;        /* of the frame's candidates */
+  float cutoff;          /* of the frame */
+  uint32_t round;        /* of its closure */
+  uint64_t num_arcs_emitted; /* path.num_arcs before the closure */
+  wf__context_vec live;  /* scratch of questions.c */
   float skip_above;      /* score of the blank beyond which a frame is blank for sure */
   bool after_blank;      /* the last frame was */
   bool goes_on;          /* wf__search_finish is only to look: the path may end anywhere */
@@ -72,8 +86,6 @@ typedef struct wf__search {
   wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
   WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
   WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
-  WF__VEC(wf__epsilon_node) nodes;
-  WF__VEC(uint32_t) queue;
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
@@ -82,17 +94,34 @@ typedef struct wf__search {
 
 wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
+/* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set before the scorer. */
+void wf__search_set_graph(wf__search *search, const wf_graph *graph);
 /* From the next begin on; NULL: none, as at first. */
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
+/* The scorer of `first`, with a memory joined to its memory. */
+wf_status wf__search_join_scorer(wf__search *search, const wf__search *first, wf_error *err);
 /* Start token and its epsilon closure. */
 wf_status wf__search_begin(wf__search *search, wf_error *err);
-/* Consumes frames until the end of `scores` or until no token is left (then path.flags gets WF_RESULT_DIED). */
+/* The next frames to consume; they must stay until they are consumed. */
+void wf__search_feed(wf__search *search, const wf_scores *scores);
+/* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED). *waits: with a scorer that answers many questions at one time, the search has
+ * asked and goes on, from where it stands, after the answer. */
+wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err);
+/* Feeds, and goes on to the end, answering by itself. */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
+/* Asks what wf__search_finish will need to know. It does so itself, too. */
+wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
  * was read of them; of a stream the path is what comes behind the stem. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
+
+/* questions.c, for a scorer that answers many questions at one time: those over the emitting arcs of the sources, and over the epsilon arcs of the agenda. */
+wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err);
+wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size, bool *waits, wf_error *err);
+/* Lets the searches' scorers, whose memories are joined, answer all that was asked. */
+wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool, wf_error *err);
 
 /* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph and of the scorer. */
 wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err);

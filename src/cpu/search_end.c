@@ -11,7 +11,7 @@ wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, flo
   float extra = 0;
   *cost = token->cost;
   if (!with_final) return WF_OK;
-  *cost += search->graph->view.final_cost[token->state];
+  *cost += wf__graph_final(search->graph, token->state);
   if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
   WF__TRY(wf__scoring_final(&search->scoring, wf__search_context(search, i), &extra, err));
   *cost += extra;
@@ -52,7 +52,7 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
   search->path.loglikes.size = 0;
   WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
   for (uint64_t i = 0; i < search->path.arcs.size; i++) {
-    int32_t label = graph->view.arcs[search->path.arcs.data[i]].ilabel;
+    int32_t label = wf__graph_arc(graph, search->path.arcs.data[i]).ilabel;
     uint64_t at = search->path.loglikes.size;
     int64_t frame = wf__path_frame(&search->path, at);
     if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__loglike(&search->options, scores, frame, graph->columns[label]);
@@ -62,8 +62,11 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
 
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
   uint32_t number = NONE;
+  bool waits;
+  WF__TRY(wf__search_ask_endings(search, &waits, err));
+  if (waits) WF__TRY(wf__search_answer(&search, 1, NULL, err));
   if (!search->died && !search->goes_on) WF__TRY(best_token(search, true, &number, err));
-  search->path.final_cost = number != NONE ? search->graph->view.final_cost[search->tokens.data[number].state] : 0;
+  search->path.final_cost = number != NONE ? wf__graph_final(search->graph, search->tokens.data[number].state) : 0;
   if (number == NONE) {
     WF__TRY(best_token(search, false, &number, err));
     search->path.flags |= WF_RESULT_NOT_FINAL;

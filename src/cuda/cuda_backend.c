@@ -42,6 +42,7 @@ static void close_worker(wf__gpu_worker *worker) {
   free(worker->searches);
   free(worker->scorings);
   free(worker->errors);
+  if (worker->drafts != NULL) wf__gpu_drafts_free(worker->drafts, wf__pool_size(worker->pool));
   wf__pool_free(worker->pool);
 }
 
@@ -80,6 +81,7 @@ static wf_status open_threads(struct cuda_backend *self, wf_error *err) {
     worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
     worker->scorings = wf__calloc((uint64_t)threads, sizeof *worker->scorings);
     if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
+    if (self->options.lattice_beam > 0) WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
   }
   return WF_OK;
 }

@@ -27,6 +27,7 @@ typedef struct wf__batch {
   const wf_scores *scores; /* [count] */
   const bool *skip;        /* [count] utterances that failed their checks */
   const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
+  const wf_graph *const *graphs;   /* [count], NULL entries: the decoder's own; NULL: that for all. Only if the backend `adds_words` */
   size_t count;
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
@@ -40,7 +41,9 @@ typedef struct wf__stream_backend {
   /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 .. num_words), which are decided, and what follows them; what the
    * scorer before has added stays. */
   wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err);
-  /* A new utterance, with the same scorer. */
+  /* For utterances that have not begun: the decoder's graph or one with words added to it, borrowed; NULL where the backend does not search those. */
+  void (*set_graph)(void *self, void *channel, const wf_graph *graph);
+  /* A new utterance, with the same scorer and graph. */
   void (*reset)(void *self, void *channel);
   uint64_t (*bytes)(const void *self, const void *channel);
   /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each, scatters them back. batch->results[i] holds the frames accepted
@@ -51,6 +54,8 @@ typedef struct wf__stream_backend {
   wf_status (*stem)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
   /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
+  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is none. */
+  wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Without `goes_on`, after path and for the last time before reset. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
 } wf__stream_backend;
@@ -68,6 +73,7 @@ typedef struct wf__backend {
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
   const wf__stream_backend *streams;
+  bool adds_words; /* it searches graphs with added words */
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */

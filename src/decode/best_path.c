@@ -29,18 +29,18 @@ static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err)
 wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err) {
   uint64_t num_read = 0; /* of the part's scores */
   for (uint64_t i = 0; i < part->arcs.size; i++) {
-    const wf_arc *arc = &graph->view.arcs[part->arcs.data[i]];
-    account->graph_cost += (double)arc->weight;
+    wf_arc arc = wf__graph_arc(graph, part->arcs.data[i]);
+    account->graph_cost += (double)arc.weight;
     if (num_read < part->frames.size) WF__TRY(align_up_to(account, part->frames.data[num_read], err));
-    if (arc->olabel != 0) {
+    if (arc.olabel != 0) {
       int32_t frame = (int32_t)(account->num_forgotten + (int64_t)account->alignment.size);
       close_word(account, graph, options->blank, frame);
       account->graph_cost -= (double)options->word_score;
-      WF__TRY(wf__vec_push(&account->words, ((wf_word){.label = arc->olabel, .start_frame = frame, .end_frame = frame}), "a result", err));
+      WF__TRY(wf__vec_push(&account->words, ((wf_word){.label = arc.olabel, .start_frame = frame, .end_frame = frame}), "a result", err));
     }
-    if (arc->ilabel == 0) continue;
+    if (arc.ilabel == 0) continue;
     account->loglike += (double)part->loglikes.data[num_read++];
-    WF__TRY(wf__vec_push(&account->alignment, arc->ilabel, "a result", err));
+    WF__TRY(wf__vec_push(&account->alignment, arc.ilabel, "a result", err));
   }
   return WF_OK;
 }
@@ -86,7 +86,7 @@ wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *g
   if (scoring->scorer == NULL) return WF_OK;
   float cost;
   for (uint64_t i = first; i < path->arcs.size; i++) {
-    int32_t word = graph->view.arcs[path->arcs.data[i]].olabel;
+    int32_t word = wf__graph_arc(graph, path->arcs.data[i]).olabel;
     if (word == 0) continue;
     WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
     sum->cost += (double)cost;

@@ -34,6 +34,7 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
   int32_t largest = 0;
   for (uint64_t i = 0; i < graph->view.num_arcs; i++)
     if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
+  if (graph->classes != NULL && graph->classes->first_label - 1 > largest) largest = graph->classes->first_label - 1; /* added words may have every token */
   if (largest > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph, at most %d", largest, MAX_LABEL);
   if (columns != NULL && (size_t)largest >= num_entries)
     return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
@@ -160,8 +161,15 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   wf_fst_view view = wf_fst_get_view(fst);
   if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
   if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
-  WF__TRY(wf_epsilons_last(fst, &graph->fst, err));
+  wf_fst *closed;
+  WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
+  wf_status status = wf_epsilons_last(closed != NULL ? closed : fst, &graph->fst, err);
+  wf_fst_free(closed);
+  WF__TRY(status);
   graph->view = wf_fst_get_view(graph->fst);
+  graph->num_states = graph->view.num_states;
+  graph->num_arcs = graph->view.num_arcs;
+  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(make_index(graph, err));
   WF__TRY(make_columns(graph, columns, num_entries, err));
@@ -193,6 +201,14 @@ wf_graph *wf_graph_ref(const wf_graph *graph) {
 
 void wf_graph_free(wf_graph *graph) {
   if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
+  if (graph->base != NULL) { /* all else is the base's */
+    for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++) wf__phrase_tree_free(graph->added[c].tree);
+    free(graph->added);
+    wf_graph_free(graph->base);
+    free(graph);
+    return;
+  }
+  wf__classes_free(graph->classes);
   wf_fst_free(graph->fst);
   free(graph->index);
   free(graph->columns);

@@ -3,20 +3,55 @@
  *   index   [num_states + 1]  {first_arc, first_epsilon}: emitting arcs of s are [first_arc, first_epsilon),
  *                             epsilon arcs [first_epsilon, index[s + 1].first_arc)
  *   arcs    [num_arcs]        16 bytes each, in the fst
- */
+ *
+ * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base. Behind its states and arcs come, in numbers alone, one copy of a
+ * phrase tree (phrase_tree.h) for each site of a class, an arc where its words may stand:
+ *
+ *   base: states [0, S), arcs [0, A)    class 0, site 0: tree's K states, J arcs    site 1: K, J    ...    class 1, site 0 ...
+ *
+ *   s --class--> t   becomes   s --eps, the arc's weight--> copy's root,   and the tree's arcs to its root lead to t
+ *
+ * so nothing is copied: state first_state + site * K + k is state k of the tree. Without added words a site's arc has the weight +infinity. */
 #ifndef WF_DECODE_DECODE_GRAPH_H
 #define WF_DECODE_DECODE_GRAPH_H
 
+#include <math.h>
 #include <stdatomic.h>
 
-#include "base/error.h"
+#include "base/memory.h"
+#include "decode/phrase_tree.h"
 
 typedef struct wf__state_index {
   uint32_t first_arc, first_epsilon;
 } wf__state_index;
 
+/* An arc where words of a class may stand. */
+typedef struct wf__class_site {
+  uint32_t arc, target; /* of the graph: its number, and where it led */
+  float weight;
+  int32_t word_class;
+  uint32_t rank; /* among the sites of the class */
+} wf__class_site;
+
+typedef struct wf__classes {
+  int32_t count;
+  char **names;           /* [count] "<contact>" */
+  int32_t first_label;    /* input label that class 0 had */
+  WF__VEC(wf__class_site) sites; /* by arc */
+  uint32_t *first_ranked; /* [count + 1] */
+  uint32_t *ranked;       /* sites of class c, in order: ranked[first_ranked[c]] on */
+  int32_t blank;          /* label that every state before a site loops on; 0: not all do */
+} wf__classes;
+
+/* The words of one class. */
+typedef struct wf__added {
+  wf__phrase_tree *tree; /* NULL: none */
+  uint32_t first_state, first_arc;
+} wf__added;
+
 struct wf_graph {
   atomic_uint_fast32_t refs;
+  wf_graph *base;            /* of a graph with added words: whose arrays these are; else NULL */
   wf_fst *fst;
   wf_fst_view view;
   wf__state_index *index;
@@ -25,10 +60,55 @@ struct wf_graph {
   int32_t min_columns;
   uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs; NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
+  wf__classes *classes;      /* NULL: none */
+  wf__added *added;          /* [classes->count], with a base */
+  uint64_t num_states, num_arcs; /* with those of added words */
 };
 
 /* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in cycles and some are negative, as words may be that a
  * scorer has its say on. There rounding could make a cycle of cost zero look like a gain for ever. */
 float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored);
+
+/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in which their arcs are epsilons of weight +infinity to a new last state,
+ * and `*out` tells where they led; both NULL if there are none. */
+wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
+/* Fills in the numbers of arcs, once they stand, and the blank. */
+wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
+void wf__classes_free(wf__classes *classes);
+
+/* --- states and arcs by number ------------------------------------------------------------------------------------------- */
+
+/* Arcs of a state, one behind the other: arcs[i] has the number first + i and leads to its nextstate + shift. */
+typedef struct wf__arc_run {
+  const wf_arc *arcs;
+  uint32_t first, end, shift;
+} wf__arc_run;
+
+/* For numbers behind the base's. */
+wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
+wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
+
+static inline bool wf__is_added(const wf_graph *graph, uint32_t state) { return wf__unlikely(state >= graph->view.num_states); }
+
+/* Emitting arcs of a state. */
+static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, false);
+  wf__state_index index = graph->index[state];
+  return (wf__arc_run){graph->view.arcs + index.first_arc, index.first_arc, index.first_epsilon, 0};
+}
+
+/* Epsilon arcs of a state; only `first` and `end` mean anything: ask wf__graph_arc, which knows where they lead. */
+static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
+  return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc, 0};
+}
+
+static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
+  if (wf__likely(graph->added == NULL)) return graph->view.arcs[a];
+  if (a < graph->view.num_arcs && graph->view.arcs[a].weight != INFINITY) return graph->view.arcs[a];
+  return wf__added_arc(graph, a);
+}
+
+static inline float wf__graph_final(const wf_graph *graph, uint32_t state) { return wf__is_added(graph, state) ? INFINITY : graph->view.final_cost[state]; }
 
 #endif

@@ -26,11 +26,11 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
-  if (status == WF_OK && devices.cuda && decoder->options.lattice_beam > 0)
-    status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
   if (status == WF_OK) status = check_blank(decoder, devices.cuda, err);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
+  if (status == WF_OK && devices.cuda && graph->added != NULL)
+    status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu, or the fst of wf_graph_to_fst", decoder->options.device);
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
@@ -138,6 +138,13 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
   return true;
 }
 
+wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
+  if (graph == NULL || graph == decoder->graph) return WF_OK;
+  if (graph->base != decoder->graph) return wf__fail(err, WF_ERR_ARGUMENT, "the graph of an utterance must be that of its decoder, or that with words added");
+  if (decoder->backend->adds_words) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu", decoder->options.device);
+}
+
 static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
   if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
   return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
@@ -171,17 +178,23 @@ static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *cons
 
 wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
                            wf_result **results, wf_error *err) {
+  return wf_decode_each(decoder, scores, scorers, NULL, count, progress, results, err);
+}
+
+wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
+                         const wf_progress *progress, wf_result **results, wf_error *err) {
   bool *skip = wf__calloc(count, sizeof *skip);
   const wf_scorer **chosen = NULL;
   wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");
   memset(results, 0, count * sizeof *results);
+  for (size_t i = 0; i < count && graphs != NULL && status == WF_OK; i++) status = wf__check_graph(decoder, graphs[i], err);
   if (status == WF_OK) status = choose_scorers(decoder, scorers, count, &chosen, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
     else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]);
   }
-  wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .count = count, .results = results, .progress = progress};
+  wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .graphs = graphs, .count = count, .results = results, .progress = progress};
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {

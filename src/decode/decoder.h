@@ -14,5 +14,7 @@ struct wf_decoder {
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
+/* May an utterance of the decoder search this graph (NULL: its own)? */
+wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
 #endif

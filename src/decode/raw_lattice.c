@@ -90,14 +90,14 @@ static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, 
 
 /* `frame`: number of the scores that consuming arcs read. */
 static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int64_t frame, wf_error *err) {
-  const wf_arc *arc = &a->graph->view.arcs[drawn->arc];
-  wf_lattice_arc out = {.ilabel = arc->ilabel, .olabel = arc->olabel, .graph_cost = arc->weight, .nextstate = (int32_t)drawn->target};
+  wf_arc arc = wf__graph_arc(a->graph, drawn->arc);
+  wf_lattice_arc out = {.ilabel = arc.ilabel, .olabel = arc.olabel, .graph_cost = arc.weight, .nextstate = (int32_t)drawn->target};
   uint64_t next;
-  if (arc->olabel != 0) out.graph_cost -= a->options->word_score;
-  if (arc->olabel != 0 && a->scoring->scorer != NULL)
-    WF__TRY(wf__scoring_step(a->scoring, context_of(a->history, drawn->token), arc->olabel, &out.scorer_cost, &next, err));
-  if (arc->ilabel != 0) {
-    float loglike = a->scores != NULL ? wf__loglike(a->options, a->scores, frame, a->graph->columns[arc->ilabel]) : a->history->loglikes.data[drawn->link];
+  if (arc.olabel != 0) out.graph_cost -= a->options->word_score;
+  if (arc.olabel != 0 && a->scoring->scorer != NULL)
+    WF__TRY(wf__scoring_step(a->scoring, context_of(a->history, drawn->token), arc.olabel, &out.scorer_cost, &next, err));
+  if (arc.ilabel != 0) {
+    float loglike = a->scores != NULL ? wf__loglike(a->options, a->scores, frame, a->graph->columns[arc.ilabel]) : a->history->loglikes.data[drawn->link];
     out.acoustic_cost = 0 - a->options->acoustic_scale * loglike;
   }
   return wf__lattice_push(&a->arrays, out, err);
@@ -136,7 +136,7 @@ static wf_status final_costs(const struct assembly *a, bool final, struct ending
   if (*out == NULL) return wf__fail_memory(err, count * sizeof **out, "the lattice");
   for (uint64_t i = 0; i < count; i++) {
     bool ends = history->endings.data[i] <= history->beam;
-    (*out)[i] = (struct ending){!ends ? INFINITY : final ? a->graph->view.final_cost[history->tokens.data[first + i].state] : 0, 0};
+    (*out)[i] = (struct ending){!ends ? INFINITY : final ? wf__graph_final(a->graph, history->tokens.data[first + i].state) : 0, 0};
     if (ends && final && a->scoring->scorer != NULL) WF__TRY(wf__scoring_final(a->scoring, context_of(history, first + i), &(*out)[i].scorer_cost, err));
   }
   return WF_OK;

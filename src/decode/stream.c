@@ -13,6 +13,7 @@
 
 struct wf_stream {
   wf_decoder *decoder;
+  wf_graph *graph; /* the decoder's, or one with words added */
   const wf__stream_backend *backend;
   void *channel;
   wf_stream_options options;
@@ -39,6 +40,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
   stream->decoder = decoder;
+  stream->graph = wf_graph_ref(decoder->graph);
   stream->backend = backend;
   wf_status status = wf__options_take(wf__stream_table(), options, &stream->options, err);
   if (status == WF_OK) status = wf__endpointer_open(&stream->endpointer, decoder->graph, decoder->options.blank, &stream->options, err);
@@ -57,6 +59,7 @@ void wf_stream_close(wf_stream *stream) {
   if (stream == NULL) return;
   if (stream->channel != NULL) stream->backend->close(stream->decoder->search, stream->channel);
   wf__endpointer_close(&stream->endpointer);
+  wf_graph_free(stream->graph);
   wf_result_free(stream->result);
   wf__account_free(&stream->account);
   wf__path_free(&stream->part);
@@ -91,7 +94,7 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->stem(decoder->search, stream->channel, now, &stream->part, err));
-  return wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err);
+  return wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err);
 }
 
 /* An account as it was, for the time that an open path is in it. */
@@ -119,8 +122,8 @@ static void roll_back(wf__account *account, const struct mark *mark) {
 static wf_status add_open_path(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->path(decoder->search, stream->channel, true, &stream->part, err));
-  WF__TRY(wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err));
-  return wf__account_close(&stream->account, decoder->graph, &decoder->options, stream->part.num_decoded, err);
+  WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
+  return wf__account_close(&stream->account, stream->graph, &decoder->options, stream->part.num_decoded, err);
 }
 
 /* --- chunks --------------------------------------------------------------------------------------------------------------- */
@@ -279,11 +282,33 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   return status;
 }
 
+wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err) {
+  const wf_decoder *decoder = stream->decoder;
+  if (stream->result != NULL && (stream->result->status != WF_OK || stream->result->num_frames > 0))
+    return wf__fail(err, WF_ERR_STATE, "words are added for a whole utterance: before its first chunk, or after finish or reset");
+  WF__TRY(wf__check_graph(decoder, graph, err));
+  if (graph == NULL) graph = decoder->graph;
+  if (stream->backend->set_graph == NULL) return graph == decoder->graph ? WF_OK : wf__fail(err, WF_ERR_UNSUPPORTED, "streams of this device search no graphs with added words");
+  stream->backend->set_graph(decoder->search, stream->channel, graph);
+  wf_graph *old = stream->graph;
+  stream->graph = wf_graph_ref(graph);
+  wf_graph_free(old);
+  return WF_OK;
+}
+
 wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
   *out = NULL;
   WF__TRY(check_alive(stream, err));
   if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   return stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err);
+}
+
+wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
+  *out = NULL;
+  WF__TRY(check_alive(stream, err));
+  if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  if (stream->backend->commit_lattice == NULL) return WF_OK;
+  return stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err);
 }
 
 static wf_status finish(wf_stream *stream, wf_error *err) {
@@ -292,8 +317,8 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
   forget(stream);
   WF__TRY(take_stem(stream, false, err));
   WF__TRY(stream->backend->path(decoder->search, stream->channel, false, &stream->part, err));
-  WF__TRY(wf__account_add(&stream->account, decoder->graph, &decoder->options, &stream->part, err));
-  WF__TRY(wf__account_finish(&stream->account, result, decoder->graph, &decoder->options, &stream->part, err));
+  WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
+  WF__TRY(wf__account_finish(&stream->account, result, stream->graph, &decoder->options, &stream->part, err));
   if (stream->options.forget) {
     free(result->alignment);
     result->alignment = NULL;

@@ -82,12 +82,11 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, 
 /* Writes from the end, as the records come. */
 wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *graph, wf__path *path, wf_error *err) {
   const wf__trace_record *records = trace->records.data;
-  const wf_arc *arcs = graph->view.arcs;
   uint64_t num_arcs = 0, num_frames = 0;
   for (uint32_t i = at; i != WF__TRACE_ROOT; i = records[i].prev) {
     if (num_arcs > trace->records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
     num_arcs += records[i].arc != WF__NO_ARC;
-    num_frames += records[i].arc != WF__NO_ARC && arcs[records[i].arc].ilabel != 0;
+    num_frames += records[i].arc != WF__NO_ARC && wf__graph_arc(graph, records[i].arc).ilabel != 0;
   }
   WF__TRY(wf__vec_grow(&path->arcs, num_arcs, "a path", err));
   path->arcs.size += num_arcs;
@@ -101,7 +100,7 @@ wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *gr
   for (uint32_t i = at; i != WF__TRACE_ROOT; i = records[i].prev) {
     if (records[i].arc == WF__NO_ARC) continue;
     *--arc_end = records[i].arc;
-    if (loglike_end != NULL && arcs[records[i].arc].ilabel != 0) *--loglike_end = trace->loglikes.data[i];
+    if (loglike_end != NULL && wf__graph_arc(graph, records[i].arc).ilabel != 0) *--loglike_end = trace->loglikes.data[i];
   }
   return WF_OK;
 }

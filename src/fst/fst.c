@@ -275,15 +275,20 @@ wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, 
   return WF_OK;
 }
 
-wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err) {
-  WF__TRY(check_state(builder, state, err));
-  WF__TRY(check_state(builder, arc.nextstate, err));
-  if (arc.ilabel < 0 || arc.olabel < 0) return wf__fail(err, WF_ERR_ARGUMENT, "negative label %d:%d", arc.ilabel, arc.olabel);
-  if (!is_cost(arc.weight)) return wf__fail(err, WF_ERR_ARGUMENT, "weight of an arc of state %u is NaN or -infinity", state);
-  WF__TRY(wf__vec_grow(&builder->arcs, 1, "arcs", err));
-  builder->arcs.data[builder->arcs.size++] = (struct builder_arc){state, arc};
+wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err) {
+  WF__TRY(wf__vec_grow(&builder->arcs, count, "arcs", err));
+  for (uint64_t i = 0; i < count; i++) {
+    WF__TRY(check_state(builder, states[i], err));
+    WF__TRY(check_state(builder, arcs[i].nextstate, err));
+    if (arcs[i].ilabel < 0 || arcs[i].olabel < 0) return wf__fail(err, WF_ERR_ARGUMENT, "negative label %d:%d", arcs[i].ilabel, arcs[i].olabel);
+    if (!is_cost(arcs[i].weight)) return wf__fail(err, WF_ERR_ARGUMENT, "weight of an arc of state %u is NaN or -infinity", states[i]);
+    builder->arcs.data[builder->arcs.size + i] = (struct builder_arc){states[i], arcs[i]};
+  }
+  builder->arcs.size += count;
   return WF_OK;
 }
+
+wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err) { return wf_builder_add_arcs(builder, &state, &arc, 1, err); }
 
 /* Counting sort by state; stable, so arcs of a state keep their order. */
 static wf_status fill_csr(const wf_builder *builder, wf__csr *csr, wf_error *err) {

@@ -11,6 +11,7 @@
 #include "graph/graph_steps.h"
 #include "graph/lexicon_fst.h"
 #include "graph/lg.h"
+#include "graph/topology.h"
 
 enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
 enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
@@ -35,6 +36,13 @@ void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
   *result = (wf_ctc_graph_result){0};
 }
 
+/* The input labels of a step that has `num_disambig` disambiguation symbols. */
+static wf_status make_labels(const struct build *build, int32_t num_disambig, wf_symbols **out, wf_error *err) {
+  int32_t num_tokens;
+  WF__TRY(wf_token_labels(build->inputs.lexicon->table, num_disambig, out, &num_tokens, err));
+  return wf__lg_add_class_labels(&build->inputs, num_tokens + num_disambig + 1, *out, err);
+}
+
 /* --- the steps -------------------------------------------------------------------------------------------------------- */
 
 static wf_status make_l(void *user, wf_error *err) {
@@ -42,15 +50,18 @@ static wf_status make_l(void *user, wf_error *err) {
   wf_lexicon *lexicon = build->inputs.lexicon;
   wf_lexicon_fst_options o;
   wf__lexicon_shape shape;
-  wf_symbols *labels;
+  wf_symbols *labels = NULL;
   wf_fst *l;
   wf_lexicon_fst_options_init(&o);
   o.silence = build->options.silence;
   o.silence_prob = build->options.silence_prob;
   WF__TRY(wf__lexicon_plain_shape(lexicon, &o, &shape, err));
   shape.backoff_loop = build->options.backoff == BACKOFF_EPSILON;
-  WF__TRY(wf_token_labels(lexicon->table, build->inputs.num_disambig, &labels, NULL, err));
-  wf_status status = wf__lexicon_to_fst(lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
+  shape.classes = build->inputs.classes.data;
+  shape.num_classes = build->inputs.classes.size;
+  shape.first_class = lexicon->tokens.num_tokens + build->inputs.num_disambig + 1;
+  wf_status status = make_labels(build, build->inputs.num_disambig, &labels, err);
+  if (status == WF_OK) status = wf__lexicon_to_fst(lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
   wf_symbols_free(labels);
   WF__TRY(status);
   wf__slot_set(&build->runner, &build->l, l);
@@ -100,7 +111,7 @@ static wf_status make_t(void *user, wf_error *err) {
   o.type = build->options.topology;
   o.num_disambig = build->inputs.num_disambig;
   o.keep_disambig = build->options.keep_disambig;
-  WF__TRY(wf_ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o, &t, err));
+  WF__TRY(wf__ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o, (int32_t)build->inputs.classes.size, &t, err));
   wf__slot_set(&build->runner, &build->t, t);
   return WF_OK;
 }
@@ -118,9 +129,9 @@ static wf_status make_tlg(void *user, wf_error *err) {
 static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *ordered, *graph;
-  wf_symbols *labels;
+  wf_symbols *labels = NULL;
   WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
-  wf_status status = wf_token_labels(build->inputs.lexicon->table, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, NULL, err);
+  wf_status status = make_labels(build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
   if (status == WF_OK) status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
   wf_fst_free(ordered);
   wf_symbols_free(labels);
@@ -162,7 +173,7 @@ wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words};
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words, .given_classes = build.options.classes};
   wf_status status = run(&build, err);
   if (status == WF_OK) {
     *out = (wf_ctc_graph_result){build.graph, wf_symbols_ref(build.inputs.words), build.inputs.lm_words_missing.count, build.inputs.lexicon_words_missing.count};

@@ -10,6 +10,7 @@
  * between tokens. */
 #include "base/option_tables.h"
 #include "fst/fst.h"
+#include "graph/topology.h"
 
 enum { CORRECT, COMPACT, MINIMAL, EESEN, MAX_CORRECT = 16384 };
 
@@ -18,6 +19,7 @@ struct making {
   int32_t num_tokens, blank; /* blank as a label */
   int32_t num_disambig;
   bool keep_disambig;
+  int32_t num_classes;
 };
 
 static wf_status push(struct making *making, uint32_t nextstate, int32_t ilabel, int32_t olabel, wf_error *err) {
@@ -29,6 +31,13 @@ static wf_status push_disambig(struct making *making, uint32_t state, wf_error *
     int32_t label = making->num_tokens + 1 + k;
     WF__TRY(push(making, state, making->keep_disambig ? label : 0, label, err));
   }
+  return WF_OK;
+}
+
+/* A class's words begin and end between tokens, where `compact` is in state 0. */
+static wf_status push_classes(struct making *making, wf_error *err) {
+  int32_t kept = making->num_tokens + (making->keep_disambig ? making->num_disambig : 0);
+  for (int32_t c = 0; c < making->num_classes; c++) WF__TRY(push(making, 0, kept + 1 + c, making->num_tokens + making->num_disambig + 1 + c, err));
   return WF_OK;
 }
 
@@ -56,6 +65,7 @@ static wf_status make_compact(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, 0, err));
   for (int32_t label = 1; label <= making->num_tokens; label++) WF__TRY(push(making, state_of(making, label), label, label == making->blank ? 0 : label, err));
   WF__TRY(push_disambig(making, 0, err));
+  WF__TRY(push_classes(making, err));
   for (uint32_t state = 1; state < (uint32_t)making->num_tokens; state++) {
     WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
     WF__TRY(push(making, state, label_of(making, state), 0, err));
@@ -91,6 +101,10 @@ static wf_status make_eesen(struct making *making, wf_error *err) {
 }
 
 wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options, wf_fst **out, wf_error *err) {
+  return wf__ctc_topology(num_tokens, blank, options, 0, out, err);
+}
+
+wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options, int32_t num_classes, wf_fst **out, wf_error *err) {
   static wf_status (*const makers[])(struct making *, wf_error *) = {make_correct, make_compact, make_minimal, make_eesen};
   *out = NULL;
   wf_topology_options o;
@@ -99,7 +113,9 @@ wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_o
   if (blank < 0 || blank >= num_tokens) return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank, (int)num_tokens);
   if (o.type == CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT, "topology: 'correct' has an arc for each pair of tokens, and %d tokens are above its limit of %d; take 'compact'", (int)num_tokens, (int)MAX_CORRECT);
-  struct making making = {.num_tokens = num_tokens, .blank = blank + 1, .num_disambig = o.num_disambig, .keep_disambig = o.keep_disambig};
+  if (num_classes > 0 && o.type != COMPACT)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "topology: classes of words need 'compact', whose words all begin and end in one state");
+  struct making making = {.num_classes = num_classes, .num_tokens = num_tokens, .blank = blank + 1, .num_disambig = o.num_disambig, .keep_disambig = o.keep_disambig};
   wf_status status = makers[o.type](&making, err);
   if (status == WF_OK) return wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&making.csr);

@@ -95,6 +95,20 @@ static wf_status push_edge_loops(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
+/* Classes are words of one label. */
+static wf_status push_classes(struct making *making, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  for (size_t i = 0; i < shape->num_classes; i++) {
+    wf_arc arc = {making->loop, shape->other_cost, shape->first_class + (int32_t)i, shape->classes[i]};
+    WF__TRY(wf__csr_push(&making->csr, arc, err));
+    if (shape->silence == 0) continue;
+    arc.nextstate = SIL_SIL;
+    arc.weight = shape->silence_cost;
+    WF__TRY(wf__csr_push(&making->csr, arc, err));
+  }
+  return WF_OK;
+}
+
 static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
   if (making->shape.disambig && making->shape.backoff_loop) {
@@ -103,6 +117,7 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
     WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
   }
   if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
+  WF__TRY(push_classes(making, err));
   uint64_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];

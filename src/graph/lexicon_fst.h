@@ -18,6 +18,9 @@ typedef struct wf__lexicon_shape {
   const int32_t *fillers; /* [num_fillers] input labels that may stand where silence may, with edge_silence */
   size_t num_fillers;
   float filler_cost;
+  const int32_t *classes; /* [num_classes] words that stand for words added at run time: their pronunciation is one input label, first_class + i */
+  size_t num_classes;
+  int32_t first_class;
 } wf__lexicon_shape;
 
 /* The shape that wf_lexicon_to_fst makes of its options. */

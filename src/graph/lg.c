@@ -1,6 +1,7 @@
 /* lg.c - the two inputs of every decoding graph: which words lexicon and grammar share, and G. */
 #include "graph/lg.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/map64.h"
@@ -37,6 +38,39 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
+static bool is_class(const wf__lg *lg, int64_t label) {
+  for (uint64_t i = 0; i < lg->classes.size; i++)
+    if (lg->classes.data[i] == label) return true;
+  return false;
+}
+
+static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error *err) {
+  if (size < 3 || name[0] != '<' || name[size - 1] != '>')
+    return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s': the names of classes stand in angle brackets, such as <contact>", (int)(size > 80 ? 80 : size), name);
+  int64_t label = wf_symbols_find_bytes(lg->words, name, size);
+  if (label <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s", (int)(size > 80 ? 80 : size), name, wf_symbols_name(lg->words));
+  if (is_class(lg, label)) return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is given twice", (int)(size > 80 ? 80 : size), name);
+  return wf__vec_push(&lg->classes, (int32_t)label, "word classes", err);
+}
+
+static wf_status take_classes(wf__lg *lg, wf_error *err) {
+  for (const char *at = lg->given_classes; at != NULL && *at != '\0';) {
+    size_t size = strcspn(at, ",");
+    WF__TRY(take_class(lg, at, size, err));
+    at += size + (at[size] == ',');
+  }
+  return WF_OK;
+}
+
+wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels, wf_error *err) {
+  for (uint64_t i = 0; i < lg->classes.size; i++) {
+    char name[1024];
+    snprintf(name, sizeof name, "#%.1000s", wf_symbols_text(lg->words, lg->classes.data[i]));
+    WF__TRY(wf_symbols_add(labels, name, (int64_t)first + (int64_t)i, NULL, err));
+  }
+  return WF_OK;
+}
+
 static wf_status collect_grammar_words(const wf_fst *grammar, wf__map64 *used, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(grammar);
   uint32_t stands;
@@ -55,7 +89,7 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
   const char *text;
   int64_t label;
   for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
-    if (label != lg->unk && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
+    if (label != lg->unk && !is_class(lg, label) && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
   return WF_OK;
 }
 
@@ -79,7 +113,7 @@ static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoke
     uint32_t stands;
     int64_t label = wf_symbols_find(lg->words, word);
     if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
-    keep[i] = is_used(lg, used, label);
+    keep[i] = is_used(lg, used, label) && !is_class(lg, label);
     if (keep[i]) num_kept++;
     else WF__TRY(tell_unused(lg, told, word, err));
   }
@@ -134,17 +168,43 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
 
 wf_status wf__lg_take(wf__lg *lg, wf_error *err) {
   WF__TRY(take_words(lg, err));
+  WF__TRY(take_classes(lg, err));
   return take_lexicon(lg, err);
 }
 
 void wf__lg_free(wf__lg *lg) {
   wf_lexicon_free(lg->lexicon);
   wf_symbols_free(lg->words);
+  wf__vec_free(&lg->classes);
   wf__tally_free(&lg->lm_words_missing);
   wf__tally_free(&lg->lexicon_words_missing);
 }
 
 /* --- G ---------------------------------------------------------------------------------------------------------------- */
+
+/* Takes the output labels of classes away: their words are what will be said there. Error if one has no arc. */
+static wf_status silence_classes(const wf__lg *lg, wf_fst **g, wf_error *err) {
+  uint64_t count = lg->classes.size;
+  int32_t(*pairs)[2] = wf__calloc(count, sizeof *pairs);
+  if (pairs == NULL) return wf__fail_memory(err, count * sizeof *pairs, "word classes");
+  wf__map64 used = {0};
+  wf_fst *silent = NULL, *named = NULL;
+  wf_status status = collect_grammar_words(*g, &used, err);
+  for (uint64_t i = 0; i < count && status == WF_OK; i++) {
+    pairs[i][0] = lg->classes.data[i];
+    if (wf__map64_find(&used, (uint64_t)pairs[i][0]) == WF__MAP64_NONE)
+      status = wf__fail(err, WF_ERR_ARGUMENT, "class '%.80s' is nowhere in the %s", wf_symbols_text(lg->words, pairs[i][0]), lg->lm != NULL ? "language model" : "grammar");
+  }
+  if (status == WF_OK) status = wf_relabel(*g, NULL, 0, (const int32_t(*)[2])pairs, count, &silent, err);
+  if (status == WF_OK) status = wf_fst_with_symbols(silent, lg->words, lg->words, &named, err);
+  wf__map64_free(&used);
+  free(pairs);
+  wf_fst_free(silent);
+  if (status != WF_OK) return status;
+  wf_fst_free(*g);
+  *g = named;
+  return WF_OK;
+}
 
 wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err) {
   wf_fst *g = NULL;
@@ -157,7 +217,8 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
   } else {
     WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
   }
-  wf_status status = wf_arcsort(g, NULL, out, err);
+  wf_status status = lg->classes.size > 0 ? silence_classes(lg, &g, err) : WF_OK;
+  if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);
   wf_fst_free(g);
   return status;
 }

@@ -11,15 +11,17 @@ bool wf__is_disambig(const char *text, size_t size) {
   return true;
 }
 
+bool wf__is_class_label(const char *text, size_t size) { return size > 3 && text[0] == '#' && text[1] == '<' && text[size - 1] == '>'; }
+
 static bool is_text(const char *text, size_t size, const char *literal) { return strlen(literal) == size && memcmp(text, literal, size) == 0; }
 
 bool wf__is_reserved_word(const char *text, size_t size) {
   return wf__is_disambig(text, size) || is_text(text, size, "<eps>") || is_text(text, size, "<s>") || is_text(text, size, "</s>");
 }
 
-/* In a table that starts at <eps>, "<eps>" and "#k" are no tokens. In one of plain columns every symbol is. */
+/* In a table that starts at <eps>, "<eps>", "#k" and "#<class>" are no tokens. In one of plain columns every symbol is. */
 static bool is_token(const wf__tokens *tokens, const char *text, size_t size) {
-  return tokens->shift == 1 || (!wf__is_disambig(text, size) && !is_text(text, size, "<eps>"));
+  return tokens->shift == 1 || (!wf__is_disambig(text, size) && !wf__is_class_label(text, size) && !is_text(text, size, "<eps>"));
 }
 
 wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *err) {

@@ -16,6 +16,8 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
 int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size);
 /* Is the text '#' and digits? */
 bool wf__is_disambig(const char *text, size_t size);
+/* "#<contact>": the input label of a class of words, in decoding graphs. */
+bool wf__is_class_label(const char *text, size_t size);
 /* <eps>, <s>, </s> or #digits: words that a lexicon may not hold. */
 bool wf__is_reserved_word(const char *text, size_t size);
 /* The blank by its name, as a label: NULL looks for the usual ones, "" is none, label 0. */

@@ -197,20 +197,37 @@ static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where,
 
 static inline bool wf__wlm_knows(const wf__wlm_view *view, uint32_t word) { return word < view->num_words && view->unigrams[word].next != WF__WLM_NONE; }
 
+#if defined(__CUDACC__)
+static inline WF__HD void wf__wlm_fetch(const void *place) { (void)place; }
+#else
+static inline void wf__wlm_fetch(const void *place) { __builtin_prefetch(place); }
+#endif
+
+/* Asks memory for what wf__wlm_find will read first. */
+static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t where, uint64_t hash) {
+  uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
+  if (where & WF__WLM_LARGE) {
+    if (first + count <= view->num_buckets) wf__wlm_fetch(&view->buckets[first + wf__wlm_home(hash, count)]);
+  } else if (first + count <= view->num_small) {
+    wf__wlm_fetch(&view->tags[first]);
+  }
+}
+
 /* Cost of a word that the model knows, summed in float32 in the order of the back-off hops; `*at` is the state whose arc was taken. */
 static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
   float cost = 0;
   uint64_t hash = wf__wlm_hash(word);
   wf__wlm_arc arc;
+  if (state != 0) wf__wlm_fetch_state(view, view->states[state].where, hash);
   while (state != 0) {
     const wf__wlm_state *record = &view->states[state];
     uint32_t backoff = record->backoff < state ? record->backoff : 0;
-#if !defined(__CUDACC__)
-    __builtin_prefetch(&view->states[backoff]);
-#endif
+    if (backoff != 0) wf__wlm_fetch_state(view, view->states[backoff].where, hash); /* most likely the next to be asked */
+    else wf__wlm_fetch(&view->unigrams[word]);
     if (wf__wlm_find(view, record->where, word, hash, &arc)) {
       *next = arc.next < view->num_states ? arc.next : 0;
       *at = state;
+      wf__wlm_fetch(&view->states[*next]);
       return cost + arc.cost;
     }
     cost += record->backoff_cost;
@@ -218,6 +235,7 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
   }
   *next = view->unigrams[word].next < view->num_states ? view->unigrams[word].next : 0;
   *at = 0;
+  wf__wlm_fetch(&view->states[*next]);
   return cost + view->unigrams[word].cost;
 }
 

@@ -2,6 +2,7 @@
 #include "lm/wlm_build.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -68,10 +69,11 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
   return n == 1 || same ? WF_OK : wf__wlm_require(build, n - 1, backwards + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. */
+/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come only once. */
 static bool starts_as_sphinx(const char *path) {
   uint8_t bytes[64];
-  FILE *file = strcmp(path, "-") != 0 ? fopen(path, "rb") : NULL;
+  struct stat info;
+  FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
   if (file == NULL) return false;
   wf__input start = {.data = bytes, .size = fread(bytes, 1, sizeof bytes, file)};
   fclose(file);
@@ -103,16 +105,8 @@ static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arp
 
 static bool any_missing(const wf__wlm_build *build) {
   for (int n = 1; n <= build->facts.order; n++)
-    if (build->missing[n].size > 0) return true;
+    if (build->num_missing[n] > 0) return true;
   return false;
-}
-
-/* Longest n-grams that the model without the missing ones can be asked for. */
-static int longest_known(const wf__wlm_build *build) {
-  for (int n = 1; n <= build->facts.order; n++)
-    for (uint64_t i = 0; i < build->missing[n].size; i += (uint64_t)n + 1)
-      if (build->missing[n].data[i + (uint64_t)n] & WF__REQUIRED_CONTEXT) return n;
-  return build->facts.order;
 }
 
 /* What the model gives w_1, written backwards, after the others. */
@@ -126,26 +120,40 @@ static float ask(const wf_wlm *lm, int n, const uint32_t *backwards) {
   return backwards[0] == v->bos || !wf__wlm_knows(v, backwards[0]) ? INFINITY : wf__wlm_step(v, state, backwards[0], &next, &at);
 }
 
-/* Builds the model without them, and adds those that it can be asked for at what it gives them. Their contexts are required in turn. */
-static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
+/* The model without the missing n-grams, in a file that has lost its name. */
+static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err) {
+  *out = NULL;
   size_t size = strlen(build->folder) + 64;
   char *path = wf__alloc(size, 1);
-  wf_wlm *lm = NULL;
+  wf__input input = {0};
   if (path == NULL) return wf__fail_memory(err, size, "a path");
   snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", build->folder, (long)getpid(), (void *)build);
   wf_status status = wf__wlm_join(build, path, true, err);
-  if (status == WF_OK) status = wf_wlm_open(path, &lm, err);
+  if (status == WF_OK) status = wf__input_open(path, &input, err);
   unlink(path);
   free(path);
-  for (int n = 1, longest = longest_known(build); n <= longest && status == WF_OK; n++) {
-    for (uint64_t i = 0; i < build->missing[n].size && status == WF_OK; i += (uint64_t)n + 1) {
-      const uint32_t *words = build->missing[n].data + i;
-      if (words[n] & WF__REQUIRED_BY_SMALL) build->stats->num_added++;
-      else build->stats->num_created++;
-      status = wf__wlm_add_gram(build, n, words, ask(lm, n, words), 0, err);
-      if (status == WF_OK && n > 1) status = wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
-    }
+  return status == WF_OK ? wf__wlm_open_input(&input, out, err) : status;
+}
+
+/* Adds the missing n-grams of n words at what the model gives them. Their contexts are required in turn. */
+static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_error *err) {
+  uint32_t words[WF_LM_MAX_ORDER + 1];
+  size_t bytes = ((size_t)n + 1) * sizeof *words;
+  for (uint64_t i = 0; i < build->num_missing[n]; i++) {
+    WF__TRY(wf__spool_read(&build->missing[n], i * bytes, words, bytes, err));
+    if (words[n] & WF__REQUIRED_BY_SMALL) build->stats->num_added++;
+    else build->stats->num_created++;
+    WF__TRY(wf__wlm_add_gram(build, n, words, ask(lm, n, words), 0, err));
+    if (n > 1) WF__TRY(wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err));
   }
+  return WF_OK;
+}
+
+static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
+  wf_wlm *lm;
+  WF__TRY(build_without(build, &lm, err));
+  wf_status status = WF_OK;
+  for (int n = 1; n <= build->longest_known && status == WF_OK; n++) status = create_order(build, lm, n, err);
   for (int n = 1; n <= build->facts.order && status == WF_OK; n++) {
     status = wf__sort_finish(build->grams[n], err);
     if (status == WF_OK) status = wf__sort_finish(build->required[n], err);
@@ -162,7 +170,7 @@ static void free_build(wf__wlm_build *build) {
     wf__sort_free(build->required[n]);
     wf__sort_free(build->states[n]);
     wf__sort_free(build->arcs[n]);
-    wf__vec_free(&build->missing[n]);
+    wf__spool_free(&build->missing[n]);
   }
   wf__vec_free(&build->unigrams);
   wf__wlm_small_free(&build->small);

@@ -18,6 +18,7 @@
 
 #include "base/external_sort.h"
 #include "base/memory.h"
+#include "base/spool.h"
 #include "lm/intake.h"
 #include "lm/wlm_file.h"
 
@@ -47,7 +48,9 @@ typedef struct wf__wlm_build {
   int last_order;
   uint64_t num_states[WF_LM_MAX_ORDER + 1], num_ngrams[WF_LM_MAX_ORDER]; /* by level; by order from 1 */
   WF__VEC(wf__wlm_arc) unigrams;                    /* `next` is the number in level 1, or WF__LM_NONE: state 0 */
-  WF__VEC(uint32_t) missing[WF_LM_MAX_ORDER + 1];   /* required n-grams that are not there: w_n .. w_1, flags, one after the other */
+  wf__spool missing[WF_LM_MAX_ORDER + 1];           /* required n-grams that are not there: w_n .. w_1, flags, one after the other */
+  uint64_t num_missing[WF_LM_MAX_ORDER + 1];
+  int longest_known; /* n-grams of at most so many words can be asked of the model without the missing ones */
 } wf__wlm_build;
 
 /* Bits of a float in a record. */

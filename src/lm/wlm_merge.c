@@ -73,12 +73,12 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
 }
 
 static wf_status note_missing(struct merge *m, int n, const uint32_t *words, uint32_t flags, wf_error *err) {
-  WF__TRY(wf__vec_grow(&m->build->missing[n], n + 1, "missing n-grams", err));
-  uint32_t *to = m->build->missing[n].data + m->build->missing[n].size;
-  memcpy(to, words, (size_t)n * sizeof *words);
-  to[n] = flags;
-  m->build->missing[n].size += (uint64_t)n + 1;
-  return WF_OK;
+  uint32_t record[WF_LM_MAX_ORDER + 1];
+  memcpy(record, words, (size_t)n * sizeof *words);
+  record[n] = flags;
+  m->build->num_missing[n]++;
+  if ((flags & WF__REQUIRED_CONTEXT) && n < m->build->longest_known) m->build->longest_known = n;
+  return wf__spool_write(&m->build->missing[n], record, ((size_t)n + 1) * sizeof *record, err);
 }
 
 /* Order whose next n-gram comes first; 0 at the end. */
@@ -119,10 +119,13 @@ static wf_status prepare(wf__wlm_build *build, wf_error *err) {
     wf__sort_free(build->arcs[n]);
     build->states[n] = build->arcs[n] = NULL;
     build->num_states[n] = build->num_ngrams[n - 1] = 0;
-    build->missing[n].size = 0;
+    wf__spool_free(&build->missing[n]);
+    build->missing[n] = wf__spool_of(memory / 4, build->folder);
+    build->num_missing[n] = 0;
     WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->states[n], err));
     WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->arcs[n], err));
   }
+  build->longest_known = build->facts.order;
   build->unigrams.size = 0;
   WF__TRY(wf__vec_grow(&build->unigrams, build->num_words, "unigrams", err));
   for (uint32_t w = 0; w < build->num_words; w++) build->unigrams.data[w] = (wf__wlm_arc){WF__LM_NONE, INFINITY, WF__LM_NONE};

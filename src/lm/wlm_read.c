@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "fst/symbols.h"
+#include "lm/wlm_many.h"
 
 static const char section_names[WF__WLM_SECTIONS][16] = {"words", "unigrams", "states", "tags", "buckets", "small arcs", "large arcs", "codebook"};
 #define REMEDY "; make or copy it again"
@@ -103,19 +104,29 @@ static wf_status take(wf_wlm *lm, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
+wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
   *out = NULL;
   wf_wlm *lm = wf__calloc(1, sizeof *lm);
-  if (lm == NULL) return wf__fail_memory(err, sizeof *lm, "a language model");
+  if (lm == NULL) {
+    wf__input_close(input);
+    return wf__fail_memory(err, sizeof *lm, "a language model");
+  }
   atomic_init(&lm->refs, 1);
-  wf_status status = wf__input_open(path, &lm->input, err);
-  if (status == WF_OK) status = take(lm, err);
+  lm->input = *input;
+  wf_status status = take(lm, err);
   if (status != WF_OK) {
     wf_wlm_free(lm);
     return status;
   }
   *out = lm;
   return WF_OK;
+}
+
+wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
+  wf__input input;
+  *out = NULL;
+  WF__TRY(wf__input_open(path, &input, err));
+  return wf__wlm_open_input(&input, out, err);
 }
 
 wf_wlm *wf_wlm_ref(const wf_wlm *lm) {
@@ -228,6 +239,17 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   float cost = wf__wlm_step(v, state, known, next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
+}
+
+void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next) {
+  enum { PART = 256 };
+  const wf__wlm_view *v = &lm->view;
+  uint32_t known[PART], unknown = v->unk != WF__WLM_NONE && wf__wlm_knows(v, v->unk) ? v->unk : WF__WLM_NONE;
+  for (size_t at = 0; at < count; at += PART) {
+    size_t size = count - at < PART ? count - at : PART;
+    for (size_t i = 0; i < size; i++) known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
+    wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
+  }
 }
 
 float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order) {

@@ -16,5 +16,7 @@ struct wf_wlm {
 };
 
 bool wf__wlm_is(const wf__input *input);
+/* wf_wlm_open of bytes that are there; takes the input over, also on failure. */
+wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err);
 
 #endif

@@ -1,39 +1,16 @@
-/* rnn_memory.c - see rnn_memory.h. */
+/* rnn_memory.c - histories and contexts of the recurrent scorer: making them, finding them, forgetting them. */
 #include "scorer/rnn_memory.h"
 
-#include <math.h>
-
-enum { NONE = UINT32_MAX, MIN_SLOTS = 16, MIN_RESULT_BITS = 10, MAX_RESULT_BITS = 24 };
+enum { NONE = UINT32_MAX, NODE_BYTES = 64 /* of a history or a context, with its share of a map */ };
 static const uint64_t root_hash = 1;
 
 static uint64_t never_empty(uint64_t hash) { return hash - (hash == WF__MAP64_EMPTY); }
 
-static wf_status alloc_slots(wf__rnn_memory *m, uint64_t bytes, wf_error *err) {
-  uint64_t each = m->state_floats * sizeof(float) + sizeof *m->norms + sizeof *m->owner + sizeof *m->touched;
-  m->num_slots = bytes / each > MIN_SLOTS ? bytes / each : MIN_SLOTS;
-  if (m->num_slots > NONE - 1) m->num_slots = NONE - 1;
-  m->states = wf__alloc(m->num_slots * m->state_floats, sizeof *m->states);
-  m->norms = wf__alloc(m->num_slots, sizeof *m->norms);
-  m->owner = wf__alloc(m->num_slots, sizeof *m->owner);
-  m->touched = wf__alloc(m->num_slots, sizeof *m->touched);
-  m->scratch = wf__alloc(m->state_floats, sizeof *m->scratch);
-  if (m->states == NULL || m->norms == NULL || m->owner == NULL || m->touched == NULL || m->scratch == NULL)
-    return wf__fail_memory(err, m->num_slots * each, "hidden states");
-  return WF_OK;
-}
-
-static wf_status alloc_results(wf__rnn_memory *m, uint64_t bytes, wf_error *err) {
-  m->result_bits = MIN_RESULT_BITS;
-  while (m->result_bits < MAX_RESULT_BITS && (sizeof *m->results << (m->result_bits + 1)) <= bytes) m->result_bits++;
-  m->results = wf__calloc((uint64_t)1 << m->result_bits, sizeof *m->results);
-  return m->results != NULL ? WF_OK : wf__fail_memory(err, sizeof *m->results << m->result_bits, "cached results");
-}
-
 wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results, wf__rnn_memory *m, wf_error *err) {
-  *m = (wf__rnn_memory){.lm = lm, .state_floats = wf__rnn_state_floats(lm), .root_norm = NAN};
-  WF__TRY(alloc_slots(m, keep_results ? bytes / 2 : bytes, err));
-  if (keep_results) WF__TRY(alloc_results(m, bytes / 2, err));
-  return wf__rnn_work_init(lm, 1, &m->work, err);
+  *m = (wf__rnn_memory){.lm = lm, .state_floats = wf__rnn_state_floats(lm), .context_bytes = bytes / 8, .epoch = 1};
+  m->collect_at = m->context_bytes / NODE_BYTES;
+  WF__TRY(wf__rnn_states_init(m, bytes / 2, err));
+  return keep_results ? wf__rnn_results_init(bytes / 8 * 3, &m->results, err) : WF_OK;
 }
 
 void wf__rnn_memory_free(wf__rnn_memory *m) {
@@ -41,30 +18,47 @@ void wf__rnn_memory_free(wf__rnn_memory *m) {
   wf__vec_free(&m->contexts);
   wf__map64_free(&m->history_of);
   wf__map64_free(&m->context_of);
-  wf__vec_free(&m->path);
-  free(m->states);
-  free(m->norms);
-  free(m->owner);
-  free(m->touched);
-  free(m->scratch);
-  free(m->results);
-  wf__rnn_work_free(&m->work);
+  wf__rnn_results_free(&m->results);
+  wf__rnn_states_free(m);
 }
 
 wf_status wf__rnn_memory_clear(wf__rnn_memory *m, wf_error *err) {
   m->histories.size = m->contexts.size = 0;
   wf__map64_clear(&m->history_of);
   wf__map64_clear(&m->context_of);
-  m->hand = 0;
-  m->epoch++;
+  wf__rnn_results_clear(&m->results);
+  m->num_used = m->hand = 0;
+  m->collect_at = m->context_bytes / NODE_BYTES;
   wf__rnn_history_node root = {.hash = root_hash, .parent = NONE, .slot = NONE, .word = m->lm->bos};
   return wf__vec_push(&m->histories, root, "histories", err);
 }
 
-/* --- histories and contexts --------------------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t extended(uint64_t hash, int32_t word) { return never_empty(wf__hash_combine(hash, (uint64_t)(uint32_t)word + 1)); }
+
+uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint32_t small_state) {
+  return never_empty(wf__hash_combine(history_hash, (uint64_t)ngram_state << 32 | small_state));
+}
+
+uint64_t wf__rnn_history_hash(const wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t num) {
+  enum { FEW = 16 };
+  uint32_t extra = word >= 0; /* the last `num` words: `word`, then those from `from` upwards */
+  if (m->histories.data[from].depth + extra <= num) return extra != 0 ? extended(m->histories.data[from].hash, word) : m->histories.data[from].hash;
+  uint64_t hash = root_hash;
+  for (uint32_t left = num; left > 0;) { /* the oldest first, a few at a time */
+    int32_t words[FEW];
+    uint32_t count = left < FEW ? left : FEW, at = from, place = extra;
+    for (; place + count < left; place++) at = m->histories.data[at].parent;
+    if (left == count && extra != 0) words[0] = word;
+    for (uint32_t i = left == count ? extra : 0; i < count; i++, at = m->histories.data[at].parent) words[i] = m->histories.data[at].word;
+    for (left -= count; count > 0;) hash = extended(hash, words[--count]);
+  }
+  return hash;
+}
 
 wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t *out, wf_error *err) {
-  uint64_t hash = never_empty(wf__hash_combine(m->histories.data[from].hash, (uint64_t)(uint32_t)word + 1));
+  uint64_t hash = extended(m->histories.data[from].hash, word);
   bool fresh;
   if (m->histories.size >= NONE - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 histories in an utterance");
   WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh, "histories", err));
@@ -89,83 +83,119 @@ wf_status wf__rnn_shorten(wf__rnn_memory *m, uint32_t history, uint32_t num, uin
 }
 
 wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *hash, wf_error *err) {
-  uint64_t both = (uint64_t)context.ngram_state << 32 | context.small_state;
-  context.hash = *hash = never_empty(wf__hash_combine(m->histories.data[context.history].hash, both));
+  context.hash = *hash = wf__rnn_context_hash(m->histories.data[context.history].hash, context.ngram_state, context.small_state);
+  context.epoch = m->epoch;
   uint32_t place;
   bool fresh;
   if (m->contexts.size >= NONE - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
   WF__TRY(wf__map64_insert(&m->context_of, *hash, (uint32_t)m->contexts.size, &place, &fresh, "contexts", err));
   if (fresh) return wf__vec_push(&m->contexts, context, "contexts", err);
-  const wf__rnn_context *there = &m->contexts.data[place];
+  wf__rnn_context *there = &m->contexts.data[place];
   if (there->history != context.history || there->ngram_state != context.ngram_state || there->small_state != context.small_state)
     return wf__fail(err, WF_ERR_LIMIT, "two contexts of the recurrent language model have the same 64-bit hash");
+  there->epoch = m->epoch;
   return WF_OK;
 }
 
-const wf__rnn_context *wf__rnn_context_at(const wf__rnn_memory *m, uint64_t hash) {
-  uint32_t place = wf__map64_find(&m->context_of, hash);
-  return place != NONE ? &m->contexts.data[place] : NULL;
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
+
+/* Contexts to stay: the live ones, and if they are many, those used since an epoch that leaves at most a quarter of the room to them. */
+static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count, uint8_t *stays) {
+  uint32_t before = m->epoch;
+  for (uint64_t i = 0; i < m->contexts.size; i++)
+    if (m->contexts.data[i].epoch < before) before = m->contexts.data[i].epoch;
+  for (uint64_t kept = m->contexts.size; kept > m->collect_at / 4 && before < m->epoch;) {
+    before += (m->epoch - before + 1) / 2;
+    kept = 0;
+    for (uint64_t i = 0; i < m->contexts.size; i++) kept += m->contexts.data[i].epoch >= before;
+  }
+  for (uint64_t i = 0; i < m->contexts.size; i++) stays[i] = m->contexts.data[i].epoch >= before;
+  for (size_t l = 0; l < count; l++) {
+    for (uint64_t i = 0; i < live[l].size; i++) {
+      uint32_t place = wf__rnn_context_at(m, live[l].data[i]);
+      if (place != NONE) stays[place] = 1;
+    }
+  }
 }
 
-/* --- hidden states ------------------------------------------------------------------------------------------------ */
-
-/* A slot for a new state: the next in the circle that was not used since the hand last passed. */
-static uint32_t free_slot(wf__rnn_memory *m) {
-  if (m->hand < m->num_slots) return (uint32_t)m->hand++; /* never used so far */
-  for (;; m->hand++) {
-    uint32_t slot = (uint32_t)(m->hand % m->num_slots);
-    if (m->touched[slot]) {
-      m->touched[slot] = false;
+/* Drops histories that lead to no context that stays; those that stay move down, parents first as they always are. */
+static wf_status drop_histories(wf__rnn_memory *m, const uint8_t *context_stays, wf_error *err) {
+  uint32_t *moved = wf__calloc(m->histories.size, sizeof *moved), kept = 0; /* 1: stays; then its new place */
+  if (moved == NULL) return wf__fail_memory(err, m->histories.size * sizeof *moved, "histories");
+  moved[WF__RNN_ROOT] = 1;
+  for (uint64_t i = 0; i < m->contexts.size; i++)
+    for (uint32_t h = m->contexts.data[i].history; context_stays[i] && moved[h] == 0; h = m->histories.data[h].parent) moved[h] = 1;
+  wf__map64_clear(&m->history_of);
+  wf_status status = WF_OK;
+  for (uint32_t i = 0; i < m->histories.size && status == WF_OK; i++) {
+    wf__rnn_history_node node = m->histories.data[i];
+    if (moved[i] == 0) {
+      if (node.slot != NONE) m->owner[node.slot] = NONE, m->slot_epoch[node.slot] = 0;
       continue;
     }
-    m->hand = m->num_slots + (slot + 1) % m->num_slots;
-    m->histories.data[m->owner[slot]].slot = NONE;
-    m->counts.evicted++;
-    return slot;
+    moved[i] = kept;
+    if (i != WF__RNN_ROOT) node.parent = moved[node.parent];
+    if (node.slot != NONE) m->owner[node.slot] = kept;
+    m->histories.data[kept] = node;
+    uint32_t place;
+    if (i != WF__RNN_ROOT) status = wf__map64_insert(&m->history_of, node.hash, kept, &place, NULL, "histories", err);
+    kept++;
   }
+  for (uint64_t i = 0; i < m->contexts.size; i++)
+    if (context_stays[i]) m->contexts.data[i].history = moved[m->contexts.data[i].history];
+  m->histories.size = kept;
+  free(moved);
+  return status;
 }
 
-/* The slot with the hidden state of a history other than the root. */
-static wf_status settle(wf__rnn_memory *m, uint32_t history, uint32_t *slot, wf_error *err) {
-  m->path.size = 0;
-  uint32_t at = history;
-  for (; at != WF__RNN_ROOT && m->histories.data[at].slot == NONE; at = m->histories.data[at].parent)
-    WF__TRY(wf__vec_push(&m->path, m->histories.data[at].word, "a history", err));
-  const float *from = m->lm->start;
-  if (at != WF__RNN_ROOT) from = m->states + m->histories.data[at].slot * m->state_floats, m->touched[m->histories.data[at].slot] = true;
-  *slot = m->histories.data[at].slot;
-  if (at == history) return WF_OK;
-  m->counts.hidden++;
-  m->counts.recomputed += m->path.size - 1;
-  float *to = m->scratch;
-  while (m->path.size > 0) {
-    wf__rnn_advance(m->lm, 1, &from, &m->path.data[--m->path.size], &to, &m->work);
-    from = to;
+static wf_status drop_contexts(wf__rnn_memory *m, const uint8_t *stays, wf_error *err) {
+  uint32_t kept = 0, place;
+  wf__map64_clear(&m->context_of);
+  for (uint64_t i = 0; i < m->contexts.size; i++) {
+    if (!stays[i]) continue;
+    m->contexts.data[kept] = m->contexts.data[i];
+    WF__TRY(wf__map64_insert(&m->context_of, m->contexts.data[kept].hash, kept, &place, NULL, "contexts", err));
+    kept++;
   }
-  *slot = free_slot(m);
-  memcpy(m->states + *slot * m->state_floats, m->scratch, m->state_floats * sizeof *m->states);
-  m->norms[*slot] = NAN;
-  m->owner[*slot] = history;
-  m->touched[*slot] = true;
-  m->histories.data[history].slot = *slot;
+  m->counts.evicted_contexts += m->contexts.size - kept;
+  m->contexts.size = kept;
   return WF_OK;
 }
 
-wf_status wf__rnn_cost_behind(wf__rnn_memory *m, uint32_t history, int32_t word, float *cost, wf_error *err) {
-  int32_t previous[WF_RNNLM_MAX_ORDER];
-  wf__rnn_query query = {.state = m->lm->start, .previous = previous, .word = word};
-  uint32_t slot = NONE;
-  if (history != WF__RNN_ROOT) {
-    WF__TRY(settle(m, history, &slot, err));
-    query.state = m->states + slot * m->state_floats;
+struct recent {
+  const wf__rnn_memory *memory;
+  uint32_t before;
+};
+
+static bool stays_with_context(const void *user, const wf__rnn_result *entry) {
+  const struct recent *recent = user;
+  return entry->epoch >= recent->before && wf__rnn_context_at(recent->memory, entry->context) != NONE;
+}
+
+/* Contexts are as young as the results behind them that stay. */
+static void refresh_contexts(wf__rnn_memory *m, uint32_t before) {
+  for (uint64_t i = 0; m->results.entries != NULL && i < (uint64_t)1 << m->results.bits; i++) {
+    const wf__rnn_result *entry = &m->results.entries[i];
+    if (entry->word == 0 || entry->epoch < before) continue;
+    uint32_t place = wf__rnn_context_at(m, entry->context);
+    if (m->contexts.data[place].epoch < entry->epoch) m->contexts.data[place].epoch = entry->epoch;
   }
-  for (uint32_t i = history; i != NONE && query.num_previous < wf__rnn_history(m->lm); i = m->histories.data[i].parent)
-    previous[query.num_previous++] = m->histories.data[i].word;
-  if (m->lm->output_kind == WF_RNNLM_SOFTMAX) {
-    float norm = slot != NONE ? m->norms[slot] : m->root_norm;
-    if (isnan(norm)) wf__rnn_log_norms(m->lm, 1, &query.state, &norm, &m->work);
-    *(slot != NONE ? &m->norms[slot] : &m->root_norm) = query.log_norm = norm;
-  }
-  wf__rnn_costs(m->lm, 1, &query, cost);
-  return WF_OK;
+}
+
+wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, size_t count, wf_error *err) {
+  struct recent recent = {m, wf__rnn_results_cutoff(&m->results, m->round_epoch)};
+  uint64_t num_results = m->results.size;
+  refresh_contexts(m, recent.before);
+  uint8_t *stays = wf__alloc(m->contexts.size, sizeof *stays);
+  if (stays == NULL) return wf__fail_memory(err, m->contexts.size, "contexts");
+  choose(m, live, count, stays);
+  wf_status status = drop_histories(m, stays, err);
+  if (status == WF_OK) status = drop_contexts(m, stays, err);
+  if (status == WF_OK) status = wf__rnn_results_filter(&m->results, stays_with_context, &recent, err);
+  free(stays);
+  m->counts.evicted_results += num_results - m->results.size;
+  uint64_t left = m->histories.size + m->contexts.size, most = m->context_bytes / NODE_BYTES;
+  m->collect_at = 2 * left > most ? 2 * left : most; /* so that the effort is in proportion to what was made in between */
+  while (wf__rnn_results_are_many(&m->results)) m->results.most_bits++; /* those of this frame alone: the bound cannot hold */
+  return status;
 }

@@ -2,34 +2,19 @@
  *
  *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) - small_scale * small
  *
- * What is remembered of an utterance: rnn_memory.h. */
+ * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c. What is remembered: rnn_memory.h. */
+#include "scorer/rnn_scorer.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/option_tables.h"
-#include "lm/lm.h"
 #include "math/cost.h"
-#include "scorer/rnn_memory.h"
-#include "scorer/scorer.h"
 
-enum { END = -1, CACHE_NONE = 0, CACHE_SHARED = 2, NODE_BYTES = 64 };
-
-struct labels {
-  int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
-};
-
-struct rnn_scorer {
-  wf_scorer scorer;
-  wf_rnnlm *rnnlm;
-  wf_lm *ngram, *small; /* NULL: none */
-  wf_rnn_scorer_options options;
-  struct labels *labels; /* [num_labels] */
-  int32_t num_labels;
-  atomic_uint_fast64_t stats[7];
-};
+enum { NONE = UINT32_MAX };
 
 static void rnn_free(wf_scorer *self) {
-  struct rnn_scorer *rnn = (struct rnn_scorer *)self;
+  wf__rnn_scorer *rnn = (wf__rnn_scorer *)self;
   wf_rnnlm_free(rnn->rnnlm);
   wf_lm_free(rnn->ngram);
   wf_lm_free(rnn->small);
@@ -37,48 +22,83 @@ static void rnn_free(wf_scorer *self) {
   free(rnn);
 }
 
-/* Adds what the memory counted to the scorer's figures. */
-static void tell(const struct rnn_scorer *rnn, wf__rnn_memory *m) {
-  atomic_uint_fast64_t *stats = ((struct rnn_scorer *)(uintptr_t)rnn)->stats; /* figures, not part of what the scorer is */
-  const uint64_t counts[] = {m->num_utterances, m->counts.requests, m->counts.hits, m->counts.histories, m->counts.hidden, m->counts.recomputed, m->counts.evicted};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) atomic_fetch_add_explicit(&stats[i], counts[i], memory_order_relaxed);
-  m->counts = (wf__rnn_counts){0};
-  m->num_utterances = 0;
+/* --- memories ----------------------------------------------------------------------------------------------------- */
+
+void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts) {
+  atomic_uint_fast64_t *stats = ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
+  uint64_t all[WF__RNN_NUM_COUNTS];
+  memcpy(all, counts, sizeof all);
+  for (size_t i = 0; i < WF__RNN_NUM_COUNTS; i++)
+    if (all[i] != 0) atomic_fetch_add_explicit(&stats[i], all[i], memory_order_relaxed);
+  *counts = (wf__rnn_counts){0};
 }
 
-static void rnn_close(const wf_scorer *self, void *memory) {
-  if (memory == NULL) return;
-  tell((const struct rnn_scorer *)self, memory);
-  wf__rnn_memory_free(memory);
-  free(memory);
+static void free_group(wf__rnn_group *group) {
+  wf__rnn_memory_free(&group->memory);
+  pthread_mutex_destroy(&group->lock);
+  wf__rnn_batch_free(&group->batch);
+  free(group);
 }
 
-static wf_status rnn_open(const wf_scorer *self, void **out, wf_error *err) {
-  const struct rnn_scorer *rnn = (const struct rnn_scorer *)self;
-  wf__rnn_memory *memory = wf__calloc(1, sizeof *memory);
-  if (memory == NULL) return wf__fail_memory(err, sizeof *memory, "a scorer's memory");
-  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory, rnn->options.rnnlm_cache != CACHE_NONE, memory, err);
-  if (status != WF_OK) {
-    rnn_close(self, memory);
-    return status;
+static void rnn_close(const wf_scorer *self, void *opaque) {
+  wf__rnn_lane *lane = opaque;
+  if (lane == NULL) return;
+  wf__rnn_tell(self, &lane->counts);
+  if (atomic_fetch_sub(&lane->group->refs, 1) == 1) {
+    wf__rnn_tell(self, &lane->group->memory.counts);
+    free_group(lane->group);
   }
-  *out = memory;
+  wf__vec_free(&lane->asked);
+  free(lane);
+}
+
+wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err) {
+  wf__rnn_lane *lane = wf__calloc(1, sizeof *lane);
+  if (lane == NULL) return wf__fail_memory(err, sizeof *lane, "a scorer's memory");
+  lane->group = group;
+  lane->number = atomic_fetch_add(&group->refs, 1);
+  *out = lane;
   return WF_OK;
 }
 
-static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start, wf_error *err) {
-  const struct rnn_scorer *rnn = (const struct rnn_scorer *)self;
-  wf__rnn_memory *m = opaque;
-  tell(rnn, m);
-  m->num_utterances = 1;
-  /* Contexts say what words they stand for, so those of earlier utterances, and their results, still hold; but they must not grow for ever. */
-  bool full = (m->histories.size + m->contexts.size) * NODE_BYTES > (uint64_t)rnn->options.rnnlm_memory;
-  if (rnn->options.rnnlm_cache != CACHE_SHARED || full || m->histories.size == 0) WF__TRY(wf__rnn_memory_clear(m, err));
+static wf_status rnn_open(const wf_scorer *self, void **out, wf_error *err) {
+  const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
+  wf__rnn_group *group = wf__calloc(1, sizeof *group);
+  if (group == NULL) return wf__fail_memory(err, sizeof *group, "a scorer's memory");
+  pthread_mutex_init(&group->lock, NULL);
+  atomic_init(&group->refs, 0);
+  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory, !self->forgets, &group->memory, err);
+  if (status == WF_OK) status = wf__rnn_lane_open(group, out, err);
+  if (status != WF_OK) free_group(group);
+  return status;
+}
+
+static bool is_alone(const wf__rnn_lane *lane) { return atomic_load(&lane->group->refs) == 1; }
+
+static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *start, wf_error *err) {
+  wf__rnn_memory *m = &lane->group->memory;
+  /* Contexts say what words they stand for, so those of earlier utterances still hold. Searches that share them say which to keep; a single one may not. */
+  if (m->histories.size == 0 || (is_alone(lane) && wf__rnn_memory_is_full(m))) WF__TRY(wf__rnn_memory_clear(m, err));
   wf__rnn_context root = {.history = WF__RNN_ROOT};
   if (rnn->ngram != NULL) root.ngram_state = wf_lm_start(rnn->ngram);
   if (rnn->small != NULL) root.small_state = wf_lm_start(rnn->small);
   return wf__rnn_intern(m, root, start, err);
 }
+
+static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start, wf_error *err) {
+  const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
+  wf__rnn_lane *lane = opaque;
+  wf__rnn_tell(self, &lane->counts);
+  lane->counts.utterances = 1;
+  lane->asked.size = 0;
+  if (rnn->options.rnnlm_cache != WF__RNN_CACHE_SHARED) lane->utterance = (lane->number << 20) + (++lane->num_utterances & 0xfffff);
+  pthread_mutex_lock(&lane->group->lock);
+  wf_status status = begin(rnn, lane, start, err);
+  pthread_mutex_unlock(&lane->group->lock);
+  return status;
+}
+
+/* --- costs -------------------------------------------------------------------------------------------------------- */
 
 static float sound(double cost) { return fabs(cost) <= 1e20 ? (float)cost : INFINITY; }
 
@@ -90,90 +110,160 @@ static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram
   return o->interpolation == 0 ? weight * recurrent + (1 - weight) * ngram : wf__log_add(recurrent - log(weight), ngram - log(1 - weight));
 }
 
-/* Cost of a word, or of the end, behind a context, and the n-gram models' states behind that. */
-static wf_status ask(const struct rnn_scorer *rnn, wf__rnn_memory *m, const wf__rnn_context *at, int32_t label, float *cost, wf_error *err) {
-  const struct labels *ids = label == END ? NULL : &rnn->labels[label];
-  float recurrent = rnn->options.unknown_cost, ngram = 0, small = 0;
-  uint32_t ignored;
-  if (rnn->options.rnnlm_weight > 0 && (ids == NULL || ids->rnn >= 0))
-    WF__TRY(wf__rnn_cost_behind(m, at->history, ids == NULL ? rnn->rnnlm->eos : ids->rnn, &recurrent, err));
-  if (rnn->ngram != NULL) ngram = ids == NULL ? wf_lm_final(rnn->ngram, at->ngram_state, NULL) : wf_lm_step(rnn->ngram, at->ngram_state, ids->ngram, &ignored, NULL);
-  if (rnn->small != NULL) small = ids == NULL ? wf_lm_final(rnn->small, at->small_state, NULL) : wf_lm_step(rnn->small, at->small_state, ids->small, &ignored, NULL);
+int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label) {
+  if (rnn->options.rnnlm_weight == 0) return -1;
+  return label == WF__END_OF_WORDS ? rnn->rnnlm->eos : rnn->labels[label].rnn;
+}
+
+float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label, float recurrent, wf__rnn_context *behind) {
+  const wf__rnn_labels *ids = label == WF__END_OF_WORDS ? NULL : &rnn->labels[label];
+  float ngram = 0, small = 0;
+  *behind = *at;
+  if (rnn->ngram != NULL)
+    ngram = ids == NULL ? wf_lm_final(rnn->ngram, at->ngram_state, NULL) : wf_lm_step(rnn->ngram, at->ngram_state, ids->ngram, &behind->ngram_state, NULL);
+  if (rnn->small != NULL)
+    small = ids == NULL ? wf_lm_final(rnn->small, at->small_state, NULL) : wf_lm_step(rnn->small, at->small_state, ids->small, &behind->small_state, NULL);
   double fresh = mix(&rnn->options, (double)recurrent, (double)ngram);
-  *cost = sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
+  return sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
+}
+
+static uint32_t words_kept(const wf__rnn_scorer *rnn) {
+  return rnn->options.history_merge_order > 0 ? (uint32_t)rnn->options.history_merge_order - 1 : UINT32_MAX;
+}
+
+uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *m, int32_t label, const wf__rnn_context *behind) {
+  if (label == WF__END_OF_WORDS) return behind->hash;
+  uint64_t history = wf__rnn_history_hash(m, behind->history, rnn->labels[label].rnn, words_kept(rnn));
+  return wf__rnn_context_hash(history, behind->ngram_state, behind->small_state);
+}
+
+wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *m, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err) {
+  *next = behind->hash;
+  if (label == WF__END_OF_WORDS) return WF_OK;
+  int32_t word = rnn->labels[label].rnn;
+  if (word >= 0) WF__TRY(wf__rnn_extend(m, behind->history, word, &behind->history, err));
+  WF__TRY(wf__rnn_shorten(m, behind->history, words_kept(rnn), &behind->history, err));
+  return wf__rnn_intern(m, *behind, next, err);
+}
+
+wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, uint32_t *place, wf_error *err) {
+  *place = wf__rnn_context_at(m, context);
+  if (*place != NONE) return WF_OK;
+  const wf__rnn_result *origin = wf__rnn_results_origin(&m->results, context);
+  if (origin == NULL) return WF_OK;
+  wf__rnn_context behind;
+  uint64_t made;
+  wf__rnn_mixed_cost(rnn, &m->contexts.data[wf__rnn_context_at(m, origin->context)], origin->word, 0, &behind);
+  WF__TRY(wf__rnn_make_next(rnn, m, origin->word, &behind, &made, err));
+  *place = wf__rnn_context_at(m, context);
   return WF_OK;
 }
 
-/* The same, through the cache. */
-static wf_status ask_cached(const struct rnn_scorer *rnn, wf__rnn_memory *m, const wf__rnn_context *at, int32_t label, float *cost, wf_error *err) {
-  m->counts.requests++;
-  if (m->result_bits == 0) return ask(rnn, m, at, label, cost, err);
-  uint64_t hash = at->hash;
-  wf__rnn_result *kept = wf__rnn_result_at(m, hash, label);
-  if (kept->epoch == m->epoch && kept->context == hash && kept->word == label) {
-    m->counts.hits++;
-    *cost = kept->cost;
-    return WF_OK;
+/* One question, worked out. */
+static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
+  uint32_t place;
+  WF__TRY(wf__rnn_find(rnn, m, context, &place, err));
+  if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)context);
+  wf__rnn_context at = m->contexts.data[place], behind; /* tables may move as they grow */
+  int32_t word = wf__rnn_word_of(rnn, label);
+  float recurrent = rnn->options.unknown_cost;
+  if (word >= 0) {
+    WF__TRY(wf__rnn_settle(m, &at.history, 1, NULL, err));
+    wf__rnn_costs_behind(m, &at.history, &word, 1, &recurrent);
   }
-  WF__TRY(ask(rnn, m, at, label, cost, err));
-  *kept = (wf__rnn_result){hash, label, *cost, m->epoch};
+  m->counts.costs++;
+  *out = (wf__rnn_result){.context = context, .word = label, .epoch = m->epoch};
+  out->cost = wf__rnn_mixed_cost(rnn, &at, label, recurrent, &behind);
+  return wf__rnn_make_next(rnn, m, label, &behind, &out->next, err);
+}
+
+static bool is_recent(const void *user, const wf__rnn_result *entry) { return entry->epoch >= *(const uint32_t *)user; }
+
+static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_error *err) {
+  if (wf__rnn_results_are_many(&m->results)) {
+    uint32_t before = wf__rnn_results_cutoff(&m->results, m->epoch);
+    uint64_t size = m->results.size;
+    WF__TRY(wf__rnn_results_filter(&m->results, is_recent, &before, err));
+    m->counts.evicted_results += size - m->results.size;
+  }
+  WF__TRY(wf__rnn_results_reserve(&m->results, 1, err));
+  wf__rnn_result *entry = wf__rnn_result_at(&m->results, result->context, result->word, result->utterance);
+  *entry = *result;
+  wf__rnn_results_link(&m->results, entry);
+  m->results.size++;
   return WF_OK;
 }
 
-static wf_status find(wf__rnn_memory *m, uint64_t context, wf__rnn_context *out, wf_error *err) {
-  const wf__rnn_context *at = wf__rnn_context_at(m, context);
-  if (at == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)context);
-  *out = *at; /* tables may move as they grow */
-  return WF_OK;
-}
-
-static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
-  const struct rnn_scorer *rnn = (const struct rnn_scorer *)self;
-  wf__rnn_memory *m = opaque;
-  wf__rnn_context at, behind;
-  WF__TRY(find(m, context, &at, err));
-  *next = context;
-  *cost = INFINITY;
-  if (word >= rnn->num_labels) return WF_OK; /* no word of the table */
-  WF__TRY(ask_cached(rnn, m, &at, word, cost, err));
-  const struct labels *ids = &rnn->labels[word];
-  behind = at;
-  if (ids->rnn >= 0) WF__TRY(wf__rnn_extend(m, at.history, ids->rnn, &behind.history, err));
-  if (rnn->options.history_merge_order > 0) WF__TRY(wf__rnn_shorten(m, behind.history, (uint32_t)rnn->options.history_merge_order - 1, &behind.history, err));
-  if (rnn->ngram != NULL) wf_lm_step(rnn->ngram, at.ngram_state, ids->ngram, &behind.ngram_state, NULL);
-  if (rnn->small != NULL) wf_lm_step(rnn->small, at.small_state, ids->small, &behind.small_state, NULL);
-  return wf__rnn_intern(m, behind, next, err);
-}
-
-static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context, float *cost, wf_error *err) {
-  wf__rnn_context at;
-  WF__TRY(find(opaque, context, &at, err));
-  wf_status status = ask_cached((const struct rnn_scorer *)self, opaque, &at, END, cost, err);
-  tell((const struct rnn_scorer *)self, opaque); /* the end is near: figures asked for now are complete */
+/* A question of one search by itself: an answer that is there, or a new one. Searches that ask in advance read the table and leave it as it is. Others, which say
+ * of no context that it is in use, keep what they get here, and find every context that they were given among the contexts. */
+static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
+  const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
+  wf__rnn_memory *m = &lane->group->memory;
+  bool keeps = m->results.entries != NULL;
+  const wf__rnn_result *entry = keeps ? wf__rnn_result_at(&m->results, context, label, lane->utterance) : NULL;
+  bool hit = keeps && entry->word != 0;
+  if (hit) {
+    out->cost = entry->cost;
+    out->next = entry->next;
+    if (lane->asks) return WF_OK; /* counted when asked */
+  }
+  lane->counts.requests++;
+  lane->counts.hits += hit;
+  pthread_mutex_lock(&lane->group->lock);
+  uint32_t place;
+  wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err) : work_out(rnn, m, context, label, out, err);
+  out->utterance = lane->utterance;
+  if (status == WF_OK && !hit && keeps && !lane->asks) status = remember(m, out, err);
+  pthread_mutex_unlock(&lane->group->lock);
   return status;
 }
 
+static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+  wf__rnn_result result;
+  *next = context;
+  *cost = INFINITY;
+  if (word >= ((const wf__rnn_scorer *)self)->num_labels) return WF_OK; /* no word of the table */
+  WF__TRY(ask_one(self, opaque, context, word, &result, err));
+  *cost = result.cost;
+  *next = result.next;
+  return WF_OK;
+}
+
+static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context, float *cost, wf_error *err) {
+  wf__rnn_lane *lane = opaque;
+  wf__rnn_result result;
+  WF__TRY(ask_one(self, lane, context, WF__END_OF_WORDS, &result, err));
+  *cost = result.cost;
+  wf__rnn_tell(self, &lane->counts); /* the end is near: figures asked for now are complete */
+  if (is_alone(lane)) wf__rnn_tell(self, &lane->group->memory.counts);
+  return WF_OK;
+}
+
+static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join, .ask = wf__rnn_ask, .answer = wf__rnn_answer, .is_full = wf__rnn_is_full, .keep = wf__rnn_keep};
 static const wf__scorer_ops rnn_ops = {
+    .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .batch = &batch_ops};
+/* rnnlm_cache=none: what deduplication and caches save is measured against this. */
+static const wf__scorer_ops forgetful_ops = {
     .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final};
 
 /* --- making one --------------------------------------------------------------------------------------------------- */
 
 static int32_t label_in(const wf_lm *lm, const char *text) { return lm != NULL ? (int32_t)wf_symbols_find(wf_lm_words(lm), text) : -1; }
 
-static wf_status map_words(struct rnn_scorer *rnn, const wf_symbols *words, wf_error *err) {
+static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_error *err) {
   const wf_symbols *own = words != NULL ? words : rnn->rnnlm->words;
   int64_t num = wf_symbols_next_key(own), key, known = 0;
   if (num > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large", wf_symbols_name(own), (long long)num - 1);
   rnn->labels = wf__alloc((uint64_t)num, sizeof *rnn->labels);
   if (rnn->labels == NULL) return wf__fail_memory(err, (uint64_t)num * sizeof *rnn->labels, "a scorer");
   rnn->num_labels = (int32_t)num;
-  for (int64_t i = 0; i < num; i++) rnn->labels[i] = (struct labels){rnn->rnnlm->unk, -1, -1};
+  for (int64_t i = 0; i < num; i++) rnn->labels[i] = (wf__rnn_labels){rnn->rnnlm->unk, -1, -1};
   for (size_t i = 0; i < wf_symbols_count(own); i++) {
     const char *text = wf_symbols_at(own, i, &key);
     if (key < 0) continue;
     int32_t id = wf_rnnlm_find(rnn->rnnlm, text);
     if (id == rnn->rnnlm->eos || id == rnn->rnnlm->bos) id = rnn->rnnlm->unk; /* </s> as a word */
-    rnn->labels[key] = (struct labels){id, label_in(rnn->ngram, text), label_in(rnn->small, text)};
+    rnn->labels[key] = (wf__rnn_labels){id, label_in(rnn->ngram, text), label_in(rnn->small, text)};
     known += key > 0 && id >= 0 && id != rnn->rnnlm->unk;
   }
   if (known == 0) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent language model knows none of the words of %s", wf_symbols_name(own));
@@ -187,9 +277,11 @@ wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const 
   WF__TRY(wf__options_take(wf__rnn_scorer_table(), options, &o, err));
   if (rnnlm->reverse) return wf__fail(err, WF_ERR_UNSUPPORTED, "the recurrent language model reads sentences from their end: use it for rescoring, not while decoding");
   if (ngram == NULL && o.rnnlm_weight != 1) return wf__fail(err, WF_ERR_ARGUMENT, "rnnlm_weight is %g, but there is no n-gram model to interpolate with", (double)o.rnnlm_weight);
-  struct rnn_scorer *rnn = wf__calloc(1, sizeof *rnn);
+  wf__rnn_scorer *rnn = wf__calloc(1, sizeof *rnn);
   if (rnn == NULL) return wf__fail_memory(err, sizeof *rnn, "a scorer");
-  wf__scorer_init(&rnn->scorer, &rnn_ops, 64);
+  bool forgets = o.rnnlm_cache == WF__RNN_CACHE_NONE;
+  wf__scorer_init(&rnn->scorer, forgets ? &forgetful_ops : &rnn_ops, 64);
+  rnn->scorer.forgets = forgets;
   rnn->rnnlm = wf_rnnlm_ref(rnnlm);
   rnn->ngram = ngram != NULL ? wf_lm_ref(ngram) : NULL;
   rnn->small = small != NULL ? wf_lm_ref(small) : NULL;
@@ -206,13 +298,13 @@ wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const 
 void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats) { *stats = (wf_rnn_scorer_stats){.struct_size = sizeof *stats}; }
 
 wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *out, wf_error *err) {
-  if (scorer->ops != &rnn_ops) return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
+  if (scorer->ops != &rnn_ops && scorer->ops != &forgetful_ops) return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
   size_t struct_size = out->struct_size;
   if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_rnn_scorer_stats: struct_size is %zu; use wf_rnn_scorer_stats_init", struct_size);
-  struct rnn_scorer *rnn = (struct rnn_scorer *)(uintptr_t)scorer;
-  uint64_t stats[7];
-  for (int i = 0; i < 7; i++) stats[i] = atomic_load_explicit(&rnn->stats[i], memory_order_relaxed);
-  wf_rnn_scorer_stats all = {struct_size, stats[0], stats[1], stats[2], stats[3], stats[4], stats[5], stats[6]};
+  wf__rnn_scorer *rnn = (wf__rnn_scorer *)(uintptr_t)scorer;
+  wf_rnn_scorer_stats all = {.struct_size = struct_size};
+  uint64_t *figures = &all.num_utterances; /* in the order of the counts */
+  for (int i = 0; i < WF__RNN_NUM_COUNTS; i++) figures[i] = atomic_load_explicit(&rnn->stats[i], memory_order_relaxed);
   memcpy(out, &all, struct_size < sizeof all ? struct_size : sizeof all);
   return WF_OK;
 }

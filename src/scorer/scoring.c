@@ -8,6 +8,7 @@ static void close_scorer(wf__scoring *scoring) {
   scoring->memory = NULL;
   wf_scorer_free(scoring->scorer);
   scoring->scorer = NULL;
+  scoring->questions.size = scoring->num_asked = 0;
 }
 
 wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_error *err) {
@@ -19,11 +20,31 @@ wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_erro
   return WF_OK;
 }
 
+wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_error *err) {
+  if (scoring->scorer == first->scorer) return WF_OK; /* joined before */
+  close_scorer(scoring);
+  WF__TRY(first->scorer->ops->batch->join(first->scorer, first->memory, &scoring->memory, err));
+  scoring->scorer = wf_scorer_ref(first->scorer);
+  return WF_OK;
+}
+
+void wf__scoring_forget(wf__scoring *scoring) {
+  if (scoring->cache != NULL) memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
+}
+
+wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err) {
+  uint64_t num_noted;
+  WF__TRY(scoring->scorer->ops->batch->ask(scoring->scorer, scoring->memory, scoring->questions.data, scoring->questions.size, scoring->num_asked, &num_noted, err));
+  scoring->questions.size = scoring->num_asked = 0;
+  *waits = num_noted > 0;
+  return WF_OK;
+}
+
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
   if (scoring->cache == NULL) scoring->cache = wf__alloc((uint64_t)1 << WF__SCORING_CACHE_BITS, sizeof *scoring->cache);
   if (scoring->cache == NULL) return wf__fail_memory(err, sizeof *scoring->cache << WF__SCORING_CACHE_BITS, "a scorer's cache");
-  memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
+  wf__scoring_forget(scoring);
   return WF_OK;
 }
 
@@ -45,4 +66,5 @@ void wf__scoring_free(wf__scoring *scoring) {
   close_scorer(scoring);
   free(scoring->cache);
   scoring->cache = NULL;
+  wf__vec_free(&scoring->questions);
 }

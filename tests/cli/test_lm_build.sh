@@ -37,6 +37,33 @@ grep -q 'costs rounded to 6 bits: off by 0\.0[0-9]* nats on average' said
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" --memory=1048576 --temporary=. -q -o sorted.wlm
 cmp large.wlm sorted.wlm
 
+zcat "$ctc/lm3.arpa.gz" >full.arpa
+"$WARPFST" lm build <(cat full.arpa) -q -o piped.wlm # a pipe with a name
+cmp large.wlm piped.wlm
+
+# A build that is killed leaves nothing: while it reads, and at any other moment.
+mkdir interrupted
+mkfifo half.arpa
+"$WARPFST" lm build half.arpa --memory=1048576 --temporary=interrupted -q -o interrupted/x.wlm &
+build=$!
+exec 9>half.arpa
+head -c 600000 full.arpa >&9
+kill -KILL $build
+wait $build || true
+exec 9>&-
+[ -z "$(ls -A interrupted)" ] || { ls -lA interrupted; exit 1; }
+for signal in KILL INT; do
+  for delay in 0.01 0.02 0.03 0.04 0.05 0.06 0.08 0.1; do
+    "$WARPFST" lm build "$ctc/lm3.arpa.gz" --subtract small.arpa --memory=1048576 -q -o interrupted/x.wlm &
+    build=$!
+    sleep $delay
+    kill -$signal $build 2>/dev/null || true
+    wait $build || true
+    rm -f interrupted/x.wlm # made in time
+    [ -z "$(ls -A interrupted)" ] || { ls -lA interrupted; exit 1; }
+  done
+done
+
 # Decoding.
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" --subtract small.arpa -q -o difference.wlm
 for model in small large; do
@@ -78,7 +105,6 @@ fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
 fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
 fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
-zcat "$ctc/lm3.arpa.gz" >full.arpa
 head -5000 full.arpa | gzip >short.arpa.gz
 fails 3 'the file ends within' "$WARPFST" lm build short.arpa.gz -o x.wlm
 head -c 40000 "$ctc/lm3.arpa.gz" >broken.arpa.gz

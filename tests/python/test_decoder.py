@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import itertools
+import json
 import math
+import pathlib
 import pickle
+import subprocess
 import threading
 
 import numpy as np
@@ -164,6 +167,11 @@ def test_recurrent_model_on_the_fly(rng):
     words = wf.Symbols(["<eps>", *texts])
     graph = wf.Graph(wf.Fst.from_arcs([(0, 0, i, i, 0.0) for i in range(1, 13)], {0: 0.0}, osymbols=words))
     scores = rng.normal(0, 2, (4, 12)).astype(np.float32)
+    scorer = wf.Scorer.from_rnnlm(model, words=words)
+    with wf.Decoder(graph, rnnlm=model, **WIDE) as named, wf.Decoder(graph, lm=wf.Scorer.boost({1: 0.5}), rnnlm=scorer, **WIDE) as both:
+        assert math.isclose(named.decode(scores)[0].cost, wf.Decoder(graph, lm=wf.Scorer.from_rnnlm(model, words=words), **WIDE).decode(scores)[0].cost, abs_tol=1e-6)
+        boosted = both.decode(scores)[0]
+        assert math.isclose(boosted.scorer_cost, sum(model.costs([boosted.text])[0]) - 0.5 * boosted.text.split().count(texts[0]), abs_tol=1e-3)
     scorer = wf.Scorer.from_rnnlm(model, words=words)
     with wf.Decoder(graph, lm=scorer, **WIDE) as decoder:
         result = decoder.decode(scores)[0]
@@ -512,6 +520,52 @@ def test_the_gil_is_free_while_decoding(ctc_graph, ctc_scores):
         ticks += 1
     worker.join()
     assert ticks > 20
+
+
+def test_two_calls_are_under_way_at_one_time(ctc_graph, ctc_scores):
+    """Each call waits, from within C, until the other is there too: with one behind the other the barrier would break."""
+    barrier = threading.Barrier(2, timeout=30)
+
+    def decode_and_meet(_):
+        met = []
+        results = wf.Decoder(ctc_graph, num_threads=1).decode(list(ctc_scores.values()), progress=lambda *_: None if met else met.append(barrier.wait()))
+        return met[0], results
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        (first, left), (second, right) = pool.map(decode_and_meet, range(2))
+    assert {first, second} == {0, 1} and same(left, right)
+
+
+def test_confidences(ctc_graph, ctc_scores, tmp_path):
+    """Those of `warpfst decode --confidence`; and by all paths of small graphs below."""
+    keys, matrices = list(ctc_scores), list(ctc_scores.values())
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices)
+    for key, matrix in ctc_scores.items():
+        np.save(tmp_path / f"{key}.npy", matrix)
+    ctc_graph.save(tmp_path / "graph.wfst")
+    program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [program, "decode", "graph.wfst", *(f"{key}.npy" for key in keys), "--acoustic-scale=0.7", "--lattice-beam=6", "--confidence", "--format=json", "-o", "out"]
+    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+    theirs = {row["key"]: row for row in map(json.loads, (tmp_path / "out").read_text().splitlines())}
+    for key, result in zip(keys, results):
+        words = theirs[key]["words"]
+        assert [word.text for word in result.words] == [word["word"] for word in words]
+        assert all(math.isclose(word.confidence, other["confidence"], abs_tol=1e-4) for word, other in zip(result.words, words))
+        assert all(0 <= word.confidence <= 1 for word in result.words)
+        assert pickle.loads(pickle.dumps(result)).words == result.words
+    assert any(word.confidence < 0.9 for result in results for word in result.words)
+    assert all(word.confidence is None for word in wf.Decoder(ctc_graph).decode(matrices[0])[0].words)
+
+
+def test_confidences_by_all_paths(rng):
+    """Graphs of one word a sequence: a confidence is the share of the probability of all sequences."""
+    for _ in range(20):
+        columns = int(rng.integers(2, 6))
+        arcs = [(0, 1, column + 1, column + 1, float(rng.integers(0, 64)) / 32) for column in range(columns)]
+        scores = -rng.integers(0, 96, (1, columns)).astype(np.float32) / 32
+        costs = np.array([weight - scores[0, column - 1] for _, _, column, _, weight in arcs])
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, {1: 0.0}), lattice_beam=1e6, **WIDE).decode(scores)[0]
+        assert math.isclose(result.words[0].confidence, np.exp(-costs.min()) / np.exp(-costs).sum(), abs_tol=1e-5)
 
 
 def test_pickles(ctc_graph, ctc_scores, tmp_path):

@@ -204,3 +204,63 @@ def test_one_fst_in_many_threads(rng):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_batches_are_their_fsts(rng):
+    ones = [random_fst(rng, num_arcs=10, semiring="log")[2] for _ in range(5)]
+    batch = wf.FstBatch.create(ones)
+    assert len(batch) == 5 and all(wf.equal(batch[i], one) for i, one in enumerate(ones))
+    with pytest.raises(IndexError):
+        batch[5]
+    for made, function in ((batch.invert(), wf.invert), (batch.connect(), wf.connect), (batch.reverse(), wf.reverse)):
+        assert all(wf.equal(made[i], function(one)) for i, one in enumerate(ones))
+    assert all(wf.equal(batch.arcsort(sort_type="olabel")[i], wf.arcsort(one, sort_type="olabel")) for i, one in enumerate(ones))
+    assert all(wf.equal(batch.project(project_type="output")[i], wf.project(one, project_type="output")) for i, one in enumerate(ones))
+    assert [list(row) for row in batch.shortest_distance()] == [list(wf.shortest_distance(one)) for one in ones]
+    best = wf.FstBatch.create([one.with_semiring("tropical") for one in ones]).shortest_path()
+    for i, one in enumerate(ones):
+        assert best[i].num_arcs == wf.shortest_path(one.with_semiring("tropical")).num_arcs
+    costs = batch.forward_score(gradients=True)
+    for i, one in enumerate(ones):
+        cost, gradients = wf.forward_score_gradients(one)
+        assert np.isclose(costs[i], cost) and np.allclose(batch.gradients(i), gradients)
+
+
+def test_gradients_of_a_batch_of_compositions(rng):
+    """Finite differences by the weights of both sides."""
+    left = [random_fst(rng, num_arcs=8, semiring="log")[2] for _ in range(4)]
+    right = random_fst(rng, num_arcs=9, semiring="log")[2]
+    batch = wf.FstBatch.compose(left, right)
+    costs = batch.forward_score(gradients=True)
+    assert np.allclose(costs, [wf.forward_score(wf.compose(one, right)) for one in left])
+    checked, step = 0, 1 / 64
+    for i, one in enumerate(left):
+        if not np.isfinite(costs[i]):
+            assert not any(batch.gradients(i, "first")) and not any(batch.gradients(i, "second"))
+            continue
+        for of, changed in (("first", one), ("second", right)):
+            gradients = batch.gradients(i, of)
+            weights = np.asarray(changed.arcs)["weight"]
+            for arc in range(changed.num_arcs):
+                around = []
+                for sign in (step, -step):
+                    moved = weights.copy()
+                    moved[arc] += sign
+                    pair = (changed.with_weights(moved), right) if of == "first" else (one, changed.with_weights(moved))
+                    around.append(wf.forward_score(wf.compose(*pair)))
+                assert np.isclose((around[0] - around[1]) / (2 * step), gradients[arc], atol=1e-3)
+                checked += gradients[arc] > 0.01
+    assert checked > 10
+
+
+def test_other_weights(rng):
+    arcs, finals, fst = random_fst(rng)
+    fst = fst.with_symbols(wf.Symbols(["<eps>", "a", "b", "c"]))
+    doubled = fst.with_weights([2 * weight for weight in np.asarray(fst.arcs)["weight"]])
+    assert wf.equal(doubled.with_weights(np.asarray(fst.arcs)["weight"]), fst) and doubled.isymbols.text(1) == "a"
+    assert np.array_equal(np.asarray(doubled.arcs)["weight"], 2 * np.asarray(fst.arcs)["weight"]) and list(doubled.final_costs) == list(fst.final_costs)
+    with pytest.raises(ValueError, match="weights for"):
+        fst.with_weights([1.0])
+    with pytest.raises(wf.ArgumentError, match="NaN"):
+        fst.with_weights([float("nan")] * fst.num_arcs)
+    assert wf.Fst.from_text("").with_weights([]).num_states == 0

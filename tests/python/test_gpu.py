@@ -1,7 +1,16 @@
-"""Scores in GPU memory, from a producer on a stream of its own: no framework, only the driver. Skipped where there is no GPU."""
+"""The Python package on a GPU: scores in GPU memory from a producer without a framework, from torch, cupy and jax, on streams of their own; training through compositions.
+
+Needs nothing of this repository but the package and fake_tensors.py beside this file, so that a packed folder can run it where nothing can be installed (`./run pack-gpu DIR`):
+
+    cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0 python3 -m pytest -rs test_gpu.py
+
+Skipped, saying why, where there is no GPU; tests of a framework also where that is not installed.
+"""
 
 import ctypes
+import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,8 +18,29 @@ from fake_tensors import FakeTensor
 
 import warpfst as wf
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # jax would take most of the GPU's memory
 WHY_NOT = wf.cuda_available()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"no GPU: {WHY_NOT}")
+
+NUM_COLUMNS = 30
+
+
+def framework(name):
+    """The framework, if it is there with a GPU of its own; the test is skipped otherwise."""
+    if name == "torch":
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("torch without CUDA")
+        return torch
+    if name == "cupy":
+        cupy = pytest.importorskip("cupy")
+        if cupy.cuda.runtime.getDeviceCount() == 0:
+            pytest.skip("cupy without a GPU")
+        return cupy
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("jax without a GPU")
+    return jax
 
 
 class Device:
@@ -44,34 +74,186 @@ def device():
     return Device()
 
 
+@pytest.fixture(scope="module")
+def graph():
+    """300 words of two to six tokens, any sequence of them, at costs that differ."""
+    rng = np.random.default_rng(1)
+    tokens = ["<blk>", *(f"t{i}" for i in range(1, NUM_COLUMNS))]
+    lexicon = {f"w{i}": [f"t{t}" for t in rng.integers(1, NUM_COLUMNS, rng.integers(2, 7))] for i in range(300)}
+    words = wf.Symbols(["<eps>", *lexicon])
+    grammar = wf.Fst.from_arcs([(0, 0, i, i, float(cost)) for i, cost in enumerate(rng.uniform(1, 8, 300), 1)], {0: 0.0}, isymbols=words, osymbols=words)
+    return wf.build_ctc_graph(tokens, lexicon, grammar=grammar, words=words)
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    """Scores with peaks, as CTC models give them: float32, of lengths from none to 150 frames."""
+    rng = np.random.default_rng(2)
+    made = []
+    for frames in (150, 1, 77, 0, *rng.integers(20, 120, 20)):
+        logits = rng.normal(0, 2, (int(frames), NUM_COLUMNS))
+        logits[:, 0] += 4 * (rng.random(int(frames)) < 0.6)
+        made.append((logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))).astype(np.float32))
+    return made
+
+
+def padded(matrices):
+    batch = np.zeros((len(matrices), max(map(len, matrices)), NUM_COLUMNS), np.float32)
+    for row, matrix in zip(batch, matrices):
+        row[: len(matrix)] = matrix
+    return batch, [len(matrix) for matrix in matrices]
+
+
 def values(results):
     return [(r.text, r.cost, [w[1:] for w in r.words], list(r.alignment)) for r in results]
 
 
-def test_gpu_and_cpu_agree_bit_for_bit(device, ctc_graph, ctc_scores):
-    matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()]
-    expected = values(wf.Decoder(ctc_graph, acoustic_scale=0.7).decode(matrices))
-    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, device="cuda")
-    assert values(decoder.decode(matrices)) == expected
-    assert values(decoder.decode([device.upload(matrix) for matrix in matrices])) == expected
-    batch = np.zeros((len(matrices), max(map(len, matrices)), 40), np.float32)
-    for row, matrix in zip(batch, matrices):
-        row[: len(matrix)] = matrix
-    tensor = device.upload(batch)
-    assert values(decoder.decode(tensor, [len(matrix) for matrix in matrices])) == expected
-    assert all(stream == 1 for stream, _ in tensor.calls)
-    assert decoder.plan()["total_bytes"] > 0
+def test_gpu_and_cpu_agree_bit_for_bit(device, graph, matrices):
+    expected = values(wf.Decoder(graph, acoustic_scale=0.7).decode(matrices))
+    assert len({text for text, *_ in expected}) > 10
+    for name in ("cuda", "cuda:0,0"):
+        with wf.Decoder(graph, acoustic_scale=0.7, device=name) as decoder:
+            assert values(decoder.decode(matrices)) == expected
+            assert values(decoder.decode([device.upload(matrix) for matrix in matrices])) == expected
+            batch, lengths = padded(matrices)
+            tensor = device.upload(batch)
+            assert values(decoder.decode(tensor, lengths)) == expected
+            assert all(stream == 1 for stream, _ in tensor.calls)
+            assert decoder.plan()["total_bytes"] > 0
 
 
-def test_stream_of_the_user(device, ctc_graph, ctc_scores):
+def test_stream_of_the_user(device, graph, matrices):
     """The scores arrive on the stream only after a host function has slept: decoding must wait for them."""
-    matrix = next(iter(ctc_scores.values())).astype(np.float32)
+    matrix = matrices[0]
     tensor, stream = device.upload(np.zeros_like(matrix)), device.stream()
     gate = threading.Event()
-    hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: gate.wait(0.2))
+    hold = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: gate.wait(0.2) and None)
+    address, copied = ctypes.c_uint64(tensor.managed.tensor.data), ctypes.c_size_t(matrix.nbytes)
     device.check(device.cuda.cuLaunchHostFunc(ctypes.c_void_p(stream), hold, None))
-    device.check(device.cuda.cuMemcpyHtoDAsync_v2(ctypes.c_uint64(tensor.managed.tensor.data), matrix.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(matrix.nbytes), ctypes.c_void_p(stream)))
-    decoder = wf.Decoder(ctc_graph, device="cuda")
+    device.check(device.cuda.cuMemcpyHtoDAsync_v2(address, matrix.ctypes.data_as(ctypes.c_void_p), copied, ctypes.c_void_p(stream)))
+    decoder = wf.Decoder(graph, device="cuda")
     decoder.set_stream(stream)
-    assert values(decoder.decode(tensor)) == values(wf.Decoder(ctc_graph).decode(matrix))
+    assert values(decoder.decode(tensor)) == values(wf.Decoder(graph).decode(matrix))
     assert tensor.calls[-1][0] == stream
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_torch(graph, matrices, dtype):
+    torch = framework("torch")
+    batch, lengths = padded(matrices)
+    tensor = torch.from_numpy(batch).cuda().to(getattr(torch, dtype))
+    expected = values(wf.Decoder(graph).decode(tensor.float().cpu(), lengths))
+    decoder = wf.Decoder(graph, device="cuda")
+    wide = torch.cat([tensor, tensor], 2)[:, :, :NUM_COLUMNS]
+    for scores, sizes in ((tensor, torch.tensor(lengths)), (tensor, torch.tensor(lengths, device="cuda")), (wide, lengths), ([row[:n] for row, n in zip(tensor, lengths)], None)):
+        assert values(decoder.decode(scores, sizes)) == expected
+    with pytest.raises(ValueError, match="device='cuda'"):
+        wf.Decoder(graph).decode(tensor, lengths)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_torchs_streams_are_respected(graph, matrices, told):
+    """Scores that a slow kernel on a side stream has still to write; by DLPack's rule alone, and with set_stream."""
+    torch = framework("torch")
+    batch, lengths = padded(matrices)
+    wanted = torch.from_numpy(batch).pin_memory()
+    expected = values(wf.Decoder(graph).decode(batch, lengths))
+    decoder = wf.Decoder(graph, device="cuda")
+    scores, side = torch.zeros(batch.shape, device="cuda"), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(400_000_000)  # a fifth of a second or so
+        scores.copy_(wanted, non_blocking=True)
+        if told:
+            decoder.set_stream(torch.cuda.current_stream())
+        assert values(decoder.decode(scores, lengths)) == expected
+
+
+def test_the_gil_is_free_while_the_gpu_works(graph, matrices):
+    torch = framework("torch")
+    batch, lengths = padded(matrices)
+    decoder, scores = wf.Decoder(graph, device="cuda"), torch.from_numpy(batch).cuda()
+    expected = values(decoder.decode(scores, lengths))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(400_000_000)  # on the default stream, in front of the decoder's work
+    found = []
+    worker = threading.Thread(target=lambda: found.append(values(decoder.decode(scores, lengths))))
+    worker.start()
+    ticks = 0
+    while worker.is_alive():
+        time.sleep(0.001)
+        ticks += 1
+    worker.join()
+    assert found == [expected] and ticks > 20
+
+
+def test_cupy(graph, matrices):
+    cupy = framework("cupy")
+    batch, lengths = padded(matrices)
+    expected = values(wf.Decoder(graph).decode(batch, lengths))
+    decoder = wf.Decoder(graph, device="cuda")
+    with cupy.cuda.Stream(non_blocking=True):
+        assert values(decoder.decode(cupy.asarray(batch), cupy.asarray(lengths))) == expected
+
+
+def test_jax(graph, matrices):
+    jax = framework("jax")
+    batch, lengths = padded(matrices)
+    assert values(wf.Decoder(graph, device="cuda").decode(jax.numpy.asarray(batch), lengths)) == values(wf.Decoder(graph).decode(batch, lengths))
+
+
+def test_what_the_gpu_cannot_do_it_refuses(graph, matrices):
+    """Boosts, lattices and streams: as on the CPU, or an error."""
+    for do in (
+        lambda device: values(wf.Decoder(graph, device=device).decode(matrices[0], boost={"w1": 1.0})),
+        lambda device: [(one.text, one.cost) for one in wf.Decoder(graph, device=device, lattice_beam=4).decode(matrices[0])[0].nbest(5)],
+        lambda device: wf.Decoder(graph, device=device).stream().accept(matrices[0]).num_frames,
+    ):
+        try:
+            found = do("cuda")
+        except wf.UnsupportedError:
+            continue
+        assert found == do("cpu")
+    with pytest.raises(wf.DeviceError):
+        wf.Decoder(graph, device="cuda:99")
+
+
+def log_fst(rng, num_states=6, num_arcs=14):
+    sources = rng.integers(0, num_states - 1, num_arcs)
+    targets = [int(rng.integers(source + 1, num_states)) for source in sources]
+    arcs = [(int(s), t, *(int(x) for x in rng.integers(1, 4, 2)), float(rng.integers(0, 256)) / 64) for s, t in zip(sources, targets)]
+    return wf.Fst.from_arcs([*arcs, (0, num_states - 1, 1, 1, 1.0)], {num_states - 1: 0.5}, semiring="log")
+
+
+def test_batches_of_fsts():
+    rng = np.random.default_rng(3)
+    left, right = [log_fst(rng) for _ in range(30)], [log_fst(rng) for _ in range(30)]
+    there = wf.FstBatch.compose(left, right, device="cuda", order="canonical")
+    here = wf.FstBatch.compose(left, right, order="canonical")
+    assert all(wf.equal(there[i], here[i]) for i in range(30)) and sum(here[i].num_arcs for i in range(30)) > 100
+    assert np.allclose(there.forward_score(gradients=True), here.forward_score(gradients=True), rtol=1e-9)
+    assert all(np.allclose(there.gradients(i, of), here.gradients(i, of), atol=1e-9) for i in range(30) for of in ("arcs", "first", "second"))
+    for name in ("arcsort", "connect", "invert", "project", "reverse"):
+        a, b = getattr(there, name)(), getattr(here, name)()
+        assert all(wf.equal(a[i], b[i]) for i in range(30)), name
+
+
+def test_training_with_torch():
+    torch = framework("torch")
+    from warpfst import torch as wft
+
+    torch.manual_seed(4)
+    logits = (3 * torch.randn((8, 60, 20), dtype=torch.float64, device="cuda")).requires_grad_()
+    lengths = torch.tensor([60, 50, 60, 31, 45, 60, 20, 58])
+    targets = [torch.randint(1, 5, (size,)) for size in (10, 0, 15, 7, 3, 20, 5, 1)]
+    sizes = torch.tensor([len(target) for target in targets])
+    x = logits.log_softmax(2).transpose(0, 1)
+    theirs = torch.nn.functional.ctc_loss(x.cpu(), torch.cat(targets), lengths, sizes, reduction="none")
+    ours = wft.ctc_loss(x, torch.cat(targets), lengths, sizes, reduction="none")
+    assert ours.device == logits.device and torch.allclose(ours.cpu(), theirs, rtol=1e-5)
+    mine, wanted = (torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0] for loss in (ours, theirs))
+    assert torch.allclose(mine, wanted, atol=1e-5)
+
+
+if __name__ == "__main__":
+    raise SystemExit(pytest.main(["-rs", __file__]))

@@ -18,6 +18,11 @@ wf.Decoder(graph, beam="wide")  # WRONG
 wf.build_ctc_graph("tokens.txt", topology="compatc")  # WRONG
 wf.determinize(graph)  # WRONG
 number: int = decoder.decode([])[0].text  # WRONG
+confidence: float = decoder.decode([])[0].words[0].confidence  # WRONG
+batch = wf.FstBatch.compose([graph.fst], graph.fst, order="canonical")
+costs: list[float] = list(batch.forward_score(gradients=True))
+batch.gradients(0, of="third")  # WRONG
+wf.Decoder(graph, rnnlm=3)  # WRONG
 """
 
 
@@ -25,7 +30,7 @@ def test_the_package_and_a_users_program(tmp_path):
     # Copied, so that the package counts as source and not only as somebody's dependency.
     shutil.copytree(pathlib.Path(warpfst.__file__).parent, tmp_path / "warpfst", ignore=shutil.ignore_patterns("*.so", "bin"))
     (tmp_path / "user.py").write_text(USER)
-    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--disallow-untyped-defs", "--cache-dir", ".cache", "warpfst", "user.py"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir", ".cache", "warpfst", "user.py"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     errors = [line for line in run.stdout.splitlines() if "error:" in line]
     assert not [line for line in errors if not line.startswith("user.py:")], run.stdout

@@ -25,7 +25,7 @@ def need(module: str) -> Any:
 def seconds(path: str | os.PathLike[str]) -> float:
     """Duration, from the file's header."""
     info = need("soundfile").info(os.fspath(path))
-    return info.frames / info.samplerate
+    return float(info.frames / info.samplerate)
 
 
 def read(path: str | os.PathLike[str], rate: int) -> np.ndarray:

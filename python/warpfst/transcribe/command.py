@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from ..error_rate import Wer, read_transcripts
 from ..errors import Error
 from . import audio
 from .models import Model, open_model
-from .outputs import FORMATS, WRITERS, TimedWord, Transcript
+from .outputs import FORMATS, WRITERS, TimedWord, Transcript, output_file, write_file
 
 EPILOG = """examples:
   warpfst transcribe examples/cards/*.wav --model examples/cards
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=FORMATS, default="text", help="(default: text)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="a file a recording, KEY.txt and so on (default: standard output)")
     parser.add_argument("--resume", action="store_true", help="leave out recordings whose file is in the output folder already")
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="part I of N (from 0) of the recordings, by their keys: for arrays of jobs")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default: cpu)")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
@@ -52,6 +54,28 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def read_list(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+    """Keys and paths of a list of recordings; paths are relative to its folder."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if fields := line.split(maxsplit=1):
+            if len(fields) != 2 or "/" in fields[0]:
+                raise ValueError(f"{path}:{number}: {line!r}, expected `key path`")
+            yield fields[0], path.parent / fields[1]
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """`I/N`: part I, from 0, of N."""
+    part, sign, count = text.partition("/")
+    if not (sign and part.isdecimal() and count.isdecimal() and int(part) < int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected I/N with I from 0 to N - 1")
+    return int(part), int(count)
+
+
+def shard_of(key: str, count: int) -> int:
+    """Which of `count` parts a recording belongs to: the same on every machine, whatever else is in the list."""
+    return zlib.crc32(key.encode("utf-8", "surrogateescape")) % count
+
+
 def _paths(arguments: argparse.Namespace) -> Iterator[tuple[str, pathlib.Path]]:
     for path in arguments.audio:
         if path.is_dir():
@@ -61,11 +85,7 @@ def _paths(arguments: argparse.Namespace) -> Iterator[tuple[str, pathlib.Path]]:
         else:
             yield path.stem, path
     if arguments.list is not None:
-        for number, line in enumerate(arguments.list.read_text(encoding="utf-8").splitlines(), 1):
-            if fields := line.split(maxsplit=1):
-                if len(fields) != 2 or "/" in fields[0]:
-                    raise ValueError(f"{arguments.list}:{number}: {line!r}, expected `key path`")
-                yield fields[0], arguments.list.parent / fields[1]
+        yield from read_list(arguments.list)
 
 
 class Run:
@@ -85,7 +105,7 @@ class Run:
         print(f"\r\033[K{text}" if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
 
     def output_file(self, key: str) -> pathlib.Path | None:
-        return None if self.arguments.output is None else self.arguments.output / (key + FORMATS[self.arguments.format])
+        return None if self.arguments.output is None else output_file(self.arguments.output, key, self.arguments.format)
 
     def recordings(self) -> list[Recording]:
         """What is to do, short ones first, so that batches are of one length."""
@@ -95,6 +115,8 @@ class Run:
             if key in found:
                 raise ValueError(f"{found[key]} and {path} have the same key {key!r}: give them keys with --list")
             found[key] = path
+            if self.arguments.shard is not None and shard_of(key, self.arguments.shard[1]) != self.arguments.shard[0]:
+                continue
             file = self.output_file(key)
             if self.arguments.resume and file is not None and file.exists():
                 continue
@@ -107,16 +129,11 @@ class Run:
         return sorted(todo, key=lambda recording: recording.seconds)
 
     def put(self, transcript: Transcript) -> None:
-        """Complete files only: resuming trusts them."""
-        text = WRITERS[self.arguments.format](transcript)
-        file = self.output_file(transcript.key)
-        if file is None:
-            sys.stdout.write(text)
+        if self.arguments.output is None:
+            sys.stdout.write(WRITERS[self.arguments.format](transcript))
             sys.stdout.flush()
         else:
-            temporary = file.with_name(file.name + ".part")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(file)
+            write_file(self.arguments.output, self.arguments.format, transcript)
         self.num_done += 1
         self.audio_seconds += transcript.seconds
 
@@ -131,7 +148,7 @@ class Run:
             )
 
 
-def _groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
+def groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
     """Batches of about equal lengths: at most so many seconds, or one recording."""
     group: list[Recording] = []
     for recording in recordings:
@@ -170,7 +187,7 @@ def transcribe_group(model: Model, decoder: Decoder, recordings: Sequence[Record
             yield recording, error
             continue
         words = [
-            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, lengths[i]))
+            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, lengths[i]), word.confidence)
             for offset, result in own
             for word in result.words
         ]
@@ -178,9 +195,9 @@ def transcribe_group(model: Model, decoder: Decoder, recordings: Sequence[Record
         yield Transcript(recording.key, os.fspath(recording.path), lengths[i], words, sum(result.cost for _, result in own), flags)
 
 
-def _options(given: Sequence[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {"device": arguments.device, "num_threads": arguments.num_threads}
-    for text in given:
+    for text in arguments.option:
         name, sign, value = text.partition("=")
         if not sign:
             raise ValueError(f"--option {text}: expected NAME=VALUE")
@@ -201,9 +218,9 @@ def _run(arguments: argparse.Namespace) -> int:
     wer = Wer(ignore_case=True)
     if recordings:
         model = open_model(arguments.model, arguments.device, arguments.num_threads)
-        decoder = model.decoder(arguments.graph, _options(arguments.option, arguments))
+        decoder = model.decoder(arguments.graph, decoder_options(arguments))
         run.begin = time.monotonic()
-    for group in _groups(recordings, arguments.batch_seconds):
+    for group in groups(recordings, arguments.batch_seconds):
         for outcome in transcribe_group(model, decoder, group, arguments.max_seconds):
             if not isinstance(outcome, Transcript):
                 run.fail(outcome[0].path, outcome[1])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ class TimedWord(NamedTuple):
     text: str
     start: float  # seconds
     end: float
+    confidence: float | None = None  # with lattice_beam among the decoder's options
 
 
 class Transcript(NamedTuple):
@@ -34,7 +37,10 @@ def as_text(transcript: Transcript) -> str:
 
 
 def as_json(transcript: Transcript) -> str:
-    words = [{"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3)} for word in transcript.words]
+    words = [
+        {"word": word.text, "start": round(word.start, 3), "end": round(word.end, 3), **({} if word.confidence is None else {"confidence": round(word.confidence, 4)})}
+        for word in transcript.words
+    ]
     return (
         json.dumps(
             {
@@ -53,7 +59,10 @@ def as_json(transcript: Transcript) -> str:
 
 
 def as_ctm(transcript: Transcript) -> str:
-    return "".join(f"{transcript.key} 1 {word.start:.2f} {word.end - word.start:.2f} {word.text}\n" for word in transcript.words)
+    return "".join(
+        f"{transcript.key} 1 {word.start:.2f} {word.end - word.start:.2f} {word.text}" + ("\n" if word.confidence is None else f" {word.confidence:.4f}\n")
+        for word in transcript.words
+    )
 
 
 def captions(words: list[TimedWord]) -> Iterator[list[TimedWord]]:
@@ -91,3 +100,15 @@ def as_vtt(transcript: Transcript) -> str:
 
 
 WRITERS = {"text": as_text, "json": as_json, "ctm": as_ctm, "srt": as_srt, "vtt": as_vtt}
+
+
+def output_file(folder: pathlib.Path, key: str, form: str) -> pathlib.Path:
+    return folder / (key + FORMATS[form])
+
+
+def write_file(folder: pathlib.Path, form: str, transcript: Transcript) -> None:
+    """Complete or not at all, whoever else writes the same: resuming trusts files that are there."""
+    file = output_file(folder, transcript.key, form)
+    temporary = file.with_name(f"{file.name}.{os.uname().nodename}.{os.getpid()}.part")
+    temporary.write_text(WRITERS[form](transcript), encoding="utf-8")
+    temporary.replace(file)

@@ -1,0 +1,153 @@
+"""A list of recordings over the actors of a Ray cluster: `python -m warpfst.transcribe.cluster --list LIST --model MODEL -o FOLDER --actors 8 --gpus-per-actor 1`.
+
+    list -> what is not done yet -> Ray Data: batches -> actors (a model and a decoder each) -> a file a recording -> a row a recording -> summary
+
+Every recording has a file of its own in a folder that all machines see, written complete or not at all. So a run may be stopped and started again, a batch may be done twice
+when a machine is lost, and the words are those of one machine (costs up to the rounding of padded batches). Needs `ray[data]` and `warpfst[audio]` on every machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import Error
+from . import audio
+from .audio import need
+from .command import Recording, decoder_options, groups, read_list, transcribe_group
+from .models import open_model
+from .outputs import FORMATS, Transcript, output_file, write_file
+
+
+class Settings(NamedTuple):
+    """What every actor needs to know. Paths are those of the machines that the actors run on."""
+
+    model: str
+    output: str
+    format: str = "json"
+    graph: str | None = None
+    options: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the decoder, device= among them
+    batch_seconds: float = 240.0
+    max_seconds: float = 30.0
+
+
+class Summary(NamedTuple):
+    """`failed`: (key, why)."""
+
+    num_done: int
+    num_there: int
+    audio_seconds: float
+    failed: list[tuple[str, str]]
+
+
+class Transcriber:
+    """An actor: loads model and graph once, then turns batches of (key, path) into files and rows that say what came of each."""
+
+    def __init__(self, settings: Settings) -> None:
+        device, threads = settings.options.get("device", "cpu"), int(settings.options.get("num_threads", 0))
+        self._settings = settings
+        self._model = open_model(pathlib.Path(settings.model), device, threads)
+        self._decoder = self._model.decoder(None if settings.graph is None else pathlib.Path(settings.graph), dict(settings.options))
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        settings, folder = self._settings, pathlib.Path(self._settings.output)
+        recordings, rows = [], []
+        for key, path in zip(map(str, batch["key"]), map(pathlib.Path, batch["path"])):
+            if output_file(folder, key, settings.format).exists():  # a batch that is done again after a machine was lost
+                rows.append((key, "", 0.0))
+                continue
+            try:
+                recordings.append(Recording(key, path, audio.seconds(path)))
+            except (RuntimeError, OSError) as why:
+                rows.append((key, f"{path}: {why}", 0.0))
+        for group in groups(sorted(recordings, key=lambda recording: recording.seconds), settings.batch_seconds):
+            for outcome in transcribe_group(self._model, self._decoder, group, settings.max_seconds):
+                if isinstance(outcome, Transcript):
+                    write_file(folder, settings.format, outcome)
+                    rows.append((outcome.key, "", outcome.seconds))
+                else:
+                    rows.append((outcome[0].key, f"{outcome[0].path}: {outcome[1]}", 0.0))
+        return {"key": [row[0] for row in rows], "error": [row[1] for row in rows], "seconds": [row[2] for row in rows]}
+
+
+def transcribe_list(
+    recordings: Iterable[tuple[str, str | pathlib.Path]],
+    settings: Settings,
+    *,
+    actors: int = 1,
+    cpus_per_actor: float = 1,
+    gpus_per_actor: float = 0,
+    batch_size: int = 64,
+) -> Summary:
+    """Transcribes what has no file yet. Ray is used as it is set up (`ray.init`), else started on this machine. Recordings that fail are tried again by the next call."""
+    data = need("ray.data")
+    folder = pathlib.Path(settings.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = {key: str(path) for key, path in recordings}
+    todo = [{"key": key, "path": path} for key, path in listed.items() if not output_file(folder, key, settings.format).exists()]
+    num_there = len(listed) - len(todo)
+    if not todo:
+        return Summary(0, num_there, 0.0, [])
+    rows = data.from_items(todo, override_num_blocks=-(-len(todo) // batch_size)).map_batches(
+        Transcriber,
+        fn_constructor_args=(settings,),
+        compute=data.ActorPoolStrategy(size=actors),
+        batch_size=batch_size,
+        num_cpus=cpus_per_actor,
+        num_gpus=gpus_per_actor or None,
+    )
+    failed, num_done, seconds = [], 0, 0.0
+    for row in rows.iter_rows():
+        seconds += row["seconds"]
+        if row["error"]:
+            failed.append((row["key"], row["error"]))
+        else:
+            num_done += 1
+    return Summary(num_done, num_there, seconds, sorted(failed))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m warpfst.transcribe.cluster", description="Audio to text over the actors of a Ray cluster; run it again to go on.")
+    parser.add_argument("--list", type=pathlib.Path, required=True, metavar="FILE", help="recordings: lines `key path`")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="as of `warpfst transcribe`, at the same path on every machine")
+    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph made beforehand (warpfst transcribe --graph)")
+    parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FOLDER", help="a file a recording; shared by all machines")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="(default: json)")
+    parser.add_argument("--actors", type=int, default=1, metavar="N", help="models at work at one time (default: 1)")
+    parser.add_argument("--cpus-per-actor", type=float, default=1, metavar="N", help="(default: 1)")
+    parser.add_argument("--gpus-per-actor", type=float, default=0, metavar="N", help="1 with --device cuda (default: 0)")
+    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="recordings that an actor takes at a time (default: 64)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda: the GPU that Ray gives the actor (default: cpu)")
+    parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="of each actor (default: 1)")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12")
+    parser.add_argument("--address", help="of the cluster, such as auto (default: $RAY_ADDRESS, else this machine alone)")
+    return parser
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(given)
+    begin = time.monotonic()
+    try:
+        need("ray").init(address=arguments.address, ignore_reinit_error=True)
+        graph = None if arguments.graph is None else str(arguments.graph.absolute())
+        settings = Settings(str(arguments.model.absolute()), str(arguments.output.absolute()), arguments.format, graph, decoder_options(arguments))
+        recordings = [(key, path.absolute()) for key, path in read_list(arguments.list)]
+        sizes: dict[str, Any] = {"cpus_per_actor": arguments.cpus_per_actor, "gpus_per_actor": arguments.gpus_per_actor, "batch_size": arguments.batch_size}
+        summary = transcribe_list(recordings, settings, actors=arguments.actors, **sizes)
+    except (Error, ValueError, OSError, RuntimeError, ImportError) as why:
+        print(f"warpfst.transcribe.cluster: {why}", file=sys.stderr)
+        return 2
+    for key, error in summary.failed:
+        print(f"{key}: {error}", file=sys.stderr)
+    spent = time.monotonic() - begin
+    done = f"{summary.num_done} recordings, {summary.num_there} were there, {len(summary.failed)} failed"
+    print(f"{done}, {summary.audio_seconds / 60:.2f} min of audio in {spent:.1f} s", file=sys.stderr)
+    return 1 if summary.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+/* rnn_batch.c - questions of all searches of a batch to the recurrent scorer, answered together.
+ *
+ *   questions of the lanes --results--> those without an answer --(context, label)--> jobs, distinct ones --history--> groups
+ *   a block of groups: hidden states by matrix products, then the costs of its jobs, both over the threads
+ *
+ * A job's cost is a function of its context and label: products sum in one order whatever the batch (lm/rnnlm_math.h). So answers do not depend on
+ * who else asks. */
+#include <string.h>
+
+#include "scorer/rnn_scorer.h"
+
+enum { NONE = UINT32_MAX, JOBS_AT_ONCE = 128 /* of one thread */, BLOCKS_PER_THREAD = 4 };
+
+void wf__rnn_batch_free(wf__rnn_batch *batch) {
+  wf__vec_free(&batch->jobs);
+  wf__vec_free(&batch->readers);
+  wf__vec_free(&batch->table);
+  wf__vec_free(&batch->histories);
+  wf__vec_free(&batch->first);
+  wf__vec_free(&batch->order);
+}
+
+wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
+  wf__rnn_lane *lane = first;
+  WF__TRY(wf__rnn_lane_open(lane->group, memory, err));
+  lane->asks = ((wf__rnn_lane *)*memory)->asks = true;
+  return WF_OK;
+}
+
+wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
+  wf__rnn_lane *lane = memory;
+  const wf__rnn_memory *m = &lane->group->memory;
+  int32_t num_labels = ((const wf__rnn_scorer *)self)->num_labels;
+  lane->asks = true;
+  for (uint64_t i = 0; i < count; i++) {
+    if (questions[i].word >= num_labels) continue; /* no word of the table: step knows */
+    wf__rnn_result *entry = wf__rnn_result_at(&m->results, questions[i].context, questions[i].word, lane->utterance);
+    if (entry->word == 0) WF__TRY(wf__vec_push(&lane->asked, questions[i], "questions to a scorer", err));
+    else __atomic_store_n(&entry->epoch, m->round_epoch, __ATOMIC_RELAXED); /* others may say the same at the same time */
+  }
+  lane->counts.requests += num_asked;
+  lane->counts.hits += num_asked - lane->asked.size;
+  *num_noted = lane->asked.size;
+  wf__rnn_tell(self, &lane->counts);
+  return WF_OK;
+}
+
+bool wf__rnn_is_full(const wf_scorer *self, const void *memory) { return wf__rnn_memory_is_full(&((const wf__rnn_lane *)memory)->group->memory); }
+
+wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err) {
+  wf__rnn_memory *m = &((wf__rnn_lane *)memories[0])->group->memory;
+  uint32_t place;
+  for (size_t i = 0; i < count; i++) /* before the results that lead to them go */
+    for (uint64_t k = 0; k < live[i].size; k++) WF__TRY(wf__rnn_find((const wf__rnn_scorer *)self, m, live[i].data[k], &place, err));
+  return wf__rnn_memory_keep(m, live, count, err);
+}
+
+/* --- from questions to jobs --------------------------------------------------------------------------------------- */
+
+static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, wf__question question, uint32_t *job, wf_error *err) {
+  uint64_t mask = b->table.size - 1, at = wf__mix64(question.context + ((uint64_t)(uint32_t)question.word << 32)) & mask;
+  for (; b->table.data[at] != 0; at = (at + 1) & mask) {
+    *job = b->table.data[at] - 1;
+    if (b->jobs.data[*job].label == question.word && m->contexts.data[b->jobs.data[*job].place].hash == question.context) return WF_OK;
+  }
+  uint32_t place;
+  WF__TRY(wf__rnn_find(rnn, m, question.context, &place, err));
+  if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)question.context);
+  m->contexts.data[place].epoch = m->epoch;
+  wf__rnn_job fresh = {.place = place, .label = question.word, .word = wf__rnn_word_of(rnn, question.word)};
+  *job = (uint32_t)b->jobs.size;
+  b->table.data[at] = *job + 1;
+  return wf__vec_push(&b->jobs, fresh, "questions to a scorer", err);
+}
+
+static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, void *const *memories, size_t count, wf_error *err) {
+  uint64_t total = 0, room = 64;
+  for (size_t i = 0; i < count; i++) total += ((wf__rnn_lane *)memories[i])->asked.size;
+  if (total > UINT32_MAX / 4) return wf__fail(err, WF_ERR_LIMIT, "%llu questions to the recurrent scorer at one time", (unsigned long long)total);
+  WF__TRY(wf__rnn_results_reserve(&m->results, total, err));
+  while (room < 2 * total) room *= 2;
+  b->jobs.size = b->readers.size = b->table.size = 0;
+  WF__TRY(wf__vec_grow(&b->table, room, "questions to a scorer", err));
+  b->table.size = room;
+  memset(b->table.data, 0, room * sizeof *b->table.data);
+  for (size_t i = 0; i < count; i++) {
+    wf__rnn_lane *lane = memories[i];
+    for (uint64_t q = 0; q < lane->asked.size; q++) {
+      wf__question question = lane->asked.data[q];
+      wf__rnn_reader reader = {.entry = wf__rnn_result_at(&m->results, question.context, question.word, lane->utterance)};
+      if (reader.entry->word != 0) { /* asked twice in this frame */
+        lane->counts.hits++;
+        continue;
+      }
+      WF__TRY(find_job(rnn, m, b, question, &reader.job, err));
+      *reader.entry = (wf__rnn_result){.context = question.context, .word = question.word, .utterance = lane->utterance};
+      m->results.size++;
+      WF__TRY(wf__vec_push(&b->readers, reader, "questions to a scorer", err));
+    }
+    lane->asked.size = 0;
+  }
+  return WF_OK;
+}
+
+/* Jobs by history. Those without a question to the model count as behind the root, whose state is always there. */
+static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) {
+  b->histories.size = b->first.size = b->order.size = 0;
+  WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->order, b->jobs.size, "questions to a scorer", err));
+  memset(b->first.data, 0, (b->jobs.size + 2) * sizeof *b->first.data);
+  for (uint64_t i = 0; i < b->jobs.size; i++) {
+    wf__rnn_job *job = &b->jobs.data[i];
+    uint32_t history = job->word >= 0 ? m->contexts.data[job->place].history : WF__RNN_ROOT;
+    uint32_t *group = &m->histories.data[history].group;
+    if (*group >= b->histories.size || b->histories.data[*group] != history) {
+      *group = (uint32_t)b->histories.size;
+      WF__TRY(wf__vec_push(&b->histories, history, "questions to a scorer", err));
+    }
+    job->group = *group;
+    b->first.data[job->group + 2]++;
+  }
+  b->first.size = b->histories.size + 1;
+  for (uint64_t g = 2; g <= b->histories.size; g++) b->first.data[g] += b->first.data[g - 1];
+  for (uint32_t i = 0; i < b->jobs.size; i++) b->order.data[b->first.data[b->jobs.data[i].group + 1]++] = i;
+  b->order.size = b->jobs.size;
+  return WF_OK;
+}
+
+/* --- from jobs to answers ----------------------------------------------------------------------------------------- */
+
+struct costing {
+  const wf__rnn_scorer *rnn;
+  const wf__rnn_memory *memory;
+  wf__rnn_batch *batch;
+  uint64_t first, end; /* of `order` */
+};
+
+/* Costs of some jobs. */
+static void cost_jobs(void *user, uint64_t item, int worker) {
+  const struct costing *c = user;
+  uint32_t histories[JOBS_AT_ONCE];
+  int32_t words[JOBS_AT_ONCE];
+  float costs[JOBS_AT_ONCE];
+  uint64_t begin = c->first + item * JOBS_AT_ONCE, end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
+  size_t num = 0, got = 0;
+  wf__rnn_context behind;
+  for (uint64_t i = begin; i < end; i++) {
+    const wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
+    if (job->word < 0) continue;
+    histories[num] = c->batch->histories.data[job->group];
+    words[num++] = job->word;
+  }
+  wf__rnn_costs_behind(c->memory, histories, words, num, costs);
+  for (uint64_t i = begin; i < end; i++) {
+    wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
+    float recurrent = job->word >= 0 ? costs[got++] : c->rnn->options.unknown_cost;
+    job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label, recurrent, &behind);
+    job->next = wf__rnn_next(c->rnn, c->memory, job->label, &behind);
+  }
+}
+
+static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, wf__pool *pool, wf_error *err) {
+  size_t at_once = (size_t)(pool != NULL ? wf__pool_size(pool) : 1) * BLOCKS_PER_THREAD * WF__RNN_BLOCK;
+  if (at_once > wf__rnn_most_settled(m)) at_once = wf__rnn_most_settled(m);
+  for (uint64_t group = 0; group < b->histories.size; group += at_once) {
+    uint64_t num = b->histories.size - group < at_once ? b->histories.size - group : at_once;
+    struct costing c = {rnn, m, b, b->first.data[group], b->first.data[group + num]};
+    WF__TRY(wf__rnn_settle(m, b->histories.data + group, num, pool, err));
+    uint64_t num_items = (c.end - c.first + JOBS_AT_ONCE - 1) / JOBS_AT_ONCE;
+    if (pool != NULL && num_items > 1) wf__pool_run(pool, num_items, cost_jobs, &c);
+    else
+      for (uint64_t item = 0; item < num_items; item++) cost_jobs(&c, item, 0);
+  }
+  return WF_OK;
+}
+
+static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
+  WF__TRY(gather(rnn, m, b, memories, count, err));
+  WF__TRY(group_jobs(m, b, err));
+  WF__TRY(compute(rnn, m, b, pool, err));
+  for (uint64_t i = 0; i < b->readers.size; i++) {
+    const wf__rnn_job *job = &b->jobs.data[b->readers.data[i].job];
+    wf__rnn_result *entry = b->readers.data[i].entry;
+    entry->cost = job->cost;
+    entry->next = job->next;
+    entry->epoch = m->epoch;
+    wf__rnn_results_link(&m->results, entry);
+  }
+  return WF_OK;
+}
+
+wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
+  wf__rnn_group *group = ((wf__rnn_lane *)memories[0])->group;
+  wf__rnn_memory *m = &group->memory;
+  wf_status status = answer((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
+  if (status != WF_OK) wf__rnn_results_clear(&m->results); /* some are no answers yet */
+  m->counts.costs += group->batch.jobs.size;
+  m->counts.answers++;
+  m->round_epoch = ++m->epoch;
+  wf__rnn_tell(self, &m->counts);
+  return status;
+}

@@ -1,0 +1,93 @@
+/* rnn_scorer.h - the recurrent scorer from the inside.
+ *
+ *   lane, lane, lane --> group {lock, memory, batch}   a lane is the memory of one search; those joined are one group
+ *
+ * Between two answers (rnn_batch.c) searches run in parallel: they read `results`, and nothing else of the group without the lock. */
+#ifndef WF_SCORER_RNN_SCORER_H
+#define WF_SCORER_RNN_SCORER_H
+
+#include <pthread.h>
+
+#include "lm/lm.h"
+#include "scorer/rnn_memory.h"
+
+enum { WF__RNN_CACHE_NONE = 0, WF__RNN_CACHE_SHARED = 2, WF__RNN_NUM_COUNTS = sizeof(wf__rnn_counts) / sizeof(uint64_t) };
+
+typedef struct wf__rnn_labels {
+  int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
+} wf__rnn_labels;
+
+typedef struct wf__rnn_scorer {
+  wf_scorer scorer;
+  wf_rnnlm *rnnlm;
+  wf_lm *ngram, *small; /* NULL: none */
+  wf_rnn_scorer_options options;
+  wf__rnn_labels *labels; /* [num_labels] */
+  int32_t num_labels;
+  atomic_uint_fast64_t stats[WF__RNN_NUM_COUNTS];
+} wf__rnn_scorer;
+
+/* A distinct question of a frame. */
+typedef struct wf__rnn_job {
+  uint32_t place;    /* of its context */
+  uint32_t group;    /* of its history */
+  int32_t label, word;
+  float cost;
+  uint64_t next;
+} wf__rnn_job;
+
+/* Where its answer belongs: more than once if several utterances ask. */
+typedef struct wf__rnn_reader {
+  wf__rnn_result *entry;
+  uint32_t job;
+} wf__rnn_reader;
+
+/* Scratch of an answer. */
+typedef struct wf__rnn_batch {
+  WF__VEC(wf__rnn_job) jobs;
+  WF__VEC(wf__rnn_reader) readers;
+  WF__VEC(uint32_t) table;     /* (context, label) -> job + 1 */
+  WF__VEC(uint32_t) histories; /* distinct ones, by group */
+  WF__VEC(uint32_t) first;     /* [groups + 1] of `order` */
+  WF__VEC(uint32_t) order;     /* jobs, group by group */
+} wf__rnn_batch;
+
+typedef struct wf__rnn_group {
+  pthread_mutex_t lock;
+  atomic_uint_fast32_t refs;
+  wf__rnn_memory memory;
+  wf__rnn_batch batch;
+} wf__rnn_group;
+
+typedef struct wf__rnn_lane {
+  wf__rnn_group *group;
+  uint32_t number, num_utterances;
+  uint32_t utterance; /* in the table of results; 0: of all */
+  wf__question_vec asked;
+  bool asks; /* its questions come through wf__rnn_ask first, and it says which contexts it holds */
+  wf__rnn_counts counts;
+} wf__rnn_lane;
+
+/* Adds what was counted to the scorer's figures, and counts from 0 again. */
+void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts);
+wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err);
+/* Word of the recurrent model to ask for; -1: its cost is not needed, or unknown_cost. */
+int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
+/* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models' states moved on. */
+float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label, float recurrent, wf__rnn_context *behind);
+/* The number of the context behind: of `behind` with its history moved on. */
+uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *memory, int32_t label, const wf__rnn_context *behind);
+/* Makes that context. */
+wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err);
+/* Place of a context that is there, or that a result leads to; UINT32_MAX if none does. */
+wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context, uint32_t *place, wf_error *err);
+
+/* rnn_batch.c: see wf__scorer_batch_ops. */
+wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
+wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
+wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err);
+bool wf__rnn_is_full(const wf_scorer *self, const void *memory);
+wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err);
+void wf__rnn_batch_free(wf__rnn_batch *batch);
+
+#endif

@@ -1,0 +1,26 @@
+# The backend for Triton Inference Server in a real server on the CPU: the one in NVIDIA's PyPI package nvidia-pytriton, which ./run test puts into build/triton.
+server=${WARPFST_TRITON_SERVER:-$SOURCE_DIR/build/triton/pytriton/tritonserver/bin/tritonserver}
+[ -x "$server" ] || { echo "no $server: ./run test installs it" >&2; exit 1; }
+ctc=$SOURCE_DIR/examples/ctc
+mkdir -p backends/warpfst models scores
+cp "$BUILD_DIR/triton/libtriton_warpfst.so" backends/warpfst/
+cp -r "$SOURCE_DIR/triton/models/warpfst" models/
+mkdir models/warpfst/1
+"$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o models/warpfst/1/graph.wfst -q
+for file in $(find "$ctc/logp_phone" -name '*.npy' | sort | head -60); do ln -s "$file" scores/; done
+printf 'IT 8\n' >boost
+settings=(models/warpfst/1/graph.wfst scores --acoustic-scale=0.7 --beam=15 --max-active=7000 --blank=0 --frame-shift=0.04 --format=json)
+"$WARPFST" decode "${settings[@]}" -o expected.json 2>log
+"$WARPFST" decode "${settings[@]}" --boost boost -o boosted.json 2>log
+timeout 300 python3 "$SOURCE_DIR/tests/cli/triton_client.py" "$server" "$PWD/models" "$PWD/backends" scores expected.json boosted.json || { tail -40 server.log >&2; exit 1; }
+
+# What is wrong with a model is told when it is loaded.
+refuse() { # PATTERN SED-SCRIPT
+  sed "$2" "$SOURCE_DIR/triton/models/warpfst/config.pbtxt" >models/warpfst/config.pbtxt
+  timeout 60 "$server" --model-repository="$PWD/models" --backend-directory="$PWD/backends" --allow-http=false --allow-grpc=false --allow-metrics=false >load.log 2>&1 && { echo "loaded: $2" >&2; exit 1; }
+  grep -q "$1" load.log || { echo "no '$1'" >&2; tail -20 load.log >&2; exit 1; }
+}
+refuse 'no such parameter: bean' 's/"beam"/"bean"/'
+refuse 'graph.fst' 's/graph.wfst/graph.fst/'
+refuse 'parameter `graph` is needed' 's/{ key: "graph" .*//'
+refuse 'acoustic_scale' 's/"0.7"/"loud"/'

@@ -1,0 +1,151 @@
+"""The backend in a real server: words of many streams at once against `warpfst decode`, boosts, errors, batches. triton_client.py SERVER REPOSITORY BACKENDS SCORES EXPECTED BOOSTED
+
+EXPECTED and BOOSTED: JSON lines of `warpfst decode`, without boosts, and with "IT 8". Speaks HTTP with the standard library alone.
+"""
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+
+def read_npy(path):
+    """(frames, columns, little-endian floats) of a float16 .npy."""
+    data = path.read_bytes()
+    size = struct.unpack("<H", data[8:10])[0]
+    header = data[10:10 + size].decode()
+    shape = header[header.index("'shape'"):].split("(")[1].split(")")[0].split(",")
+    assert "'<f2'" in header and "'fortran_order': False" in header, header
+    values = struct.unpack(f"<{(len(data) - 10 - size) // 2}e", data[10 + size:])
+    return int(shape[0]), int(shape[1]), struct.pack(f"<{len(values)}f", *values)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Refused(Exception):
+    pass
+
+
+class Server:
+    def __init__(self, binary, repository, backends, log):
+        self.port = free_port()
+        command = [binary, f"--model-repository={repository}", f"--backend-directory={backends}", f"--http-port={self.port}", "--http-address=127.0.0.1",
+                   "--allow-grpc=false", "--allow-metrics=false", "--exit-timeout-secs=10"]
+        self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        for _ in range(600):
+            if self.process.poll() is not None:
+                raise SystemExit("the server did not start")
+            try:
+                if self.ask("GET", "/v2/health/ready")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit("the server is not ready")
+
+    def ask(self, method, path, body=None, headers={}):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def infer(self, frames, columns, data, sequence=None, start=False, end=False, boosts=None, datatype="FP32"):
+        """The scores travel in binary form."""
+        inputs = [{"name": "SCORES", "shape": [1, frames, columns], "datatype": datatype, "parameters": {"binary_data_size": len(data)}}]
+        if boosts is not None:
+            inputs.append({"name": "BOOSTS", "shape": [1, len(boosts)], "datatype": "BYTES", "data": boosts})
+        request = {"inputs": inputs, "outputs": [{"name": name} for name in ("TEXT", "WORDS", "FRAMES", "STABLE", "ENDPOINT", "COST")]}
+        if sequence is not None:
+            request["parameters"] = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
+        header = json.dumps(request).encode()
+        status, body = self.ask("POST", "/v2/models/warpfst/infer", header + data, {"Inference-Header-Content-Length": str(len(header))})
+        answer = json.loads(body)
+        if status != 200:
+            raise Refused(answer["error"])
+        return {output["name"]: output["data"] for output in answer["outputs"]}
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(timeout=60)
+
+
+def stream(server, scores, sequence, chunk, boosts=None):
+    """Chunk by chunk; what was stable stays. Returns the last answer."""
+    frames, columns, data = scores
+    row, stable = 4 * columns, []
+    for first in range(0, frames, chunk):
+        last = first + chunk >= frames
+        answer = server.infer(min(chunk, frames - first), columns, data[row * first:row * (first + chunk)], sequence, first == 0, last, boosts if first == 0 else None)
+        assert answer["TEXT"] == [" ".join(answer["WORDS"])] and len(answer["FRAMES"]) == 2 * len(answer["WORDS"]), answer
+        assert answer["WORDS"][:len(stable)] == stable, (stable, answer)
+        stable = answer["WORDS"][:answer["STABLE"][0]]
+    return answer
+
+
+def check(answer, expected):
+    assert answer["TEXT"] == [expected["text"]], (answer, expected)
+    frames = [round(word[edge] / 0.04) for word in expected["words"] for edge in ("start", "end")]
+    assert answer["FRAMES"] == frames, (answer, expected)
+    assert abs(answer["COST"][0] - expected["cost"]) < 1e-3, (answer, expected)
+
+
+def refuse(server, says, *args, **named):
+    try:
+        server.infer(*args, **named)
+    except Refused as error:
+        assert says in str(error), (says, error)
+        return
+    raise AssertionError(f"not refused: {says}")
+
+
+def main():
+    binary, repository, backends, scores, expected, boosted = sys.argv[1:]
+    matrices = {path.stem: read_npy(path) for path in sorted(pathlib.Path(scores).glob("*.npy"))}
+    wanted, wanted_boosted = ({row["key"]: row for row in map(json.loads, open(name))} for name in (expected, boosted))
+    differ = [key for key in matrices if wanted[key]["text"] != wanted_boosted[key]["text"]]
+    assert len(matrices) >= 40 and len(differ) >= 3
+    with open("server.log", "wb") as log:
+        server = Server(binary, repository, backends, log)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                jobs = {}
+                for number, (key, matrix) in enumerate(matrices.items(), 1):
+                    sequence = number if number % 2 else f"conversation {number}"
+                    jobs[pool.submit(stream, server, matrix, sequence, 1 + number % 9)] = wanted[key]
+                    if key in differ:
+                        jobs[pool.submit(stream, server, matrix, 1000 + number, 8, ["IT 8", "NEVERHEARD 3"])] = wanted_boosted[key]
+                for job in concurrent.futures.as_completed(jobs):
+                    check(job.result(), jobs[job])
+            frames, columns, data = matrices[differ[0]]
+            half = data[:4 * columns]
+            server.infer(1, columns, half, 7, start=True)  # begun anew in the middle: what was said before is gone
+            check(stream(server, (frames, columns, data), 7, frames), wanted[differ[0]])
+            refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True)
+            refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
+            refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")
+            refuse(server, "expected `word word", 1, columns, half, 11, start=True, end=True, boosts=["IT"])
+            refuse(server, "", 1, columns, half, 12)  # never begun
+            check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # and the server goes on
+            stats = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
+            sizes = [row["batch_size"] for row in stats["batch_stats"]]
+            assert max(sizes) > 2, sizes
+            assert stats["inference_stats"]["compute_infer"]["count"] > 500 and stats["inference_stats"]["fail"]["count"] >= 3, stats  # others never came to the model
+            print(f"{stats['inference_stats']['success']['count']} requests in {stats['execution_count']} executions, of up to {max(sizes)}")
+        finally:
+            code = server.stop()
+        assert code == 0, f"the server ended with {code}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""warpfst.torch against torch's own CTC loss and against finite differences; tensors of torch as scores. Skipped where torch is not installed.
+
+Debian's torch is built for the CPU and its Python, so `./run test` runs this file with that one (run: test_python_torch).
+"""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pages import ROOT, check_page  # noqa: E402
+
+import warpfst as wf  # noqa: E402
+from warpfst import torch as wft  # noqa: E402
+
+
+def random_batch(seed, count=6, frames=12, columns=5):
+    """Logits in double, lengths, and targets that fit, neighbours often equal."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn((count, frames, columns), generator=generator, dtype=torch.float64)
+    lengths = torch.randint(frames // 2, frames + 1, (count,), generator=generator)
+    targets = [torch.randint(1, 3, (int(torch.randint(0, 3, (1,), generator=generator)),), generator=generator) for _ in range(count)]
+    return logits.requires_grad_(), lengths, targets
+
+
+def torch_loss(logits, lengths, targets, **options):
+    sizes = torch.tensor([len(target) for target in targets])
+    return torch.nn.functional.ctc_loss(logits.log_softmax(2).transpose(0, 1), torch.cat(targets), lengths, sizes, **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_ctc_loss_is_torchs(seed, reduction):
+    logits, lengths, targets = random_batch(seed)
+    sizes = torch.tensor([len(target) for target in targets])
+    theirs = torch_loss(logits, lengths, targets, reduction=reduction)
+    factor = torch.linspace(0.5, 2, theirs.numel(), dtype=torch.float64).reshape(theirs.shape)
+    wanted = torch.autograd.grad((factor * theirs).sum(), logits)[0]
+    padded = torch.nn.utils.rnn.pad_sequence(targets, batch_first=True)
+    for form in (torch.cat(targets), padded):
+        ours = wft.ctc_loss(logits.log_softmax(2).transpose(0, 1), form, lengths, sizes, reduction=reduction)
+        assert ours.dtype == torch.float64 and torch.allclose(ours, theirs, atol=1e-5)
+        assert torch.allclose(torch.autograd.grad((factor * ours).sum(), logits)[0], wanted, atol=1e-5)
+
+
+def test_other_blanks_and_impossible_targets():
+    logits, lengths, _ = random_batch(9, count=2, frames=6)
+    targets, sizes = torch.tensor([0, 2, 1, 1, 1, 1, 1]), torch.tensor([2, 5])  # the second needs 9 frames
+    x = logits.log_softmax(2).transpose(0, 1)
+    theirs = torch.nn.functional.ctc_loss(x, targets, torch.tensor([6, 6]), sizes, blank=4, reduction="none")
+    ours = wft.ctc_loss(x, targets, [6, 6], sizes, blank=4, reduction="none")
+    assert torch.allclose(ours, theirs, atol=1e-5) and math.isinf(ours[1])
+    ours = wft.ctc_loss(x, targets, [6, 6], sizes, blank=4, reduction="sum", zero_infinity=True)
+    gradient = torch.autograd.grad(ours, logits)[0]
+    assert torch.allclose(ours, theirs[0], atol=1e-5) and not gradient[1].any() and gradient[0].any()
+
+
+def lattice_like_graph(seed, columns=3, states=4):
+    """An fst over columns + 1 with epsilons upwards and cycles of labels."""
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda high: int(torch.randint(0, high, (1,), generator=generator))  # noqa: E731
+    arcs = [(0, 0, 1, 1, 0.5), (states - 1, states - 1, 2, 0, 0.25)]
+    for _ in range(8):
+        source, target = draw(states), draw(states)
+        arcs.append((source, target, draw(columns + 1) if target > source else 1 + draw(columns), draw(3), draw(64) / 32))
+    return wf.Fst.from_arcs(arcs + [(0, states - 1, 1, 1, 1.0)], {states - 1: 0.5, 1: 0.0})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradcheck_of_scores_and_weights(seed):
+    """Finite differences by torch itself. Arcs are float32, so steps are wide."""
+    graph = lattice_like_graph(seed)
+    generator = torch.Generator().manual_seed(100 + seed)
+    scores = torch.randn((2, 4, 3), generator=generator, dtype=torch.float64).requires_grad_()
+    weights = torch.tensor([arc.weight for s in range(graph.num_states) for arc in graph.arcs_of(s)], dtype=torch.float64).requires_grad_()
+    cost = lambda x, w: wft.composition_cost(x, [4, 3], graph, w)  # noqa: E731
+    assert torch.isfinite(cost(scores, weights)).all()
+    assert torch.autograd.gradcheck(cost, (scores, weights), eps=1e-2, atol=2e-3, nondet_tol=0)
+    alone = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (0, 1, 2, 2, 0.0), (1, 1, 3, 3, 0.0), (1, 2, 1, 1, 0.0)], {2: 0.5, 1: 0.0})
+    free = (torch.rand(4, generator=generator, dtype=torch.float64) + 1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda w: wft.forward_score(alone, w), (free,), eps=1e-2, atol=2e-3)
+
+
+def test_the_cost_is_the_sum_over_paths():
+    """Two ways, written out."""
+    graph = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 2, 1.0)], {1: 0.25})
+    x = torch.tensor([[[-0.1, -2.0]]], dtype=torch.float64, requires_grad=True)
+    expected = -math.log(math.exp(-0.5 - 0.1 - 0.25) + math.exp(-1.0 - 2.0 - 0.25))
+    cost = wft.composition_cost(x, None, graph)
+    assert math.isclose(cost.item(), expected, abs_tol=1e-6)
+    cost.sum().backward()
+    share = math.exp(-0.85) / (math.exp(-0.85) + math.exp(-3.25))
+    assert torch.allclose(x.grad, torch.tensor([[[-share, share - 1]]], dtype=torch.float64), atol=1e-6)
+
+
+def test_a_small_model_learns():
+    """Trained on reference against everything, as in MMI: what is left of the cost is small, and above 0 as probabilities are below 1."""
+    torch.manual_seed(3)
+    features = torch.randn((4, 10, 6))
+    targets = [[1, 2], [2, 2, 1], [3], [1, 3, 1]]
+    model = torch.nn.Linear(6, 4)
+    anything = wf.Fst.from_arcs([(0, 0, column + 1, column + 1, 0.0) for column in range(4)], {0: 0.0})
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    references = [wft.ctc_alignments(target) for target in targets]
+    losses = []
+    for _ in range(60):
+        scores = model(features)
+        loss = (wft.composition_cost(scores, None, references) - wft.composition_cost(scores, None, anything)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[0] > 20 and 0 < losses[-1] < losses[0] / 4
+
+
+def test_what_is_refused():
+    x = torch.zeros((2, 3, 4))
+    graph = wft.ctc_alignments([1])
+    for arguments, message in (
+        ((x[0], None, graph), "expected .utterances"),
+        ((x, [3], graph), "lengths"),
+        ((x, [3, 4], graph), "lengths"),
+        ((x, None, [graph] * 3), "3 graphs for 2"),
+        ((x, None, graph, [torch.zeros(1)] * 2), "weights of 2 graphs"),
+        ((x, None, graph, torch.zeros(1)), "1 weights for"),
+        ((x + math.nan, None, graph), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wft.composition_cost(*arguments)
+    with pytest.raises(ValueError, match="reduction"):
+        wft.ctc_loss(x, torch.tensor([1]), [3], [1], reduction="median")
+    assert wft.composition_cost(x[:0], None, []).shape == (0,)
+    assert math.isclose(wft.ctc_loss(torch.zeros((0, 1, 4)), torch.zeros(0), [0], [0], reduction="sum").item(), 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_tensors_as_scores(dtype):
+    """Borrowed where they are, padded or with strides, with or without a history of gradients kept apart."""
+    graph = wf.build_ctc_graph(["<blk>", "a", "b"])
+    decoder = wf.Decoder(graph, blank=0)
+    torch.manual_seed(5)
+    whole = torch.randn((3, 20, 8)).log_softmax(2).to(getattr(torch, dtype))
+    batch = whole[:, :, :3]
+    plain = batch.float().tolist()
+    expected = [decoder.decode(memory_of(rows[:length]))[0] for rows, length in zip(plain, (20, 7, 0))]
+    for scores, lengths in ((batch, torch.tensor([20, 7, 0])), ([batch[0], batch[1, :7], batch[2, :0]], None), (batch.contiguous(), [20, 7, 0])):
+        assert [(r.text, r.cost, r.words) for r in decoder.decode(scores, lengths)] == [(r.text, r.cost, r.words) for r in expected]
+    with pytest.raises((ValueError, TypeError), match="contiguous"):
+        decoder.decode(whole.transpose(1, 2))
+    with pytest.raises(TypeError, match="grad"):
+        decoder.decode(batch.clone().requires_grad_())
+    assert decoder.decode(batch.clone().requires_grad_().detach(), [20, 7, 0])[0].text == expected[0].text
+
+
+def memory_of(rows):
+    import array
+
+    numbers = array.array("f", [number for row in rows for number in row])
+    return memoryview(numbers).cast("B").cast("f", (len(rows), 3)) if rows else memoryview(numbers)
+
+
+def test_lengths_may_be_a_tensor_and_streams_take_tensors():
+    decoder = wf.Decoder(wf.build_ctc_graph(["<blk>", "a", "b"]), blank=0)
+    torch.manual_seed(6)
+    scores = torch.randn((1, 30, 3)).log_softmax(2)
+    stream = decoder.stream()
+    for chunk in scores[0].split(7):
+        stream.accept(chunk)
+    whole = decoder.decode(scores, torch.tensor([30], dtype=torch.int32))[0]
+    result = stream.finish()
+    assert (result.text, result.cost, result.words) == (whole.text, whole.cost, whole.words)
+
+
+def test_code_of_the_training_page(tmp_path):
+    assert check_page(ROOT / "docs" / "tutorials" / "training.md", tmp_path) >= 5

@@ -1,0 +1,168 @@
+/* settings.c - reads the model configuration: a walk over JSON values that keeps two of them. */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_DEPTH = 64 };
+
+struct cursor {
+  const char *at, *end;
+};
+
+static void skip_blanks(struct cursor *cursor) {
+  while (cursor->at < cursor->end && strchr(" \t\r\n", *cursor->at) != NULL) cursor->at++;
+}
+
+static bool take(struct cursor *cursor, char c) {
+  skip_blanks(cursor);
+  if (cursor->at == cursor->end || *cursor->at != c) return false;
+  cursor->at++;
+  return true;
+}
+
+/* \uXXXX as UTF-8 into `out`, up to 3 bytes; characters beyond 16 bits come as they are from the server. */
+static int put_code(const char *hex, char *out) {
+  char digits[5] = {hex[0], hex[1], hex[2], hex[3], '\0'}, *stop;
+  unsigned long code = strtoul(digits, &stop, 16);
+  if (*stop != '\0') return -1;
+  if (code < 0x80) return out[0] = (char)code, 1;
+  if (code < 0x800) return out[0] = (char)(0xC0 | code >> 6), out[1] = (char)(0x80 | (code & 0x3F)), 2;
+  return out[0] = (char)(0xE0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 0x3F)), out[2] = (char)(0x80 | (code & 0x3F)), 3;
+}
+
+/* A string, as a copy for free(); NULL: none, or no memory. */
+static char *take_string(struct cursor *cursor) {
+  static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
+  if (!take(cursor, '"')) return NULL;
+  char *text = malloc((size_t)(cursor->end - cursor->at) + 1), *out = text;
+  while (text != NULL && cursor->at < cursor->end && *cursor->at != '"') {
+    if (*cursor->at != '\\') {
+      *out++ = *cursor->at++;
+      continue;
+    }
+    if (++cursor->at == cursor->end) break;
+    char c = *cursor->at++;
+    int size = -1;
+    for (const char *escape = escapes; *escape != '\0'; escape += 2)
+      if (*escape == c) *out = escape[1], size = 1;
+    if (c == 'u' && cursor->end - cursor->at >= 4) {
+      size = put_code(cursor->at, out);
+      cursor->at += 4;
+    }
+    if (size < 0) break;
+    out += size;
+  }
+  if (text == NULL || cursor->at == cursor->end || *cursor->at != '"') return free(text), NULL;
+  cursor->at++;
+  *out = '\0';
+  return text;
+}
+
+/* Any value, whatever it is. */
+static bool skip_value(struct cursor *cursor, int depth) {
+  skip_blanks(cursor);
+  if (depth > MAX_DEPTH || cursor->at == cursor->end) return false;
+  char open = *cursor->at;
+  if (open == '"') {
+    char *text = take_string(cursor);
+    free(text);
+    return text != NULL;
+  }
+  if (open != '{' && open != '[') {
+    while (cursor->at < cursor->end && strchr(",]} \t\r\n", *cursor->at) == NULL) cursor->at++;
+    return true;
+  }
+  char close = open == '{' ? '}' : ']';
+  cursor->at++;
+  if (take(cursor, close)) return true;
+  do {
+    if (open == '{' && (!skip_value(cursor, depth + 1) || !take(cursor, ':'))) return false;
+    if (!skip_value(cursor, depth + 1)) return false;
+  } while (take(cursor, ','));
+  return take(cursor, close);
+}
+
+static bool keep(tw_settings *out, char *name, char *value) {
+  tw_setting *items = realloc(out->items, (out->size + 1) * sizeof *items);
+  if (items == NULL) return false;
+  out->items = items;
+  out->items[out->size++] = (tw_setting){name, value};
+  return true;
+}
+
+/* {"string_value": "VALUE"} of a parameter; the name is taken over. */
+static bool take_parameter(struct cursor *cursor, char *name, tw_settings *out) {
+  char *value = NULL;
+  bool good = take(cursor, '{');
+  if (good && !take(cursor, '}')) {
+    do {
+      char *key = take_string(cursor);
+      good = key != NULL && take(cursor, ':');
+      if (good && strcmp(key, "string_value") == 0 && value == NULL) good = (value = take_string(cursor)) != NULL;
+      else if (good) good = skip_value(cursor, 0);
+      free(key);
+    } while (good && take(cursor, ','));
+    good = good && take(cursor, '}');
+  }
+  if (good && value != NULL && keep(out, name, value)) return true;
+  free(name);
+  free(value);
+  return good && value == NULL;
+}
+
+static bool take_parameters(struct cursor *cursor, tw_settings *out) {
+  if (!take(cursor, '{')) return false;
+  if (take(cursor, '}')) return true;
+  do {
+    char *name = take_string(cursor);
+    bool good = name != NULL && take(cursor, ':');
+    if (!good) return free(name), false;
+    if (!take_parameter(cursor, name, out)) return false;
+  } while (take(cursor, ','));
+  return take(cursor, '}');
+}
+
+bool settings_read(const char *json, size_t size, tw_settings *out) {
+  struct cursor cursor = {json, json + size};
+  *out = (tw_settings){0};
+  bool good = take(&cursor, '{');
+  if (good && take(&cursor, '}')) return true;
+  while (good) {
+    char *key = take_string(&cursor);
+    good = key != NULL && take(&cursor, ':');
+    if (good && strcmp(key, "parameters") == 0) {
+      good = take_parameters(&cursor, out);
+    } else if (good) {
+      skip_blanks(&cursor);
+      const char *value = cursor.at;
+      good = skip_value(&cursor, 0);
+      if (good && strcmp(key, "max_batch_size") == 0 && cursor.at - value < 20) {
+        char digits[20] = {0};
+        memcpy(digits, value, (size_t)(cursor.at - value));
+        out->max_batch_size = strtoll(digits, NULL, 10);
+      }
+    }
+    free(key);
+    if (!good || !take(&cursor, ',')) break;
+  }
+  good = good && take(&cursor, '}');
+  if (!good) settings_free(out);
+  return good;
+}
+
+const char *settings_find(const tw_settings *settings, const char *name) {
+  for (size_t i = 0; i < settings->size; i++)
+    if (strcmp(settings->items[i].name, name) == 0) return settings->items[i].value;
+  return NULL;
+}
+
+void settings_free(tw_settings *of) {
+  for (size_t i = 0; i < of->size; i++) {
+    free(of->items[i].name);
+    free(of->items[i].value);
+  }
+  free(of->items);
+  *of = (tw_settings){0};
+}

@@ -1,0 +1,25 @@
+/* settings.h - the parameters of a model's config.pbtxt, which the server hands over as JSON. */
+#ifndef WARPFST_TRITON_SETTINGS_H
+#define WARPFST_TRITON_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tw_setting {
+  char *name, *value;
+} tw_setting;
+
+typedef struct tw_settings {
+  tw_setting *items;
+  size_t size;
+  int64_t max_batch_size;
+} tw_settings;
+
+/* Takes "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} out of the configuration. false: malformed, or out of memory. */
+bool settings_read(const char *json, size_t size, tw_settings *out);
+/* NULL: not given. */
+const char *settings_find(const tw_settings *settings, const char *name);
+void settings_free(tw_settings *settings);
+
+#endif
