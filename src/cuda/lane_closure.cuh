@@ -223,7 +223,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
     status = close(cost_of((u32)(last >> 32)));
   }
   l.sync();
-  load_row(t + 1);
+  load_row(row_after(t));
   return status;
 }
 

@@ -51,7 +51,8 @@ typedef struct wf__lane_utterance {
 /* One step of a path. */
 typedef struct wf__lane_step {
   uint32_t arc;
-  float loglike; /* that it read; 0 for epsilon arcs */
+  float loglike;  /* that it read; 0 for epsilon arcs */
+  uint32_t frame; /* that it read */
 } wf__lane_step;
 
 typedef struct wf__lane_outcome {
@@ -73,6 +74,8 @@ typedef struct wf__lane_params {
   int32_t has_epsilons;
   /* options */
   float beam, acoustic_scale, word_score, epsilon_slack;
+  int32_t blank;           /* column, or -1 */
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than the last, all but the first are skipped */
   uint32_t max_active, min_active, max_tokens;
   /* work */
   const wf__lane_utterance *utterances;
