@@ -33,11 +33,6 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
-typedef struct wf__epsilon_node {
-  uint32_t first, count; /* epsilon links out of a token */
-  uint32_t degree;       /* into it, from tokens not in order yet */
-} wf__epsilon_node;
-
 /* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
 typedef struct wf__limit {
   uint64_t key, context;
@@ -91,8 +86,6 @@ typedef struct wf__search {
   wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
   WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
   WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
-  WF__VEC(wf__epsilon_node) nodes;
-  WF__VEC(uint32_t) queue;
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
