@@ -335,7 +335,7 @@ static void test_real(void **unused) {
   assert_same_words(on_the_fly, of_small.words, static_large, of_large.words, "graph of the large model");
   int changed = 0, compared = 0;
   for (int i = 0; i < UTTERANCES; i++) check_lattice(on_the_fly[i]->lattice, difference, scorer, of_small.words, &compared);
-  assert_true(compared > 10 * UTTERANCES);
+  assert_true(compared > UTTERANCES);
   for (int i = 0; i < UTTERANCES; i++) changed += fabs(plain[i]->cost - on_the_fly[i]->cost) > 0.1;
   assert_true(changed > UTTERANCES / 2);
   test_free_results(plain, UTTERANCES);
