@@ -102,7 +102,7 @@ typedef struct wf__search {
 wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
 /* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set before the scorer. */
-void wf__search_set_graph(wf__search *search, const wf_graph *graph);
+static inline void wf__search_set_graph(wf__search *search, const wf_graph *graph) { search->graph = graph; }
 /* From the next begin on; NULL: none, as at first. */
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
 /* The scorer of `first`, with a memory joined to its memory. */
