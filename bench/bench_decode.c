@@ -10,6 +10,7 @@
  *     utterances=N             to decode in one round, call after call: the first N of SCORES, which is begun anew at its end (default: the batch, but at
  *                              least 16 and --check)
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
+ *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads, which is no part of the time
  *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU; one at least on the CPU)
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
  * the same beam, max_active and dtype must agree on it wherever they ran. A run that fails is an object with "error"; the others go on, and the exit code is 1.
@@ -61,7 +62,7 @@ struct bench {
 };
 
 struct totals {
-  double tokens, expanded, arcs, narrowed, cost;
+  double tokens, expanded, arcs, narrowed, cost, lattice_arcs;
   size_t num_not_final, num_narrowed, num_died, num_overflow, num_failed;
   uint64_t digest;
   wf_wer_counts wer;
@@ -200,6 +201,11 @@ static void digest_result(uint64_t *digest, const wf_result *result) {
   digest_bytes(digest, counts, sizeof counts);
   digest_bytes(digest, result->words, result->num_words * sizeof *result->words);
   digest_bytes(digest, result->alignment, (size_t)result->num_decoded * sizeof *result->alignment);
+  if (result->lattice == NULL) return;
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  digest_bytes(digest, lattice.arc_off, (lattice.num_states + 1) * sizeof *lattice.arc_off);
+  digest_bytes(digest, lattice.arcs, lattice.num_arcs * sizeof *lattice.arcs);
+  digest_bytes(digest, lattice.final_graph_cost, lattice.num_states * sizeof *lattice.final_graph_cost);
 }
 
 static void count_errors(const struct bench *bench, size_t i, const wf_result *result, wf_wer *wer) {
@@ -235,6 +241,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
     out->num_died += (r->flags & WF_RESULT_DIED) != 0;
     out->num_overflow += (r->flags & WF_RESULT_OVERFLOW) != 0;
     out->num_failed += r->status != WF_OK;
+    if (r->lattice != NULL) out->lattice_arcs += (double)wf_lattice_get(r->lattice).num_arcs;
     if (r->status != WF_OK && out->num_failed == 1) fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
     if (i < bench->check) digest_result(&out->digest, r);
     if (i < bench->num_matrices && r->status == WF_OK) count_errors(bench, i, r, wer);
@@ -245,6 +252,29 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
   wf_wer_free(wer);
 }
 
+/* Seconds to determinize all lattices; *out_arcs: of what comes out. */
+static double determinize(wf_result **results, size_t count, const wf_decoder_options *decoding, double *out_arcs) {
+  wf_error err = {0};
+  wf_lattice_determinize_options options;
+  const wf_lattice **lattices = allocate(count, sizeof *lattices);
+  wf_determinized *made = allocate(count, sizeof *made);
+  wf_lattice_determinize_options_init(&options);
+  options.beam = decoding->lattice_beam;
+  options.num_threads = decoding->num_threads;
+  for (size_t i = 0; i < count; i++) lattices[i] = results[i]->lattice;
+  double start = now_s();
+  check(wf_lattices_determinize(lattices, count, NULL, &options, made, &err), &err);
+  double took = now_s() - start;
+  *out_arcs = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (made[i].lattice != NULL) *out_arcs += (double)wf_compact_lattice_get(made[i].lattice).num_arcs;
+    wf_compact_lattice_free(made[i].lattice);
+  }
+  free(lattices);
+  free(made);
+  return took;
+}
+
 /* --- one run -------------------------------------------------------------------------------------------------------------- */
 
 static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
@@ -252,7 +282,7 @@ static int compare_doubles(const void *a, const void *b) { return *(const double
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
-  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens &&
+  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->lattice_beam == o.lattice_beam &&
               old->num_threads == o.num_threads && strcmp(old->device, o.device) == 0;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
@@ -271,7 +301,8 @@ static wf_status decode_all(struct bench *bench, const struct run *run, const wf
   return status;
 }
 
-static void print_run(const struct bench *bench, const struct run *run, const double *times, int rounds, int64_t frames, const struct totals *t) {
+static void print_run(const struct bench *bench, const struct run *run, const double *times, int rounds, int64_t frames, const struct totals *t, double determinize_s,
+                      double compact_arcs) {
   bool gpu = strncmp(run->device, "cuda", 4) == 0;
   double seconds = times[rounds / 2], n = (double)frames > 0 ? (double)frames : 1;
   char name[256] = "cpu";
@@ -288,6 +319,9 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   printf(", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, \"died\": %zu, \"failed\": %zu", t->narrowed / n,
          t->num_narrowed, t->num_overflow, t->num_not_final, t->num_died, t->num_failed);
   if (t->wer.num_words > 0) printf(", \"wer\": %.3f, \"ref_words\": %llu", wf_wer_percent(&t->wer), (unsigned long long)t->wer.num_words);
+  if (run->options.lattice_beam > 0)
+    printf(", \"lattice_beam\": %g, \"lattice_arcs_per_frame\": %.3f, \"determinize_s\": %.6f, \"compact_arcs\": %.0f", run->options.lattice_beam, t->lattice_arcs / n,
+           determinize_s, compact_arcs);
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
 }
@@ -298,7 +332,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
   wf_result **results = allocate(run->utterances, sizeof *results);
   struct totals totals;
-  double times[MAX_ROUNDS], sum = 0;
+  double times[MAX_ROUNDS], sum = 0, determinize_s = 0, compact_arcs = 0;
   int64_t frames = 0;
   bool gpu = strncmp(run->device, "cuda", 4) == 0;
   int rounds = 0, least = gpu ? 3 : 1;
@@ -313,11 +347,12 @@ static bool measure(struct bench *bench, const struct run *run) {
     double start = now_s();
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
+    if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1) determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
     if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
   if (status == WF_OK) {
     qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
-    print_run(bench, run, times, rounds, frames, &totals);
+    print_run(bench, run, times, rounds, frames, &totals, determinize_s, compact_arcs);
   } else {
     for (char *at = err.message; *at != '\0'; at++)
       if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = '\'';

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--finish-only] [--json] [--record]
+graph --device=cuda: the steps that a GPU can do; `graph --device=cuda --help` (bench/graph_device.py)
 
 The pipeline of a hybrid graph, step by step: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
 (bench/hybrid_task.py: Debian's pocketsphinx-en-us; 20,000 words pruned, 72,545 words pruned, everything).
@@ -205,6 +206,10 @@ def figures(rows, walls, threads, decoding, npath, finish_only):
 
 
 def main():
+    if any(word.startswith("--device") for word in sys.argv[1:]):
+        import graph_device
+        graph_device.main()
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--threads", default="1,0")

@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
 """lattice [--repeat=N] [--record] [--beams=4,8] [--hour] [--hybrid-graph=HCLG.fst --hybrid-scores=FILE.ark --hybrid-ref=FILE --hybrid-words=FILE]
+lattice --device=cuda[:N] [--programs=FOLDER] [--beams=4,8] [--batches=1,400] [--part=real,peaky,hybrid] [--size=full] [--save=FILE | --load=FILE] [--record] [--hybrid-...]
 
 Raw lattices on one CPU thread: decoding with against without, in turn on the same core; sizes; the fewest errors on any path (oracle) and utterances
 whose lattice holds exactly what was said. --hour: one utterance of an hour, its scores those of the task end to end, and the peak memory.
 
   CTC     phones, compact topology, 3-gram LM, acoustic_scale 0.7, beam 15, max_active 7000, on the utterances of examples/ctc
   hybrid  on request: acoustic_scale 0.1538, beam 13, max_active 7000
+
+With --device: the tasks of `./run bench decode`, batches of utterances on the GPU with and without lattices, scores in device and in host memory, and the
+time that the host's threads take to determinize what came. The first lattices are those of the CPU, bit for bit, or it is an error.
 """
 import argparse
 import json
+import pathlib
+import subprocess
+import sys
 
+import decode_tasks
 import measure
 from measure import BUILD, ROOT
 
@@ -43,6 +51,82 @@ def figures_of(task, beam, r, frames_per_hour, command):
     return [(f"lattice {task}, {what}", setup, measure.figure(value), unit) for what, value, unit in rows]
 
 
+# --- on a GPU ---------------------------------------------------------------------------------------------------------------
+
+
+def gpu_tasks(a, programs):
+    batches = tuple(map(int, a.batches.split(",")))
+    for part in a.part.split(","):
+        if part == "real":
+            yield decode_tasks.real_ctc(programs, decode_tasks.CTC / "logp_phone", batches)
+        elif part == "hybrid" and a.hybrid_graph and a.hybrid_scores:
+            yield decode_tasks.hybrid(a, batches, True)
+        elif part in ("peaky", "flat"):
+            yield decode_tasks.generated(programs, a.size, batches)[part]
+
+
+def gpu_runs(a, task):
+    """On the CPU what is compared with; then without and with, so that what is said of one machine was measured within seconds."""
+    beams = [0, *map(float, a.beams.split(","))]
+    runs = [task.run(*task.base, device="cpu", utterances=task.check, seconds=0, lattice_beam=beam) for beam in beams]
+    for batch in task.batches:
+        for scores in ("device", "host"):
+            runs += [task.run(*task.base, device=a.device, scores=scores, batch=batch, utterances=max(batch, task.check), seconds=0.5, lattice_beam=beam) for beam in beams]
+    return runs
+
+
+def gpu_rows(a):
+    programs = decode_tasks.Programs(a.programs)
+    for task in gpu_tasks(a, programs):
+        with subprocess.Popen(task.command(programs, gpu_runs(a, task)), stdout=subprocess.PIPE, text=True, env=programs.environment) as process:
+            for line in process.stdout:
+                row = {"task": task.name, **json.loads(line)}
+                print("  " + (row["error"] if "error" in row else f"{row['task']}, {row['device']}, {row['scores']}, batch {row['batch']}, lattice_beam {row.get('lattice_beam', 0):g}: RTFx {row['rtfx']:.0f}"), file=sys.stderr)
+                yield row
+        if process.returncode not in (0, 1):
+            yield {"task": task.name, "error": f"bench_decode: exit code {process.returncode}"}
+
+
+def gpu_report(rows):
+    """(figures, problems)"""
+    figures, problems, digests, plain = [], [row["error"] for row in rows if "error" in row], {}, {}
+    for r in rows:
+        if "error" in r:
+            continue
+        beam = r.get("lattice_beam", 0)
+        if digests.setdefault((r["task"], beam), r["digest"]) != r["digest"]:
+            problems.append(f"{r['task']}, {r['scores']} scores, batch {r['batch']}, lattice_beam {beam:g}: not the results of the CPU")
+        if r["device"] == "cpu":
+            continue
+        what, setup = f"lattice GPU {r['task']}", f"{r['utterances']} utterances, beam {r['beam']:g}, max_active {r['max_active']}, {r['scores']} scores, batch {r['batch']}"
+        key = (r["task"], r["scores"], r["batch"])
+        if beam == 0:
+            plain[key] = r["rtfx"]
+            figures.append((f"{what}, without", setup, measure.figure(r["rtfx"]), "RTFx"))
+            continue
+        setup += f", lattice_beam {beam:g}"
+        figures += [(f"{what}, with", setup, measure.figure(r["rtfx"]), "RTFx"), (f"{what}, with of without", setup, measure.figure(100 * r["rtfx"] / plain[key]), "%"),
+                    (f"{what}, arcs", setup, measure.figure(r["lattice_arcs_per_frame"]), "arcs/frame"),
+                    (f"{what}, determinization by all threads", setup, measure.figure(r["audio_s"] / r["determinize_s"]), "RTFx")]
+    return figures, problems
+
+
+def on_gpu(a):
+    if a.load:
+        rows = [json.loads(line) for line in open(a.load, encoding="utf-8")]
+    else:
+        rows = list(gpu_rows(a))
+    if a.save:
+        pathlib.Path(a.save).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    figures, problems = gpu_report(rows)
+    print(measure.table(["what", "setup", "figure", "unit"], figures))
+    print("\n".join(problems) or "results and lattices equal the CPU's bit for bit")
+    if a.record and not problems:
+        gpu = next(row["gpu"] for row in rows if row["device"] != "cpu")
+        measure.record(figures, f"./run bench lattice --device={a.device}", machine=gpu, **({"commit": a.commit} if a.commit else {}))
+    return 1 if problems or not figures else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
@@ -51,7 +135,19 @@ def main():
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--programs", default=ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
+    parser.add_argument("--batches", default="1,400")
+    parser.add_argument("--part", default="hybrid,real,peaky")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, default="full", help="of the generated tasks")
+    parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
+    parser.add_argument("--save", help="keep the measurements in this file, too")
+    parser.add_argument("--load", help="measure nothing: the table of a saved file")
+    parser.add_argument("--commit", help="that was measured, for --record, where git cannot tell")
     a = parser.parse_args()
+    measure.BUILD = pathlib.Path(a.work or measure.BUILD)
+    if a.device != "cpu":
+        return on_gpu(a)
     tasks = [ctc_task()] + ([hybrid_task(a)] if a.hybrid_graph and a.hybrid_scores else [])
     figures = []
     for task, frames_per_hour, command, references in tasks:
@@ -62,7 +158,8 @@ def main():
     print(measure.table(["what", "setup", "figure", "unit"], figures))
     if a.record:
         measure.record(figures, "./run bench lattice")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""rnnlm [--repeat=N] [--record]
+"""rnnlm [--parts=text,perplexity,ctc,scale] [--words=1000000] [--hidden=100] [--device=cpu] [--repeat=N] [--record]
 
 Recurrent language models on one core, processor time: training and scoring with the paper's kind of model (one sigmoid layer, hierarchical softmax, MaxEnt order 3 with
 100M cells, 26,033 words) at hidden sizes 100, 512 and 1024, on a generated text; perplexities beside the faster-rnnlm toolkit's on the text
-of tests/data/rnnlm; and the CTC phone task decoded with a recurrent model (trained on its own transcripts: a figure of speed, not of accuracy) under each kind of cache.
+of tests/data/rnnlm; the CTC phone task decoded with a recurrent model (trained on its own transcripts: a figure of speed, not of accuracy) under each kind of cache;
+and the paper's setting generated at scale (rnnlm_scale.py): a million words, a bigram graph, --hidden=100,512,1024 as memory allows, utterances alone and together.
 """
 import argparse
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 
 import measure
+import rnnlm_scale
 from measure import BUILD, ROOT, WARPFST
 
 CTC, DATA = ROOT / "examples" / "ctc", ROOT / "tests" / "data" / "rnnlm"
@@ -90,37 +92,65 @@ def decoding(core):
         yield name, summary, measure.timed([*base, *flags], core).cpu_s
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
-    arguments = parser.parse_args()
-    core, figures, rows = measure.last_core(), [], []
+def text_part(arguments, core):
     make_text(BUILD / "rnnlm.train", 1, SENTENCES)
     make_text(BUILD / "rnnlm.part", 1, SENTENCES // 20)
     make_text(BUILD / "rnnlm.valid", 2, 100)
+    rows, figures = [], []
     for hidden in (100, 512, 1024):
         trained, scored = speeds(hidden, arguments.repeat, core)
         rows.append([hidden, f"{trained:.0f}", f"{scored:.0f}"])
         figures += [(f"RNN LM {what}", f"sigmoid {hidden}, {WORDS} words, MaxEnt order 3 of 100M cells, one core, processor time", f"{value:.0f}", "tokens/s")
                     for what, value in (("training", trained), ("scoring", scored))]
-    print(f"{measure.machine()}; best of {arguments.repeat}; load {measure.load()}", file=sys.stderr)
     print(measure.table(["hidden units", "tokens/s trained", "tokens/s scored"], rows))
-    rows = []
+    return figures
+
+
+def perplexity_part(arguments, core):
+    rows, figures = [], []
     for name, toolkit, ours in perplexities():
         rows.append([name, f"{toolkit:.2f}", f"{ours:.2f}"])
         figures.append(("RNN LM perplexity", f"{name}, 16 hidden units, tests/data/rnnlm (the toolkit: {toolkit:.2f})", f"{ours:.2f}", "perplexity"))
     print(measure.table(["model", "toolkit's perplexity", "ours"], rows))
-    rows = []
+    return figures
+
+
+def ctc_part(arguments, core):
+    rows, figures = [], []
     for name, summary, cpu_s in decoding(core):
         counts, frames = summary.get("rnnlm", {}), summary["hours"] * 3600 / 0.04
-        hit = 100 * counts["hits"] / counts["requests"] if counts else 0
         rtfx = summary["hours"] * 3600 / cpu_s
-        rows.append([name, f"{counts.get('requests', 0) / frames:.1f}", f"{hit:.1f}", counts.get("hidden_states", 0), f"{rtfx:.0f}"])
+        rows.append([name, f"{counts.get('requests', 0) / frames:.1f}", f"{100 * counts.get('hit_ratio', 0):.1f}", f"{counts.get('costs', 0) / frames:.1f}", counts.get("hidden_states", 0), f"{rtfx:.0f}"])
         figures.append(("decode with RNN LM", f"CTC phones, {UTTERANCES} utterances, hidden 100, {name}, one core, processor time with loading", f"{rtfx:.0f}", "RTFx"))
-    print(measure.table(["cache", "requests a frame", "hits, %", "hidden states", "RTFx"], rows))
+    print(measure.table(["cache", "requests a frame", "hits, %", "costs a frame", "hidden states", "RTFx"], rows))
+    return figures
+
+
+def scale_part(arguments, core):
+    rows, figures = rnnlm_scale.measure_all(arguments.words, [int(hidden) for hidden in arguments.hidden.split(",")], arguments.device, core)
+    print(measure.table(rnnlm_scale.HEADER, rows))
+    return figures
+
+
+PARTS = {"text": text_part, "perplexity": perplexity_part, "ctc": ctc_part, "scale": scale_part}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--words", type=int, default=1000000, help="of the scale part")
+    parser.add_argument("--hidden", default="100", help="of the scale part; a million words of 1024 units take 8 GB")
+    parser.add_argument("--device", default="cpu", help="of the scale part")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    core, figures = measure.last_core(), []
+    for part in arguments.parts.split(","):
+        figures += PARTS[part](arguments, core)
+        print()
+    print(f"{measure.machine()}; best of {arguments.repeat}; load {measure.load()}", file=sys.stderr)
     if arguments.record:
-        measure.record(figures, "./run bench rnnlm")
+        measure.record(figures, f"./run bench rnnlm --parts={arguments.parts}" + (f" --words={arguments.words} --hidden={arguments.hidden}" if "scale" in arguments.parts else ""))
 
 
 if __name__ == "__main__":

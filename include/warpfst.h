@@ -366,13 +366,13 @@ WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf
 /* Compositions that stay on a GPU: the inputs are uploaded and made ready once, then composed any number of times; results stay in device memory until they
  * are asked for. One thread at a time. `options` as for wf_compose, with a GPU as device and order=canonical; phi_label is not supported. */
 typedef struct wf_composer wf_composer;
-/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs too large for rows of bits on the device are left to the CPU. */
+/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs whose table of all states would be large and nearly empty are composed one by one, with a hash table. */
 WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins,
                                     wf_composer **out, wf_error *err);
 /* Composes all pairs, on the device, in a few launches for all of them together. Errors: wf_compose's, and WF_ERR_DEVICE. */
 WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
 /* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins` (the argument may be NULL): of its arcs, in device
- * memory, or NULL if they were not asked for. WF_ERR_UNSUPPORTED for a pair left to the CPU. */
+ * memory, or NULL if they were not asked for. */
 WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err);
 /* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
 WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
@@ -492,7 +492,7 @@ WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, co
 /* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which carry gradients back to the inputs. */
 WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options,
                                       wf_fst_batch **out, wf_error *err);
-/* What a composer has made in its last run, copied within the device. Errors: a pair left to the CPU (WF_ERR_UNSUPPORTED). */
+/* What a composer has made in its last run, copied within the device. Errors: one of several pairs was composed with a hash table (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* A copy of the i-th in host memory. */
@@ -745,6 +745,11 @@ WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
 /* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
  * fast, since they wait for memory together. */
 WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
+/* The model as an acceptor over `words` (NULL: its own), found by their texts, for wf_compose with phi_label = backoff_label: a graph composed with it, decoded without
+ * a scorer, gives what the graph gives with wf_scorer_from_lm, but for words that the model lacks, which have no arcs here. Every final cost is resolved
+ * through back-off. The composition can be far larger than both: each state of the graph once for every history it is reached with. Errors: backoff_label not
+ * positive, or a word's. */
+WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6b Recurrent language models
@@ -1625,13 +1630,13 @@ WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattic
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
 
-/* Another language model in place of the first: to the graph costs of every path comes lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
+/* Another language model in place of the first: to the graph costs of every path comes new_lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
  * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
  * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
  * old model keeps what it has, one that has none in the new model goes, with its paths. States are split by the models' histories, no more: a
  * deterministic lattice stays so. WF_ERR_LIMIT beyond max_states. */
 #define WF_LATTICE_RESCORE_OPTIONS(X)                                                                             \
-  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                         \
+  X(F32, new_lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                     \
   X(F32, old_lm_scale, 1, 0, 1e6, "", "factor on the costs of the old model, as it is in the lattice")            \
   X(I64, max_states, 10000000, 1, 2147483647, "states", "refuse to grow beyond this")
 WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)

@@ -19,6 +19,7 @@ wf_result *test_decode_alone(struct decode_task *task);
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
 /* Every bit of two results, statistics included. */
 void test_assert_same_result(const wf_result *a, const wf_result *b);
+/* The same of two batches, lattices included. */
 void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count);
 void test_free_results(wf_result **results, size_t count);
 /* With a decoder of its own. */

@@ -130,7 +130,7 @@ static void test_against_ngrams(void **state) {
     wf_rescored_costs costs;
     wf_lattice_rescore_options o;
     wf_lattice_rescore_options_init(&o);
-    o.lm_scale = 0.75f;
+    o.new_lm_scale = 0.75f;
     o.old_lm_scale = 0.5f;
     const wf_lm *old_or_none = seed % 5 == 0 ? NULL : old_lm;
     assert_ok(wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &costs, &err));

@@ -331,6 +331,32 @@ static void decode_all(const wf_graph *graph, const wf_decoder_options *options,
   wf_decoder_free(decoder);
 }
 
+/* Decodes in batches of `at_once`; behind `boost`, unless it is NULL. */
+static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *boost, const wf_graph *graph, const wf_decoder_options *options,
+                                          const wf_scores *scores, size_t at_once, wf_result **alone) {
+  wf_error err = {0};
+  wf_scorer *scorer, *chain;
+  wf_result *together[MANY];
+  assert_ok(wf_scorer_from_rnnlm(m->rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
+  if (boost != NULL) assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
+  else chain = wf_scorer_ref(scorer);
+  decode_all(graph, options, chain, scores, at_once, together);
+  char what[100];
+  snprintf(what, sizeof what, "%s, cache %d, memory %d, %d threads, %d at once", m->r.type, o->rnnlm_cache, (int)o->rnnlm_memory, options->num_threads, (int)at_once);
+  for (int u = 0; u < MANY; u++) {
+    check_same(together[u], alone[u], what, u);
+    wf_result_free(together[u]);
+  }
+  wf_scorer_free(chain);
+  wf_rnn_scorer_stats stats;
+  wf_rnn_scorer_stats_init(&stats);
+  assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
+  assert_int_equal(stats.num_utterances, MANY);
+  assert_true(stats.num_costs <= stats.num_requests - stats.num_hits);
+  wf_scorer_free(scorer);
+  return stats;
+}
+
 /* Whatever the batch, the threads, the cache and the memory: the bits of utterances decoded one by one, each question by itself. */
 static void test_batches(void **unused) {
   (void)unused;
@@ -357,7 +383,7 @@ static void test_batches(void **unused) {
       for (int i = 0; i < LONG * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
       scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONG + 1), INPUTS, INPUTS};
     }
-    wf_result *alone[MANY], *together[MANY];
+    wf_result *alone[MANY];
     wf_scorer *scorer, *boost, *chain;
     int32_t words[] = {2, 4};
     float boosts[] = {0.5f, -0.25f};
@@ -374,27 +400,12 @@ static void test_batches(void **unused) {
       o.rnnlm_cache = 1 + kind % 2;
       o.rnnlm_memory = kind < 4 ? 65536 : 1 << 24;
       options.num_threads = 1 + kind / 2;
-      assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
-      assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
-      decode_all(graph, &options, chained ? chain : scorer, scores, (size_t[]){MANY, 7, 1}[(kind + (int)seed) % 3], together);
-      char what[100];
-      snprintf(what, sizeof what, "seed %d, %s, kind %d", (int)seed, m.r.type, kind);
-      for (int u = 0; u < MANY; u++) {
-        check_same(together[u], alone[u], what, u);
-        wf_result_free(together[u]);
-      }
-      wf_scorer_free(chain);
-      wf_rnn_scorer_stats stats;
-      wf_rnn_scorer_stats_init(&stats);
-      assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
-      assert_int_equal(stats.num_utterances, MANY);
-      assert_true(stats.num_costs <= stats.num_requests - stats.num_hits);
+      wf_rnn_scorer_stats stats = check_together(&m, &o, chained ? boost : NULL, graph, &options, scores, (size_t[]){MANY, 7, 1}[(kind + (int)seed) % 3], alone);
       wf_rnn_scorer_stats *kept = kind == 4 ? &apart : &shared;
       if (kind >= 4) kept->num_hits += stats.num_hits, kept->num_costs += stats.num_costs, kept->num_requests += stats.num_requests - stats.num_hits;
       sum.num_evicted += stats.num_evicted;
       sum.num_evicted_results += stats.num_evicted_results;
       sum.num_evicted_contexts += stats.num_evicted_contexts;
-      wf_scorer_free(scorer);
     }
     for (int u = 0; u < MANY; u++) wf_result_free(alone[u]);
     wf_scorer_free(boost);

@@ -59,11 +59,16 @@ static int open_unnamed(const char *path) {
 #endif
 }
 
-/* Gives the file its temporary name. */
+/* Gives the file its name at once if no file has it, else a temporary one. */
 static bool name_file(wf__output *output) {
   char link_path[64];
   if (output->named) return true;
   snprintf(link_path, sizeof link_path, "/proc/self/fd/%d", output->fd);
+  if (linkat(AT_FDCWD, link_path, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) == 0) {
+    free(output->temporary);
+    output->temporary = NULL;
+    return true;
+  }
   unlink(output->temporary); /* of a process with this number, long gone */
   output->named = linkat(AT_FDCWD, link_path, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0;
   return output->named;

@@ -2,6 +2,7 @@
 #include "base/temp_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +10,24 @@
 
 #include "base/memory.h"
 
+/* Without a name from the start, where the file system has such files: else whoever is killed between the two steps leaves one behind. */
+static int open_unnamed(const char *folder, char *path) {
+#if defined(O_TMPFILE)
+  int unnamed = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+  if (unnamed >= 0) return unnamed;
+#endif
+  int fd = mkstemp(path);
+  if (fd >= 0) unlink(path);
+  return fd;
+}
+
 wf_status wf__temp_open(const char *folder, int *fd, wf_error *err) {
   size_t size = strlen(folder) + 32;
   char *path = wf__alloc(size, 1);
   if (path == NULL) return wf__fail_memory(err, size, "a path");
   snprintf(path, size, "%s/.warpfst.XXXXXX", folder);
-  *fd = mkstemp(path);
+  *fd = open_unnamed(folder, path);
   wf_status status = *fd >= 0 ? WF_OK : wf__fail(err, WF_ERR_IO, "%s: cannot make a temporary file: %s", folder, strerror(errno));
-  if (*fd >= 0) unlink(path);
   free(path);
   return status;
 }

@@ -72,43 +72,12 @@ static void choose_epsilons(wf__search *search) {
   search->epsilons.size = kept;
 }
 
-/* Puts the epsilon links into topological order (Kahn 1962): those of a token come when all links into it have. */
-static wf_status sort_epsilons(wf__search *search, wf_error *err) {
-  const wf__link_vec *epsilons = &search->epsilons;
-  uint64_t size = search->tokens.size, tail = 0;
-  search->nodes.size = search->queue.size = 0;
-  WF__TRY(wf__vec_grow(&search->nodes, size, "the lattice", err));
-  WF__TRY(wf__vec_grow(&search->queue, epsilons->size, "the lattice", err));
-  WF__TRY(wf__vec_grow(&search->history.links, epsilons->size, "the lattice", err));
-  wf__epsilon_node *nodes = search->nodes.data;
-  uint32_t *queue = search->queue.data;
-  wf__link *out = search->history.links.data + search->history.links.size;
-  memset(nodes, 0, size * sizeof *nodes);
-  for (uint64_t i = 0; i < epsilons->size; i++) {
-    wf__link link = epsilons->data[i];
-    if (nodes[link.from].count++ == 0) nodes[link.from].first = (uint32_t)i;
-    nodes[link.to].degree++;
-  }
-  for (uint64_t i = 0; i < epsilons->size; i += nodes[epsilons->data[i].from].count)
-    if (nodes[epsilons->data[i].from].degree == 0) queue[tail++] = epsilons->data[i].from;
-  for (uint64_t head = 0; head < tail; head++) {
-    const wf__epsilon_node *source = &nodes[queue[head]];
-    for (uint64_t i = source->first; i < source->first + source->count; i++) {
-      wf__link link = epsilons->data[i];
-      *out++ = link;
-      if (--nodes[link.to].degree == 0 && nodes[link.to].count > 0) queue[tail++] = link.to;
-    }
-  }
-  search->history.links.size = (uint64_t)(out - search->history.links.data);
-  return WF_OK;
-}
-
 static wf_status add_epsilons(wf__search *search, wf_error *err) {
   if (!search->graph->has_epsilons) return WF_OK;
   if (search->graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
   choose_epsilons(search);
   if (search->epsilons.size > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
-  return search->epsilons.size > 0 ? sort_epsilons(search, err) : WF_OK;
+  return wf__history_add_epsilons(&search->history, search->epsilons.data, search->epsilons.size, search->tokens.size, err);
 }
 
 /* What the frame's links read of its scores, for streams. */

@@ -6,11 +6,12 @@
 
 #include "cpu/search.h"
 
-/* Over arcs [first, end) from a context. */
-static wf_status wonder(wf__search *search, uint32_t first, uint32_t end, uint64_t context, wf_error *err) {
-  const wf_arc *arcs = search->graph->view.arcs;
-  for (uint32_t a = first; a < end; a++)
-    if (arcs[a].olabel != 0) WF__TRY(wf__scoring_wonder(&search->scoring, context, arcs[a].olabel, err));
+/* Over these arcs from a context. */
+static wf_status wonder(wf__search *search, wf__arc_run run, uint64_t context, wf_error *err) {
+  for (uint32_t a = run.first; a < run.end; a++) {
+    const int32_t word = wf__graph_arc(search->graph, a).olabel;
+    if (word != 0) WF__TRY(wf__scoring_wonder(&search->scoring, context, word, err));
+  }
   return WF_OK;
 }
 
@@ -18,8 +19,7 @@ wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err
   if (!wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__token *source = &search->sources.data[i];
-    wf__state_index index = search->graph->index[source->state];
-    WF__TRY(wonder(search, index.first_arc, index.first_epsilon, search->past_contexts.data[wf__search_source_number(search, source)], err));
+    WF__TRY(wonder(search, wf__emitting_run(search->graph, source->state), search->past_contexts.data[wf__search_source_number(search, source)], err));
   }
   return wf__scoring_ask(&search->scoring, waits, err);
 }
@@ -27,8 +27,8 @@ wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err
 wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size, bool *waits, wf_error *err) {
   if (!search->graph->has_epsilon_words || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
-    uint32_t state = search->tokens.data[agenda[i]].state;
-    WF__TRY(wonder(search, search->graph->index[state].first_epsilon, search->graph->index[state + 1].first_arc, search->contexts.data[agenda[i]], err));
+    wf__arc_run run = wf__epsilon_run(search->graph, search->tokens.data[agenda[i]].state);
+    WF__TRY(wonder(search, run, search->contexts.data[agenda[i]], err));
   }
   return wf__scoring_ask(&search->scoring, waits, err);
 }
@@ -37,7 +37,7 @@ wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err)
   *waits = false;
   if (search->died || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->tokens.size; i++) {
-    if (search->graph->view.final_cost[search->tokens.data[i].state] == INFINITY) continue;
+    if (wf__graph_final(search->graph, search->tokens.data[i].state) == INFINITY) continue;
     WF__TRY(wf__scoring_wonder(&search->scoring, wf__search_context(search, i), WF__END_OF_WORDS, err));
   }
   return wf__scoring_ask(&search->scoring, waits, err);

@@ -33,11 +33,6 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
-typedef struct wf__epsilon_node {
-  uint32_t first, count; /* epsilon links out of a token */
-  uint32_t degree;       /* into it, from tokens not in order yet */
-} wf__epsilon_node;
-
 /* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
 typedef struct wf__limit {
   uint64_t key, context;
@@ -91,8 +86,6 @@ typedef struct wf__search {
   wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
   WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
   WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
-  WF__VEC(wf__epsilon_node) nodes;
-  WF__VEC(uint32_t) queue;
   uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
   bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
@@ -102,7 +95,7 @@ typedef struct wf__search {
 wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
 /* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set before the scorer. */
-static inline void wf__search_set_graph(wf__search *search, const wf_graph *graph) { search->graph = graph; }
+void wf__search_set_graph(wf__search *search, const wf_graph *graph);
 /* From the next begin on; NULL: none, as at first. */
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
 /* The scorer of `first`, with a memory joined to its memory. */

@@ -1,4 +1,4 @@
-/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, where the compiler can see into it.
+/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, where the compiler can see into it. search_create.c makes the first slots.
  *
  * Slots are an open-addressing table, cleared frame by frame through the list of those in use. */
 #ifndef WF_CPU_TOKEN_TABLE_H

@@ -1,22 +1,27 @@
-/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back.
+/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back. Pairs with few states among many possible
+ * ones are composed one by one (sparse_gpu.c), the others all together.
  *
- * Two numbers come back to the host during a run, states and arcs, for which room is made; buffers are kept for the next run. */
+ * In the first run the host looks twice at the sizes, of states and of arcs, to make room; buffers are kept for the next run, which looks once, at its end. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "cuda/compose_upload.h"
 #include "cuda/cuda_call.h"
+#include "cuda/ops_batch.h"
+#include "cuda/sparse_gpu.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
 #include "fstops/compose_device.h"
 #include "fstops/device_batch.h"
 
+#define TABLE_CELLS ((uint64_t)1 << 30)  /* up to so many possible states, their table of bits is nothing */
+enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density on */
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, OFF, TO, B_ARC, MASKS, A_ARCS, B_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, MOVES, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
   ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
@@ -29,13 +34,15 @@ struct wf_composer {
   wf__device_buffer buffers[NUM_BUFFERS];
   size_t count;
   wf_fst **a, **b;           /* [count] references: symbols, pairs for the CPU */
-  bool *on_cpu;              /* [count] */
+  wf__sparse **sparse;       /* [count]; NULL: a pair of the table */
+  wf__gpu_batch **made;      /* [count] their results */
   struct mail *mail;         /* what comes back from a run, in pinned memory */
   uint64_t *reached_count;   /* [count], if it is limited */
 };
 
 struct mail {
   uint64_t num_states, num_slots, num_arcs;
+  uint32_t levels[2]; /* of the searches; 0 for the second where both ran together */
   wf__gpu_place places[]; /* [count + 1] */
 };
 
@@ -75,15 +82,17 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   UPLOAD(self, BACKWARD, from->steps[1]);
   UPLOAD(self, OFF, from->off);
   UPLOAD(self, TO, from->to);
-  UPLOAD(self, B_ARC, from->b_arc);
+  UPLOAD(self, MOVES, from->moves);
+  UPLOAD(self, SHIFTS, from->shifts);
   UPLOAD(self, MASKS, from->masks);
   UPLOAD(self, A_ARCS, from->a_arcs);
-  UPLOAD(self, B_ARCS, from->b_arcs);
   UPLOAD(self, B_FINAL, from->b_final);
   UPLOAD(self, PARTS, from->parts);
   UPLOAD(self, PART_WORD, from->part_word);
   wf__gpu_compose *c = &self->c;
   for (int back = 0; back < 2; back++) {
+    UPLOAD(self, RUN_OFF + back, from->run_off[back]);
+    UPLOAD(self, RUNS + back, from->runs[back]);
     UPLOAD(self, HEAVY + back, from->heavy[back]);
     UPLOAD(self, CHUNKS + back, from->chunks[back]);
     c->num_heavy[back] = from->heavy[back].size;
@@ -96,14 +105,17 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
   c->max_pair_words = from->max_pair_words;
+  c->max_pair_work = from->max_pair_work;
+  c->connect = self->options.connect;
+  wf__gpu_compose_shape(c);
   return WF_OK;
 }
 
 static uint64_t most_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] > c->num_heavy[1] ? c->num_heavy[0] : c->num_heavy[1]; }
 
-/* Bits: fresh, reached, kept, those of heavy rows; then rows' and heavy rows' marks. */
+/* Bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks, and stats. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return (c->num_words + 1) * 8 * 3 + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * 8 + most_heavy(c) * 8;
+  return (c->num_words + 1) * 8 * (c->both ? 4 : 3) + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + most_heavy(c) * 8 + 8;
 }
 
 /* Room whose size is known before a run. */
@@ -116,12 +128,12 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
                       {ZEROED, zeroed_bytes(c)},
-                      {LIST, c->num_rows * 8},
-                      {COUNTS, 12},
+                      {LIST, c->num_rows * (c->both ? 16 : 8)},
+                      {COUNTS, 24},
                       {REACHED_COUNT, c->num_pairs * 8},
                       {FIRST, words * 4},
                       {FIRST_SLOT, words * 8},
-                      {TOTALS, 16},
+                      {TOTALS, 24},
                       {PLACES, (c->num_pairs + 1) * sizeof(wf__gpu_place)}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes, "tables of a composition", err));
   WF__CUDA_TRY(wf__gpu_compose_place(c, NULL, &scratch, self->stream), "prefix sums");
@@ -141,28 +153,31 @@ static void point(wf_composer *self) {
   c->steps[1] = at[BACKWARD].data;
   c->off = at[OFF].data;
   c->to = at[TO].data;
-  c->b_arc = at[B_ARC].data;
+  c->moves = at[MOVES].data;
+  c->shifts = at[SHIFTS].data;
   c->masks = at[MASKS].data;
   c->a_arcs = at[A_ARCS].data;
-  c->b_arcs = at[B_ARCS].data;
   c->b_final = at[B_FINAL].data;
   c->parts = at[PARTS].data;
   c->part_word = at[PART_WORD].data;
   c->word_row = at[WORD_ROW].data;
-  c->connect = self->options.connect;
   uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
   c->zeroed_bytes = zeroed_bytes(c);
-  c->fresh = words;
-  c->reached = words + num_words;
-  c->kept = self->options.connect ? words + 2 * num_words : c->reached;
-  c->heavy_bits = words + 3 * num_words;
-  c->dirty = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
-  c->heavy_level = c->dirty + c->num_rows * 2;
+  c->reached = words;
+  c->kept = c->connect ? words + num_words : c->reached;
+  c->heavy_bits = words + (c->both ? 4 : 3) * num_words;
+  c->heavy_level = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
+  c->stats = c->heavy_level + most_heavy(c) * 2;
   for (int back = 0; back < 2; back++) {
+    int own = c->both ? back : 0;
+    c->fresh[back] = words + (2 + (uint64_t)own) * num_words;
+    c->dirty[back] = c->stats + 2 + (uint64_t)own * c->num_rows * 2;
+    c->list[back] = (uint32_t *)at[LIST].data + (uint64_t)own * c->num_rows * 2;
+    c->run_off[back] = at[RUN_OFF + back].data;
+    c->runs[back] = at[RUNS + back].data;
     c->heavy[back] = at[HEAVY + back].data;
     c->chunks[back] = at[CHUNKS + back].data;
   }
-  c->list = at[LIST].data;
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
   c->first = at[FIRST].data;
@@ -174,17 +189,54 @@ static void point(wf_composer *self) {
   c->arcs = at[ARCS].data;
   c->origins = self->with_origins ? at[ORIGINS].data : NULL;
   c->places = at[PLACES].data;
+  c->room_states = at[FINAL_COST].bytes / sizeof *c->final_cost;
+  c->room_slots = at[SLOTS].bytes >= sizeof *c->slots ? at[SLOTS].bytes / sizeof *c->slots - 1 : 0;
+  c->room_arcs = at[ARCS].bytes / sizeof *c->arcs;
+}
+
+/* Where the table would be too large, or so large that a search must show first whether there is enough in it. */
+static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *job, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+  *out_gave_up = false;
+  WF__TRY(wf__sparse_create(job, self->a[i], self->b[i], self->device, &self->sparse[i], err));
+  if (give_up == UINT64_MAX) return WF_OK;
+  WF__TRY(wf__sparse_search(self->sparse[i], give_up, out_gave_up, err));
+  if (!*out_gave_up) return WF_OK;
+  wf__sparse_free(self->sparse[i]);
+  self->sparse[i] = NULL;
+  return WF_OK;
+}
+
+static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+  wf__compose_side a = {0}, b = {0};
+  wf__compose_job job = {.a = &a, .b = &b, .filter = self->options.filter, .connect = self->options.connect, .canonical = true};
+  wf_status status = wf__compose_side_init(&a, self->a[i], true, err);
+  if (status == WF_OK) status = wf__compose_side_init(&b, self->b[i], false, err);
+  if (status == WF_OK) status = add_sparse(self, i, &job, give_up, out_gave_up, err);
+  wf__compose_side_free(&a);
+  wf__compose_side_free(&b);
+  return status;
+}
+
+static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem, wf_error *err) {
+  uint64_t cells;
+  bool fits, gave_up = false;
+  WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, TABLE_CELLS, &cells, &fits, err));
+  if (fits) return WF_OK;
+  if (cells > TABLE_CELLS && cells != UINT64_MAX) WF__TRY(add_large(self, i, cells / CELLS_PER_STATE, &gave_up, err));
+  if (gave_up) {
+    wf__gpu_problem_drop(problem);
+    WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, UINT64_MAX, &cells, &fits, err));
+  }
+  return fits || self->sparse[i] != NULL ? WF_OK : add_large(self, i, UINT64_MAX, &gave_up, err);
 }
 
 static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(open_device(self, err));
   for (size_t i = 0; i < self->count; i++) {
-    bool fits;
     self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
     self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);
-    wf_status status = wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, &fits, err);
+    wf_status status = add_pair(self, i, problem, err);
     if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
-    self->on_cpu[i] = !fits;
   }
   WF__TRY(wf__gpu_problem_close(problem, err));
   WF__TRY(upload_problem(self, problem, err));
@@ -206,9 +258,10 @@ static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *cons
   self->count = count;
   self->a = wf__calloc(count, sizeof *self->a);
   self->b = wf__calloc(count, sizeof *self->b);
-  self->on_cpu = wf__calloc(count, sizeof *self->on_cpu);
+  self->sparse = wf__calloc(count, sizeof *self->sparse);
+  self->made = wf__calloc(count, sizeof *self->made);
   self->reached_count = wf__calloc(count, sizeof *self->reached_count);
-  bool ok = self->a != NULL && self->b != NULL && self->on_cpu != NULL && self->reached_count != NULL;
+  bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL && self->reached_count != NULL;
   wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
   wf__gpu_problem_free(&problem);
   if (status == WF_OK) *out = self;
@@ -230,6 +283,8 @@ void wf_composer_free(wf_composer *composer) {
   for (size_t i = 0; i < composer->count; i++) {
     if (composer->a != NULL) wf_fst_free(composer->a[i]);
     if (composer->b != NULL) wf_fst_free(composer->b[i]);
+    if (composer->made != NULL) wf__gpu_batch_free(composer->made[i]);
+    if (composer->sparse != NULL) wf__sparse_free(composer->sparse[i]);
   }
   if (composer->stream != NULL) {
     cudaSetDevice(composer->device);
@@ -239,20 +294,13 @@ void wf_composer_free(wf_composer *composer) {
   }
   free(composer->a);
   free(composer->b);
-  free(composer->on_cpu);
+  free(composer->sparse);
+  free(composer->made);
   free(composer->reached_count);
   free(composer);
 }
 
 /* --- a run -------------------------------------------------------------------------------------------------------------- */
-
-static wf_status check_states(const wf_composer *self, wf_error *err) {
-  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES;
-  for (size_t i = 0; i < self->count; i++)
-    if (self->reached_count[i] > max_states)
-      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
-  return WF_OK;
-}
 
 static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
   uint64_t bytes = self->c.num_words * 20 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
@@ -265,25 +313,52 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
   return WF_OK;
 }
 
-/* Bits, then numbers of states and slots. */
-static wf_status run_search(wf_composer *self, wf_error *err) {
+/* Sizes, and what is counted to be limited, to the host. */
+static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
-  size_t scratch = self->buffers[SCRATCH].bytes;
-  WF__CUDA_TRY(wf__gpu_compose_search(c, self->stream), "the search of a composition");
-  WF__CUDA_TRY(wf__gpu_compose_place(c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
-  WF__TRY(back(self, self->mail, c->totals, 16, err));
+  WF__TRY(back(self, self->mail, c->totals, 24, err));
+  WF__TRY(back(self, self->mail->levels, c->stats, sizeof self->mail->levels, err));
   if (c->reached_count != NULL) WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
-  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "the search of a composition");
-  uint64_t sum = 0;
-  for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
-  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
-  return check_states(self, err);
+  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), what);
+  return WF_OK;
 }
 
-static wf_status run_fill(wf_composer *self, wf_error *err) {
+static wf_status check_states(const wf_composer *self, wf_error *err) {
+  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES, sum = 0;
+  for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
+  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
+  for (size_t i = 0; i < self->count; i++)
+    if (self->reached_count[i] > max_states)
+      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
+  return WF_OK;
+}
+
+static wf_status start_search(wf_composer *self, wf_error *err) {
+  size_t scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_search(&self->c, self->stream), "the search of a composition");
+  WF__CUDA_TRY(wf__gpu_compose_place(&self->c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
+  return WF_OK;
+}
+
+static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *err) {
+  size_t scratch = self->buffers[SCRATCH].bytes;
+  WF__CUDA_TRY(wf__gpu_compose_count(&self->c, num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  return WF_OK;
+}
+
+static wf_status start_fill(wf_composer *self, wf_error *err) {
+  WF__CUDA_TRY(wf__gpu_compose_fill(&self->c, self->stream), "filling the result");
+  return back(self, self->mail->places, self->c.places, (self->count + 1) * sizeof *self->mail->places, err);
+}
+
+/* Search, count, fill, with a look at the sizes before each that needs room. */
+static wf_status run_with_looks(wf_composer *self, wf_error *err) {
   struct mail *mail = self->mail;
   wf__gpu_compose *c = &self->c;
   size_t scratch = 0;
+  WF__TRY(start_search(self, err));
+  WF__TRY(look(self, "the search of a composition", err));
+  WF__TRY(check_states(self, err));
   WF__TRY(check_bytes(self, mail->num_states, 0, err));
   WF__TRY(wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
   WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8, "states", err));
@@ -291,17 +366,46 @@ static wf_status run_fill(wf_composer *self, wf_error *err) {
   point(self);
   WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream), "prefix sums");
   WF__TRY(wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err));
-  scratch = self->buffers[SCRATCH].bytes;
-  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  WF__TRY(start_count(self, mail->num_slots, err));
   WF__TRY(back(self, &mail->num_arcs, c->slots + mail->num_slots, 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "counting arcs");
   WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
   WF__TRY(wf__device_reserve(&self->buffers[ARCS], mail->num_arcs * sizeof(wf_arc), "arcs", err));
   if (self->with_origins) WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin), "origins of arcs", err));
   point(self);
-  WF__CUDA_TRY(wf__gpu_compose_fill(c, self->stream), "filling the result");
-  WF__TRY(back(self, mail->places, c->places, (self->count + 1) * sizeof *mail->places, err));
+  WF__TRY(start_fill(self, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "filling the result");
+  return WF_OK;
+}
+
+/* The same in the room that the last run left, with one look at the end: the kernels write nothing where there is not enough. */
+static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
+  const struct mail *mail = self->mail;
+  const wf__gpu_compose *c = &self->c;
+  WF__TRY(start_search(self, err));
+  WF__TRY(start_count(self, c->room_slots, err));
+  WF__TRY(start_fill(self, err));
+  WF__TRY(look(self, "a composition", err));
+  WF__TRY(check_states(self, err));
+  WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
+  *out_fits = mail->num_states <= c->room_states && mail->num_slots <= c->room_slots && mail->num_arcs <= c->room_arcs;
+  return WF_OK;
+}
+
+static wf_status run_table(wf_composer *self, wf_error *err) {
+  bool fits = false;
+  if (self->buffers[ARCS].data != NULL) WF__TRY(run_in_room(self, &fits, err));
+  return fits ? WF_OK : run_with_looks(self, err);
+}
+
+static wf_status run_sparse(wf_composer *self, wf_error *err) {
+  for (size_t i = 0; i < self->count; i++) {
+    if (self->sparse[i] == NULL) continue;
+    wf__gpu_batch_free(self->made[i]);
+    self->made[i] = NULL;
+    wf_status status = wf__sparse_run(self->sparse[i], &self->options, self->with_origins, &self->made[i], NULL, err);
+    if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+  }
   return WF_OK;
 }
 
@@ -309,11 +413,11 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   composer->has_run = false;
   WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
   if (composer->c.num_rows != 0) {
-    WF__TRY(run_search(composer, err));
-    WF__TRY(run_fill(composer, err));
+    WF__TRY(run_table(composer, err));
   } else {
     for (size_t i = 0; i < composer->count; i++) composer->mail->places[i] = (wf__gpu_place){.start = -1};
   }
+  WF__TRY(run_sparse(composer, err));
   composer->has_run = true;
   return WF_OK;
 }
@@ -328,8 +432,17 @@ static wf_status check_result(const wf_composer *composer, size_t i, wf_error *e
 
 static wf_fst_view device_view(const wf_composer *self, size_t i) {
   const wf__gpu_place *place = &self->mail->places[i];
-  wf_fst_view view = {.start = place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
-  if (place->start < 0) return view;
+  const wf__gpu_batch *made = self->made[i];
+  wf_fst_view view = {.start = made != NULL ? made->start[0] : place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
+  if (view.start < 0) return view;
+  if (made != NULL) {
+    view.num_states = made->f.num_states;
+    view.num_arcs = made->f.num_arcs;
+    view.arc_off = made->f.off;
+    view.final_cost = made->f.final_cost;
+    view.arcs = made->f.arcs;
+    return view;
+  }
   view.num_states = place[1].state_base - place[0].state_base;
   view.num_arcs = place[1].arc_base - place[0].arc_base;
   view.arc_off = self->c.arc_off + place->state_base + i;
@@ -338,13 +451,17 @@ static wf_fst_view device_view(const wf_composer *self, size_t i) {
   return view;
 }
 
+static const wf_arc_origin *device_origins(const wf_composer *self, size_t i) {
+  if (!self->with_origins) return NULL;
+  return self->made[i] != NULL ? self->made[i]->origins : self->c.origins + self->mail->places[i].arc_base;
+}
+
 wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err) {
   *view = (wf_fst_view){.start = -1};
   if (origins != NULL) *origins = NULL;
   WF__TRY(check_result(composer, i, err));
-  if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
   *view = device_view(composer, i);
-  if (origins != NULL && composer->with_origins && view->start >= 0) *origins = composer->c.origins + composer->mail->places[i].arc_base;
+  if (origins != NULL && view->start >= 0) *origins = device_origins(composer, i);
   return WF_OK;
 }
 
@@ -370,17 +487,11 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
   if (out_origins != NULL) *out_origins = NULL;
   WF__TRY(check_result(composer, i, err));
   const wf_fst *a = composer->a[i], *b = composer->b[i];
-  if (composer->on_cpu[i]) {
-    wf_compose_options options = composer->options;
-    options.device = NULL;
-    if (out_origins != NULL) return wf_compose_with_origins(a, b, &options, out, out_origins, err);
-    return wf_compose(a, b, &options, out, err);
-  }
   if (out_origins != NULL && !composer->with_origins) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not asked for");
   wf_fst_view view = device_view(composer, i);
   wf_arc_origin *origins = out_origins != NULL ? wf__alloc(view.num_arcs, sizeof *origins) : NULL;
   wf_status status = out_origins != NULL && origins == NULL ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs") : WF_OK;
-  if (status == WF_OK) status = copy_back(composer, &view, composer->c.origins + composer->mail->places[i].arc_base, &csr, origins, err);
+  if (status == WF_OK) status = copy_back(composer, &view, device_origins(composer, i), &csr, origins, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
   if (status == WF_OK && composer->options.connect) wf__fst_set_trimmed(*out);
   wf__csr_free(&csr);
@@ -414,6 +525,12 @@ static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t 
                            .final_cost = self->c.final_cost,
                            .origins = self->with_origins ? self->c.origins : NULL,
                            .input_base = {a_base, b_base}};
+  if (self->made[0] != NULL) { /* the only one */
+    composed.arc_off = self->made[0]->f.off;
+    composed.arcs = self->made[0]->f.arcs;
+    composed.final_cost = self->made[0]->f.final_cost;
+    composed.origins = self->made[0]->origins;
+  }
   return wf__gpu_batch_of_composed(&composed, semiring, out, err);
 }
 
@@ -421,7 +538,8 @@ wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring sem
   *out = NULL;
   for (size_t i = 0; i < composer->count; i++) {
     WF__TRY(check_result(composer, i, err));
-    if (composer->on_cpu[i]) return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu is too large for the device: wf_composer_get composes it on the CPU", i);
+    if (composer->made[i] != NULL && composer->count > 1)
+      return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu of %zu is too large for a batch: compose it alone, or use wf_composer_view", i, composer->count);
   }
   uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
   int64_t *start = wf__calloc(composer->count, sizeof *start);

@@ -3,7 +3,7 @@
  * A batch of pairs is one problem: rows, words, links, steps, and tables of all pairs lie one behind the other, and numbers of rows count through.
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
  *
- *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward, then backward; small pairs: a block each
+ *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
  *   count    slots: arcs of each state, in a slot for each SEGMENT links of its row; prefix sums make places of them
  *   fill     the arrays of the result */
@@ -20,22 +20,47 @@ enum {
   WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
   WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
   WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states */
-  WF__GPU_NARROW_WORDS = 8,  /* rows up to this width: a thread visits a row */
-  WF__GPU_WARP_WORDS = 64,   /* up to this, a warp; beyond, a block */
+  WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
+  WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
+  WF__GPU_WARP_WORDS = 64,
   WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
-  WF__GPU_PAIR_WORDS = 6144, /* where no pair has more, a block searches a pair: four times this in shared memory */
+  WF__GPU_PAIR_WORDS = 6144, /* where no pair has more, blocks may search a pair each: three times this in shared memory, besides lists */
+  WF__GPU_MANY_PAIRS = 32,   /* from so many on they do; fewer pairs only if none has more than PAIR_WORK steps times states of B */
+  WF__GPU_PAIR_WORK = 1 << 19,
+  WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each */
+  WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
 };
 
-/* As wf__row_link and wf__row_step; word_off: the first word of the row that they lead to. */
+/* As wf__row_link; word_off: the first word of the row that they lead to. */
 typedef struct wf__gpu_link {
   uint64_t word_off;
   uint32_t kind, arc;
 } wf__gpu_link;
 
+/* As wf__row_step; run: which of its row's. */
 typedef struct wf__gpu_step {
-  uint64_t word_off;
-  uint32_t row, kind;
+  uint32_t row, kind, run;
 } wf__gpu_step;
+
+/* Steps of a row with the same kind. */
+typedef struct wf__gpu_run {
+  uint64_t first;
+  uint32_t kind;
+} wf__gpu_run;
+
+/* B's arc by (label, state), with what the result's arc takes from it. */
+typedef struct wf__gpu_move {
+  uint32_t to, b_arc;
+  float weight;
+  int32_t olabel;
+} wf__gpu_move;
+
+/* A label that moves all states of a narrow row alike. */
+#define WF__GPU_NO_SHIFT 64
+typedef struct wf__gpu_shift {
+  uint64_t from[WF__GPU_NARROW_WORDS]; /* states that have the label */
+  int32_t by;                          /* -63 .. 63, or NO_SHIFT */
+} wf__gpu_shift;
 
 typedef struct wf__gpu_row {
   uint64_t word_off;
@@ -46,11 +71,13 @@ typedef struct wf__gpu_row {
 typedef struct wf__gpu_pair {
   uint64_t word_base;      /* first word of its first row */
   uint64_t off_base[2];    /* forward, backward: into off */
-  uint64_t to_base[2];     /* into to and b_arc */
+  uint64_t to_base[2];     /* into to */
+  uint64_t move_base;      /* into moves */
+  uint64_t shift_base[2];  /* into shifts, of narrow rows */
   uint64_t mask_base;      /* into masks: stay [5][num_words], final [num_words] */
-  uint64_t a_base, b_base; /* first arc of its inputs in a_arcs, b_arcs */
+  uint64_t a_base;         /* first arc of A in a_arcs */
   uint64_t b_final_base;
-  uint32_t num_b, num_words, start_row, start_b;
+  uint32_t num_b, num_words, first_row, start_row, start_b;
 } wf__gpu_pair;
 
 /* Where a pair's result lies. */
@@ -78,9 +105,13 @@ typedef struct wf__gpu_compose {
   const uint64_t *link_off, *step_off[2]; /* [num_rows + 1] */
   const wf__gpu_link *links;
   const wf__gpu_step *steps[2];
-  const uint32_t *off, *to, *b_arc;
+  const uint64_t *run_off[2]; /* [num_rows + 1] */
+  const wf__gpu_run *runs[2];
+  const uint32_t *off, *to;
+  const wf__gpu_move *moves;
+  const wf__gpu_shift *shifts;
   const uint64_t *masks;
-  const wf_arc *a_arcs, *b_arcs;
+  const wf_arc *a_arcs;
   const float *b_final;
   const wf__gpu_part *parts; /* [num_parts], by row; part_word [num_parts + 1]: sums of their rows' words */
   const uint64_t *part_word;
@@ -90,22 +121,27 @@ typedef struct wf__gpu_compose {
   uint64_t num_heavy[2], num_chunks[2];
   uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
   uint32_t max_words; /* of a row */
-  uint64_t max_pair_words; /* of a pair */
+  uint64_t max_pair_words, max_pair_work; /* of a pair: words; forward steps times states of B */
+  uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
+  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as is `both` */
+  int32_t both;       /* both directions at once */
   int32_t connect;
-  /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, which begin as 0 */
+  /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, stats, which begin as 0. Of those by direction the second may be the first */
   void *zeroed;
   uint64_t zeroed_bytes;
-  uint64_t *reached, *kept, *fresh;
+  uint64_t *reached, *kept, *fresh[2];
   uint64_t *heavy_bits;  /* [2][num_heavy of the direction with more][NARROW_WORDS] */
   uint32_t *heavy_level; /* [2][num_heavy]: 1 more than the level in which heavy_bits are to be taken */
-  uint32_t *dirty;  /* [2][num_rows] */
-  uint32_t *list;   /* [2][num_rows] */
-  uint32_t *counts; /* [3] */
+  uint32_t *dirty[2];  /* [2][num_rows] */
+  uint32_t *list[2];   /* [2][num_rows] */
+  uint32_t *counts;    /* [2][3] */
+  uint32_t *stats;     /* [2] levels of the search from the start, and from the final states; both in the first if they ran together */
   uint64_t *reached_count; /* [num_pairs], or NULL */
   /* the result */
   uint32_t *first;
   uint64_t *first_slot, *slots; /* slots [num_slots + 1] */
-  uint64_t *totals;             /* [2] states, slots */
+  uint64_t *totals;             /* [3] states, slots, arcs */
+  uint64_t room_states, room_slots, room_arcs; /* what the arrays below hold: nothing is written beyond */
   uint64_t *arc_off;            /* [num_states + num_pairs] */
   float *final_cost;
   wf_arc *arcs;
@@ -114,9 +150,12 @@ typedef struct wf__gpu_compose {
 } wf__gpu_compose;
 
 /* All return a cudaError_t. `stream` is a cudaStream_t. `scratch` [*scratch_bytes] is for prefix sums; with scratch NULL the call sets its size. */
+/* How the search goes about it: group, both, out_words. */
+void wf__gpu_compose_shape(wf__gpu_compose *c);
 int wf__gpu_compose_word_rows(const wf__gpu_compose *c, uint32_t *word_row, void *stream);
 int wf__gpu_compose_search(const wf__gpu_compose *c, void *stream);
 int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scratch_bytes, void *stream);
+/* Up to num_slots of them: more than there are do no harm. */
 int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *stream);
 int wf__gpu_compose_fill(const wf__gpu_compose *c, void *stream);
 

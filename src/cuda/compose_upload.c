@@ -42,10 +42,19 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   uint64_t base = to->steps[back].size, count = steps->off != NULL ? steps->off[plan->num_rows] : 0;
   WF__TRY(wf__vec_grow(&to->steps[back], count + 1, "steps of rows", err));
   WF__TRY(wf__vec_grow(&to->step_off[back], plan->num_rows + 1, "steps of rows", err));
-  for (uint64_t row = 0; row < plan->num_rows; row++) to->step_off[back].data[to->step_off[back].size++] = base + (steps->off != NULL ? steps->off[row] : 0);
-  for (uint64_t i = 0; i < count; i++) {
-    wf__row_step step = steps->data[i];
-    to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){to->num_words + step.row * plan->num_words, (uint32_t)(row_base + step.row), step.kind};
+  WF__TRY(wf__vec_grow(&to->run_off[back], plan->num_rows + 1, "steps of rows", err));
+  for (uint64_t row = 0; row < plan->num_rows; row++) {
+    uint64_t begin = steps->off != NULL ? steps->off[row] : 0, end = steps->off != NULL ? steps->off[row + 1] : 0, first_run = to->runs[back].size;
+    to->step_off[back].data[to->step_off[back].size++] = base + begin;
+    to->run_off[back].data[to->run_off[back].size++] = first_run;
+    for (uint64_t i = begin; i < end; i++) {
+      wf__row_step step = steps->data[i];
+      if (i == begin || step.kind != steps->data[i - 1].kind) {
+        WF__TRY(wf__vec_grow(&to->runs[back], 1, "steps of rows", err));
+        to->runs[back].data[to->runs[back].size++] = (wf__gpu_run){base + i, step.kind};
+      }
+      to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run)};
+    }
   }
   return WF_OK;
 }
@@ -66,17 +75,48 @@ static wf_status add_heavy(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   return WF_OK;
 }
 
+/* By how many places all of a label's arcs lead on, and from where; arcs count from `moves->to` as those of the label's cells do. */
+static wf__gpu_shift shift_of(const wf__row_plan *plan, const wf__label_moves *moves, uint64_t label) {
+  wf__gpu_shift shift = {.by = 0};
+  const uint32_t *off = moves->off + label * plan->b.num_states;
+  bool first = true;
+  for (uint64_t s = 0; s < plan->b.num_states; s++) {
+    for (uint32_t k = off[s]; k < off[s + 1]; k++) {
+      int64_t by = (int64_t)moves->to[k] - (int64_t)s;
+      if (by <= -WF__GPU_NO_SHIFT || by >= WF__GPU_NO_SHIFT || (!first && by != shift.by)) return (wf__gpu_shift){.by = WF__GPU_NO_SHIFT};
+      first = false;
+      shift.by = (int32_t)by;
+      wf__bit_set(shift.from, s);
+    }
+  }
+  return shift;
+}
+
+static wf_status add_shifts(wf__gpu_problem *to, const wf__row_plan *plan, int back, wf__gpu_pair *pair, wf_error *err) {
+  pair->shift_base[back] = to->shifts.size;
+  if (plan->num_words > WF__GPU_NARROW_WORDS) return WF_OK;
+  WF__TRY(wf__vec_grow(&to->shifts, plan->num_labels, "labels", err));
+  for (uint64_t label = 0; label < plan->num_labels; label++) to->shifts.data[to->shifts.size++] = shift_of(plan, back ? &plan->back_moves : &plan->moves, label);
+  return WF_OK;
+}
+
+/* Arcs by label, for the searches; forward with all that the result takes from them. */
 static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *b_place, wf__gpu_pair *pair, wf_error *err) {
-  uint64_t num_cells = plan->num_labels * plan->b.num_states;
+  uint64_t num_cells = plan->num_labels * plan->b.num_states, count = plan->moves.off[num_cells];
   for (int back = 0; back < 2; back++) {
     const wf__label_moves *moves = back ? &plan->back_moves : &plan->moves;
-    uint64_t count = moves->off[num_cells], first = to->b_arc.size;
     pair->off_base[back] = to->off.size;
     pair->to_base[back] = to->to.size;
     APPEND(&to->off, moves->off, num_cells + 1, "arcs by label");
     APPEND(&to->to, moves->to, count, "arcs by label");
-    APPEND(&to->b_arc, back ? moves->to : moves->arc, count, "arcs by label"); /* backward: never read */
-    for (uint64_t i = first; !back && b_place != NULL && i < to->b_arc.size; i++) to->b_arc.data[i] = b_place[to->b_arc.data[i]];
+    WF__TRY(add_shifts(to, plan, back, pair, err));
+  }
+  pair->move_base = to->moves.size;
+  WF__TRY(wf__vec_grow(&to->moves, count + 1, "arcs by label", err));
+  for (uint64_t k = 0; k < count; k++) {
+    uint32_t arc = plan->moves.arc[k];
+    wf_arc b = plan->b.arcs[arc];
+    to->moves.data[to->moves.size++] = (wf__gpu_move){plan->moves.to[k], b_place != NULL ? b_place[arc] : arc, b.weight, b.olabel};
   }
   return WF_OK;
 }
@@ -99,23 +139,20 @@ static wf_status add_rows(wf__gpu_problem *to, const wf__row_plan *plan, uint32_
   return WF_OK;
 }
 
-/* The arcs of both inputs as given, once for an input that several pairs share. */
-static wf_status add_arcs(wf__gpu_problem *to, const wf_fst *a, const wf_fst *b, wf__gpu_pair *pair, wf_error *err) {
+/* The arcs of A as given and the final costs of B, once for an input that several pairs share. */
+static wf_status add_inputs(wf__gpu_problem *to, const wf_fst *a, const wf_fst *b, wf__gpu_pair *pair, wf_error *err) {
   wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);
   if (to->last_a != a) {
     to->last_a_base = to->a_arcs.size;
     APPEND(&to->a_arcs, x.arcs, x.num_arcs, "arcs");
   }
   if (to->last_b != b) {
-    to->last_b_base = to->b_arcs.size;
     to->last_b_final_base = to->b_final.size;
-    APPEND(&to->b_arcs, y.arcs, y.num_arcs, "arcs");
     APPEND(&to->b_final, y.final_cost, y.num_states, "final costs");
   }
   to->last_a = a;
   to->last_b = b;
   pair->a_base = to->last_a_base;
-  pair->b_base = to->last_b_base;
   pair->b_final_base = to->last_b_final_base;
   return WF_OK;
 }
@@ -126,6 +163,7 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
                        .mask_base = to->masks.size,
                        .num_b = (uint32_t)plan->b.num_states,
                        .num_words = (uint32_t)plan->num_words,
+                       .first_row = (uint32_t)row_base,
                        .start_row = (uint32_t)(row_base + plan->start_row),
                        .start_b = (uint32_t)plan->b.start};
   APPEND(&to->masks, plan->stay[0], plan->num_words * WF__GPU_NUM_MASKS, "masks of states");
@@ -134,9 +172,11 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
   for (int back = 0; back < 2; back++) WF__TRY(add_heavy(to, plan, back, row_base, err));
   WF__TRY(add_moves(to, plan, places->b, &pair, err));
   WF__TRY(add_rows(to, plan, (uint32_t)to->pairs.size, row_base, err));
-  WF__TRY(add_arcs(to, a, b, &pair, err));
+  WF__TRY(add_inputs(to, a, b, &pair, err));
   if (pair.num_words > to->max_words) to->max_words = pair.num_words;
   if (to->num_words - pair.word_base > to->max_pair_words) to->max_pair_words = to->num_words - pair.word_base;
+  uint64_t work = plan->forward.off[plan->num_rows] * plan->b.num_states;
+  if (work > to->max_pair_work) to->max_pair_work = work;
   APPEND(&to->pairs, &pair, 1, "pairs");
   return WF_OK;
 }
@@ -147,11 +187,11 @@ static wf_status add_empty(wf__gpu_problem *to, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const wf_fst *a, const wf_fst *b, bool *out_fits, wf_error *err) {
+static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const wf_fst *a, const wf_fst *b, uint64_t max_cells, uint64_t *out_cells, bool *out_fits, wf_error *err) {
   wf__row_plan plan;
   struct places places = {0};
-  uint64_t row_bytes, cells = wf__compose_rows_cells(job, &row_bytes);
-  *out_fits = row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= WF__GPU_MAX_WORDS && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
+  uint64_t row_bytes, cells = *out_cells = wf__compose_rows_cells(job, &row_bytes);
+  *out_fits = cells <= max_cells && row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= WF__GPU_MAX_WORDS && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
   if (*out_fits) WF__TRY(wf__compose_plan(job, &plan, out_fits, err));
   if (!*out_fits) return add_empty(to, err);
   wf_status status = job->a->fst != a ? wf__arcsort_places(a, true, &places.a, err) : WF_OK;
@@ -163,23 +203,30 @@ static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const
   return status;
 }
 
-wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, bool *out_fits, wf_error *err) {
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, uint64_t max_cells, uint64_t *out_cells, bool *out_fits,
+                              wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
   wf__compose_job job = {.a = &a_side, .b = &b_side, .filter = options->filter, .connect = options->connect, .canonical = true};
   *out_fits = true;
+  *out_cells = 0;
   WF__TRY(wf__same_semiring(a, b, err));
   if (wf_fst_get_view(a).start < 0 || wf_fst_get_view(b).start < 0) return add_empty(problem, err);
   wf_status status = wf__compose_side_init(&a_side, a, true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);
-  if (status == WF_OK) status = add_pair(problem, &job, a, b, out_fits, err);
+  if (status == WF_OK) status = add_pair(problem, &job, a, b, max_cells, out_cells, out_fits, err);
   wf__compose_side_free(&a_side);
   wf__compose_side_free(&b_side);
   return status;
 }
 
+void wf__gpu_problem_drop(wf__gpu_problem *problem) { problem->pairs.size--; }
+
 wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(wf__vec_push(&problem->link_off, problem->links.size, "links of rows", err));
-  for (int back = 0; back < 2; back++) WF__TRY(wf__vec_push(&problem->step_off[back], problem->steps[back].size, "steps of rows", err));
+  for (int back = 0; back < 2; back++) {
+    WF__TRY(wf__vec_push(&problem->step_off[back], problem->steps[back].size, "steps of rows", err));
+    WF__TRY(wf__vec_push(&problem->run_off[back], problem->runs[back].size, "steps of rows", err));
+  }
   if (problem->part_word.size == 0) WF__TRY(wf__vec_push(&problem->part_word, 0, "parts of rows", err));
   return WF_OK;
 }
@@ -193,14 +240,16 @@ void wf__gpu_problem_free(wf__gpu_problem *problem) {
   wf__vec_free(&problem->links);
   wf__vec_free(&problem->off);
   wf__vec_free(&problem->to);
-  wf__vec_free(&problem->b_arc);
+  wf__vec_free(&problem->moves);
+  wf__vec_free(&problem->shifts);
   wf__vec_free(&problem->a_arcs);
-  wf__vec_free(&problem->b_arcs);
   wf__vec_free(&problem->b_final);
   wf__vec_free(&problem->parts);
   for (int back = 0; back < 2; back++) {
     wf__vec_free(&problem->step_off[back]);
     wf__vec_free(&problem->steps[back]);
+    wf__vec_free(&problem->run_off[back]);
+    wf__vec_free(&problem->runs[back]);
     wf__vec_free(&problem->heavy[back]);
     wf__vec_free(&problem->chunks[back]);
   }

@@ -9,23 +9,30 @@
 typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_pair) pairs;
   WF__VEC(wf__gpu_row) rows;
-  WF__VEC(uint64_t) link_off, step_off[2], masks, part_word;
+  WF__VEC(uint64_t) link_off, step_off[2], run_off[2], masks, part_word;
   WF__VEC(wf__gpu_link) links;
   WF__VEC(wf__gpu_step) steps[2];
-  WF__VEC(uint32_t) off, to, b_arc;
-  WF__VEC(wf_arc) a_arcs, b_arcs;
+  WF__VEC(wf__gpu_run) runs[2];
+  WF__VEC(uint32_t) off, to;
+  WF__VEC(wf__gpu_move) moves;
+  WF__VEC(wf__gpu_shift) shifts;
+  WF__VEC(wf_arc) a_arcs;
   WF__VEC(float) b_final;
   WF__VEC(wf__gpu_part) parts;
   WF__VEC(uint32_t) heavy[2];
   WF__VEC(wf__gpu_chunk) chunks[2];
-  uint64_t num_words, max_pair_words;
+  uint64_t num_words, max_pair_words, max_pair_work;
   uint32_t max_words;
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
-  uint64_t last_a_base, last_b_base, last_b_final_base;
+  uint64_t last_a_base, last_b_final_base;
 } wf__gpu_problem;
 
-/* Adds a pair. `*out_fits` is false if it is too large: then it is added as one without states. */
-wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, bool *out_fits, wf_error *err);
+/* Adds a pair. `*out_fits` is false if it is too large, or has more than `max_cells` pairs of states, `*out_cells` of them (UINT64_MAX: no table can have them):
+ * then it is added as one without states. */
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, uint64_t max_cells, uint64_t *out_cells, bool *out_fits,
+                              wf_error *err);
+/* Takes back a pair that did not fit, the last. */
+void wf__gpu_problem_drop(wf__gpu_problem *problem);
 /* The ends of the offsets, after the last pair. */
 wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err);
 void wf__gpu_problem_free(wf__gpu_problem *problem);

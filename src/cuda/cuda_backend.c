@@ -40,6 +40,7 @@ static void close_worker(wf__gpu_worker *worker) {
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
   free(worker->searches);
   free(worker->errors);
+  if (worker->drafts != NULL) wf__gpu_drafts_free(worker->drafts, wf__pool_size(worker->pool));
   wf__pool_free(worker->pool);
 }
 
@@ -77,6 +78,7 @@ static wf_status open_threads(struct cuda_backend *self, wf_error *err) {
     worker->searches = wf__calloc((uint64_t)threads, sizeof *worker->searches);
     worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
     if (worker->searches == NULL || worker->errors == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
+    if (self->options.lattice_beam > 0) WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
   }
   return WF_OK;
 }

@@ -1,5 +1,7 @@
 /* cuda_memory.c - what a worker holds on its GPU: the graph for good, the workspace as the plans ask for it. */
 #ifdef WARPFST_CUDA
+#include <string.h>
+
 #include "cuda/cuda_worker.h"
 
 enum { UPLOAD_STATES = 1 << 18, RESERVED_BYTES = 64 << 20 }; /* reserved: what CUDA itself takes on the way */
@@ -66,9 +68,26 @@ static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char 
   return WF_OK;
 }
 
+/* What only lattices ask of the graph: `to` has room for the components, if there are any. */
+static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error *err) {
+  const wf_graph *graph = worker->graph;
+  float least[2] = {0, 0};
+  for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
+    const wf_arc *arc = &graph->view.arcs[a];
+    if (arc->weight < least[arc->ilabel == 0]) least[arc->ilabel == 0] = arc->weight;
+  }
+  memcpy(worker->params.least_weights, least, sizeof least);
+  worker->params.components = NULL;
+  if (graph->epsilon_components == NULL) return WF_OK;
+  WF__CUDA_TRY(cudaMemcpyAsync(to, graph->epsilon_components, graph->view.num_states * 4, cudaMemcpyHostToDevice, worker->copy_stream), "the graph to the GPU");
+  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
+  worker->params.components = (const uint32_t *)to;
+  return WF_OK;
+}
+
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   const wf_fst_view *view = &worker->graph->view;
-  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph), available = wf__gpu_available(&worker->facts, &worker->options);
+  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph, &worker->options), available = wf__gpu_available(&worker->facts, &worker->options);
   if (bytes > available)
     return wf__fail(err, WF_ERR_MEMORY, "device cuda:%d: the graph takes %llu bytes, the GPU has %llu (gpu_memory or what is free)", worker->device,
                     (unsigned long long)bytes, (unsigned long long)available);
@@ -82,7 +101,7 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   free(piece);
   worker->params.states = worker->graph_memory;
   worker->params.arcs = arcs;
-  return status;
+  return status == WF_OK && worker->options.lattice_beam > 0 ? upload_for_lattices(worker, arcs + ((view->num_arcs * 16 + 255) & ~(uint64_t)255), err) : status;
 }
 
 /* --- the workspace ------------------------------------------------------------------------------------------------------ */

@@ -6,6 +6,8 @@
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
+  LINKS = 256,      /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
+  LEAST_LINKS = 32,
   GIGA = 1000000000
 };
 
@@ -20,7 +22,17 @@ wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
   return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
 }
 
-uint64_t wf__gpu_graph_bytes(const wf_graph *graph) { return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16); }
+uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
+  const bool components = options->lattice_beam > 0 && graph->epsilon_components != NULL;
+  return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + (components ? round_up(graph->view.num_states * 4) : 0);
+}
+
+/* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
+static uint64_t tokens_beyond(const wf_decoder_options *options) {
+  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) : 0;
+}
+/* Bytes of a token's entry in the trace and beside it. */
+static uint64_t token_bytes(const wf_decoder_options *options) { return options->lattice_beam > 0 ? 16 : 8; }
 
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
   return options->gpu_memory > 0 ? min_u64(facts->available, (uint64_t)options->gpu_memory) : facts->available;
@@ -68,8 +80,14 @@ static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
   }
 }
 
-/* Sizes of everything if the trace has `trace` entries a block. */
-static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_shape *shape, const struct attempt *attempt, uint64_t trace) {
+/* Pages for the lattices of a flight, `links` arcs a frame on average; the last page of each warp is seldom full. */
+static uint64_t count_pages(const wf__gpu_plan *plan, uint64_t frames, uint64_t chunk, uint64_t links) {
+  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk * plan->ranks * (WF__LANE_THREADS / 32);
+}
+
+/* Sizes of everything if the trace has `trace` entries a block, and lattices `links` arcs a frame. */
+static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const struct attempt *attempt,
+                    uint64_t trace, uint64_t links) {
   const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
                  num_flights = attempt->num_flights;
   const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
@@ -77,6 +95,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_sh
   plan->lanes = attempt->lanes;
   plan->chunk = attempt->chunk;
   plan->trace_cap = (uint32_t)trace;
+  plan->trace_room = (uint32_t)(trace - tokens_beyond(options));
   plan->frames_cap = (uint32_t)frames;
   plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
   plan->steps_cap = chunk_frames * 2 + chunk * 256;
@@ -88,16 +107,21 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_batch_sh
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
   add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
   add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
+  const bool lattices = options->lattice_beam > 0;
+  add_array(plan, WF__ARRAY_PAST, lattices ? parts * trace * 8 : 0);
+  add_array(plan, WF__ARRAY_RECORDS, lattices ? attempt->lanes * (frames + 1) * sizeof(wf__lane_frame) : 0);
   const uint64_t traced = plan->flight_bytes;
   add_array(plan, WF__ARRAY_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
+  plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(plan, chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
+  add_array(plan, WF__ARRAY_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
   add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
   const uint64_t results = plan->flight_bytes;
   const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */
   if (!shape->on_device) add_array(plan, WF__ARRAY_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk * 256);
   plan->window_bytes = min_u64(plan->flight_bytes - results, WF__WINDOW_BYTES);
   wf_plan *bytes = &plan->bytes;
-  bytes->graph_bytes = wf__gpu_graph_bytes(graph);
+  bytes->graph_bytes = wf__gpu_graph_bytes(graph, options);
   bytes->lane_bytes = lanes * num_flights;
   bytes->trace_bytes = (traced - lanes) * num_flights;
   bytes->result_bytes = (results - traced) * num_flights;
@@ -158,24 +182,36 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   uint32_t lanes;
   WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
   struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
-  if (!shape.on_device) {
+  const bool lattices = options->lattice_beam > 0;
+  if (!shape.on_device || lattices) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  const uint64_t full = whole_blocks(((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64));
-  const uint64_t least = whole_blocks(full / LEAST_TRACE + 64), all = wf__gpu_available(facts, options);
+  const uint64_t more = tokens_beyond(options), entry = token_bytes(options);
+  const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
+  const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
   out->bytes.available_bytes = available;
   out->bytes.num_gpus = num_workers;
   for (;;) {
-    lay_out(out, graph, &shape, &attempt, least);
+    lay_out(out, graph, options, &shape, &attempt, least, LEAST_LINKS);
     if (out->bytes.total_bytes <= available) break;
     if (!shrink(&attempt, shape.on_device)) return fail_for_lack(options, &shape, &out->bytes, err);
   }
   /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
-  lay_out(out, graph, &shape, &attempt, least + min_u64(room / 8 / parts & ~(uint64_t)31, full - least));
+  const uint64_t smallest = out->bytes.total_bytes;
+  uint64_t links = LINKS;
+  if (lattices) { /* pages take half of it at most */
+    for (; links > LEAST_LINKS; links /= 2) {
+      lay_out(out, graph, options, &shape, &attempt, least, links);
+      if (out->bytes.total_bytes - smallest <= room / 2) break;
+    }
+    lay_out(out, graph, options, &shape, &attempt, least, links);
+    room -= out->bytes.total_bytes - smallest;
+  }
+  lay_out(out, graph, options, &shape, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
   return WF_OK;
 }
 

@@ -37,8 +37,11 @@ typedef enum wf__array {
   WF__ARRAY_TRACE,
   WF__ARRAY_FRAME_OFF,
   WF__ARRAY_INDEX,
+  WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
+  WF__ARRAY_RECORDS,
   WF__ARRAY_PATH_SCRATCH,
   WF__ARRAY_STEPS,
+  WF__ARRAY_PAGES,
   WF__ARRAY_BOX, /* the flight's box, see below */
   WF__ARRAY_SCORES,
   WF__NUM_ARRAYS
@@ -48,7 +51,7 @@ typedef enum wf__array {
 typedef enum wf__box {
   WF__BOX_UTTERANCES, /* [chunk] wf__lane_utterance */
   WF__BOX_ORDER,      /* [chunk] uint32_t */
-  WF__BOX_COUNTERS,   /* {uint64_t steps used; uint32_t queue} */
+  WF__BOX_COUNTERS,   /* {uint64_t steps used; uint32_t queue, pages used} */
   WF__BOX_BAD,        /* [chunk] uint64_t least frame << 32 | column of a score that is no number to search with; all ones: none */
   WF__BOX_OUTCOMES,   /* [chunk] wf__lane_outcome; all up to here are sent before a search and, from the counters on, fetched after it */
   WF__BOX_WHICH,      /* [chunk] uint32_t place in the batch; used by the host alone, as is the next */
@@ -61,7 +64,7 @@ typedef struct wf__gpu_plan {
   uint32_t num_flights;
   uint32_t lanes; /* of a flight */
   uint32_t chunk; /* utterances of a flight at most */
-  uint32_t trace_cap, frames_cap, path_cap;
+  uint32_t trace_cap, trace_room, frames_cap, path_cap, pages_cap;
   uint64_t steps_cap;
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;
   uint64_t box_off[WF__NUM_BOX], box_bytes;
@@ -71,7 +74,8 @@ typedef struct wf__gpu_plan {
 
 /* Is the graph small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-uint64_t wf__gpu_graph_bytes(const wf_graph *graph);
+/* States, then arcs, then, if lattices are made, the components of the epsilon cycles; at multiples of 256 bytes. */
+uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
  * `options` have passed wf__decoder_limits. */
 wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__gpu_facts *facts, int num_workers,

@@ -42,6 +42,7 @@ static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_dec
   p->max_active = (uint32_t)options->max_active;
   p->min_active = (uint32_t)options->min_active;
   p->max_tokens = (uint32_t)options->max_tokens;
+  p->lattice_beam = options->lattice_beam;
 }
 
 static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__flight *flight) {
@@ -53,6 +54,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.num_utterances = flight->count;
   p.steps_used = (uint64_t *)(box + plan->box_off[WF__BOX_COUNTERS]);
   p.queue = (uint32_t *)(p.steps_used + 1);
+  p.pages_used = p.queue + 1;
   p.outcomes = (wf__lane_outcome *)(box + plan->box_off[WF__BOX_OUTCOMES]);
   p.steps = wf__flight_array(worker, flight, WF__ARRAY_STEPS);
   p.steps_cap = plan->steps_cap;
@@ -65,8 +67,13 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.frame_off = wf__flight_array(worker, flight, WF__ARRAY_FRAME_OFF);
   p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
   p.trace_cap = plan->trace_cap;
+  p.trace_room = plan->trace_room;
   p.frames_cap = plan->frames_cap;
   p.path_cap = plan->path_cap;
+  p.past = wf__flight_array(worker, flight, WF__ARRAY_PAST);
+  p.records = wf__flight_array(worker, flight, WF__ARRAY_RECORDS);
+  p.pages = wf__flight_array(worker, flight, WF__ARRAY_PAGES);
+  p.pages_cap = plan->pages_cap;
   return p;
 }
 
@@ -97,6 +104,7 @@ struct landing {
   wf__flight *flight;
   wf__deal *deal;
   wf__lane_step *steps;
+  wf__lane_link *pages;
   wf_error error; /* of the thread that set deal->failed */
 };
 
@@ -126,6 +134,7 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
   if (status == WF_OK) status = wf__search_finish(search, &host, err);
   if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &search->path, err);
+  if (status == WF_OK && worker->options.lattice_beam > 0) status = wf__search_lattice(search, &host, &result->lattice, err);
   free(copy);
   return status;
 }
@@ -175,7 +184,9 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const wf_scores *scores = &landing->deal->batch->scores[u];
   if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
   switch (outcome->status) {
-    case WF__LANE_OK: return fill_from_path(worker, outcome, landing->steps + outcome->path_off, result, err);
+    case WF__LANE_OK:
+      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, result, err));
+      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, landing->pages, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:
@@ -231,17 +242,26 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
+/* The first bytes of a flight's array, into memory that is to be freed; none: NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void **out, const char *what, wf_error *err) {
+  *out = NULL;
+  if (bytes == 0) return WF_OK;
+  *out = wf__alloc(bytes, 1);
+  if (*out == NULL) return wf__fail_memory(err, bytes, what);
+  return fetch(flight, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+}
+
 /* Waits for the flight and fills its results. */
 static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
   struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
   WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
-  uint64_t used = *(const uint64_t *)wf__flight_box(worker, flight, WF__BOX_COUNTERS);
-  if (used > worker->plan.steps_cap) used = worker->plan.steps_cap;
-  landing.steps = wf__alloc(used, sizeof *landing.steps);
-  if (landing.steps == NULL) return wf__fail_memory(err, used * sizeof *landing.steps, "paths");
-  wf_status status = WF_OK;
-  if (used > 0)
-    status = fetch(flight, landing.steps, wf__flight_array(worker, flight, WF__ARRAY_STEPS), used * sizeof *landing.steps, "paths from the GPU", err);
+  const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
+  const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
+  const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
+  const uint64_t num_pages = *pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap;
+  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, (void **)&landing.steps, "paths", err);
+  if (status == WF_OK)
+    status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_pages * WF__LANE_PAGE * sizeof *landing.pages, (void **)&landing.pages, "lattices", err);
   if (status == WF_OK) {
     atomic_fetch_add(&deal->num_done, flight->count);
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
@@ -250,6 +270,7 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     learn(worker, flight);
   }
   free(landing.steps);
+  free(landing.pages);
   flight->count = 0;
   return status;
 }

@@ -4,6 +4,7 @@
  *   cuda_worker.c    chunk after chunk: scores to the GPU, search, results back
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
+ *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated */
 #ifndef WF_CUDA_CUDA_WORKER_H
 #define WF_CUDA_CUDA_WORKER_H
@@ -63,6 +64,7 @@ typedef struct wf__gpu_worker {
   wf__pool *pool;
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
+  struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
 } wf__gpu_worker;
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
@@ -89,6 +91,12 @@ void wf__gpu_release(wf__gpu_worker *worker);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);
+
+/* cuda_lattice.c */
+wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
+void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
+/* The lattice of an utterance that a lane has finished, from its chain of pages; `thread` of the worker's pool. */
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err);
 
 /* cuda_worker.c */
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */

@@ -2,7 +2,9 @@
  * still open, as few tokens of old frames are anybody's way back.
  *
  * Backward over the frames, tokens mark those they come from (the mark is a bit of the state; a bit of the arc says that it has been followed); forward,
- * the marked ones move together, and the frame's index follows. All tokens of the newest frame stay. */
+ * the marked ones move together, and the frame's index follows. All tokens of the newest frame stay.
+ *
+ * Where lattices are asked for, tokens stay that may still be in one (lane_lattice.cuh), and what is known of them moves along. */
 #ifndef WF_CUDA_LANE_COLLECT_CUH
 #define WF_CUDA_LANE_COLLECT_CUH
 
@@ -69,7 +71,8 @@ __device__ bool searcher<RANKS>::follow_arcs(u32 number) {
   return __any_sync(ALL, again);
 }
 
-/* Moves this block's marked tokens of a frame, or all, to `to`; the index follows. Returns how many. `first`, `size`: where they were. */
+/* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`; the index follows. Returns how many. `first`, `size`:
+ * where they were. */
 template <int RANKS>
 __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size, u32 to) {
   uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().agenda[0];
@@ -78,7 +81,8 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
-    const bool kept = i < size && (all || (token.x & MARKED) != 0);
+    const float2 known = remembers() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
+    const bool kept = i < size && (all || (remembers() ? known.y <= p->lattice_beam : (token.x & MARKED) != 0));
     const u32 votes = __ballot_sync(ALL, kept);
     if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
     __syncthreads();
@@ -87,6 +91,7 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
     count += __reduce_add_sync(ALL, others);
     kept_before[tid()] = (uint16_t)place;
     if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, token.y == NO_ARC ? NO_ARC : token.y & ~FOLLOWED);
+    if (kept && remembers()) past()[to + place] = known;
     __syncthreads();
     if (group != ALL && group - base < THREADS && group < size) groups[tid()] = kept_before[group - base];
     __syncthreads();
@@ -95,19 +100,12 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
   return count;
 }
 
-/* False if so much is still needed that it would soon be full again. */
+/* Moves what stays of the frames from `from` on together. False if so much stays that the trace would soon be full again. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::collect() {
-  l.sync();
-  for (u32 number = frame; number-- > 0;) {
-    bool again = true;
-    while (again) {
-      again = l.sum(follow_arcs(number)) != 0;
-      l.sync(); /* marks stand */
-    }
-  }
-  u32 first = 0, to = 0;
-  for (u32 number = 0; number < frame; number++) {
+__device__ bool searcher<RANKS>::slide(u32 from) {
+  u32 first = frame_off()[from], to = first;
+  __syncthreads(); /* everybody has read it */
+  for (u32 number = from; number < frame; number++) {
     const u32 end = frame_off()[number + 1];
     const u32 count = move_tokens(number, number + 1 == frame, first, end - first, to);
     __syncthreads(); /* everybody has read where the frame ends */
@@ -118,7 +116,20 @@ __device__ __noinline__ bool searcher<RANKS>::collect() {
   if (tid() == 0) frame_off()[frame] = to;
   trace_used = to;
   l.sync();
-  return l.sum(tid() == 0 && to > p->trace_cap - p->trace_cap / 8) == 0;
+  return l.sum(tid() == 0 && to > p->trace_room - p->trace_room / 8) == 0;
+}
+
+template <int RANKS>
+__device__ __noinline__ bool searcher<RANKS>::collect() {
+  l.sync();
+  for (u32 number = frame; number-- > 0;) {
+    bool again = true;
+    while (again) {
+      again = l.sum(follow_arcs(number)) != 0;
+      l.sync(); /* marks stand */
+    }
+  }
+  return slide(0);
 }
 
 #endif

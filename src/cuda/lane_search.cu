@@ -7,8 +7,47 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
+#include "lane_lattice.cuh"
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
+
+/* For the lattice: the last candidate that the frame lets in. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::note_last(u64 last) {
+  if (remembers() && l.rank() == 0 && tid() == 0) records()[frame].last = last;
+}
+
+/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. */
+template <int RANKS>
+template <bool REMEMBERS>
+__device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best) {
+  const u32 span = (1u << l.bits) / WARPS, begin = warp() * span, group_bits = l.bits - WF__LANE_GROUP_BITS;
+  uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
+  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
+    u64 value = own().values[at];
+    bool token = value != NO_TOKEN;
+    u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
+    if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
+    if (token) {
+      costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
+      trace()[trace_used + place] = make_uint2(own().keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
+      if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
+      own().values[at] = NO_TOKEN;
+    }
+    own().keys[at] = NO_STATE;
+    to += __popc(vote);
+  }
+  if (!REMEMBERS || l.rank() != 0 || tid() != 0) return;
+  records()[frame].best = best;
+  if (frame > 0) records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+}
+
+/* Apart from the search, whose registers are dear. */
+template <int RANKS>
+__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best) {
+  write_tokens<true>(to, best);
+  return true;
+}
 
 /* Table to costs and trace, in table order; empties the table. False if the trace is full. */
 template <int RANKS>
@@ -43,31 +82,18 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = cost_of((u32)(packed >> 32));
-  const u64 most = l.combine((u64)(trace_used + total > p->trace_cap) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  const u64 most = l.combine((u64)(trace_used + total > p->trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->frames_cap) return false;
-  if (most >> 32) {
+  if (most >> 32 && !remembers()) {
     if (!aside([](searcher &self) { return self.collect(); })) return false;
     if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
   }
-  uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
-  const u32 group_bits = l.bits - WF__LANE_GROUP_BITS;
-  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
-    u64 value = own().values[at];
-    bool token = value != NO_TOKEN;
-    u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
-    if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
-    if (token) {
-      costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
-      trace()[trace_used + place] = make_uint2(own().keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
-      own().values[at] = NO_TOKEN;
-    }
-    own().keys[at] = NO_STATE;
-    to += __popc(vote);
-  }
+  if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
+  else write_tokens<false>(to, best);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
-    groups[WF__LANE_GROUPS] = (uint16_t)l.bits;
+    (index() + (u64)frame * WF__LANE_INDEX)[WF__LANE_GROUPS] = (uint16_t)l.bits;
     own().begin_frame();
     own().num_tokens += packed & 0xffffffffu;
   }
@@ -76,6 +102,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
+  if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
@@ -112,6 +139,8 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   int status = close(p->beam);
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
+  note_last((u64)ordered(p->beam) << 32 | 0xffffffffu);
+  if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
   if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
   return status;
 }
@@ -174,6 +203,8 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
       outcome->num_narrowed = own().num_narrowed;
     }
   }
+  if (!remembers() || end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)))) return 0;
+  if (l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
@@ -209,6 +240,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
     mark(4);
     load_row(t + 1);
     emission_arcs = frame_arcs;
+    note_last(last);
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     mark(5);

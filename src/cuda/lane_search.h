@@ -9,6 +9,11 @@
  *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
+ *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_lattice.cuh)
+ *   per lane
+ *     records   of the frames: what else decides which arcs are in the lattice
+ *   for all lanes
+ *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
@@ -30,6 +35,7 @@ enum {
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
   WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
 };
 
 /* Outcome of one utterance. */
@@ -62,7 +68,25 @@ typedef struct wf__lane_outcome {
   uint32_t path_size;
   uint64_t path_off; /* into steps */
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
+  uint32_t last_page; /* of the lattice's chain, + 1; 0: there is none */
 } wf__lane_outcome;
+
+/* An arc of a lattice: everything else about it the graph says. Of no order within the chain. */
+typedef struct wf__lane_link {
+  uint32_t frame;  /* of the token that it leaves */
+  uint32_t source; /* state of that token */
+  uint32_t arc;    /* WF__LANE_ENDING: none, this token may be the end */
+  float loglike;   /* that it read; 0 for epsilon arcs */
+} wf__lane_link;
+#define WF__LANE_ENDING 0xffffffffu
+
+/* What besides the tokens of a frame decides which arcs between them there are. */
+typedef struct wf__lane_frame {
+  uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of the closure */
+  uint64_t select; /* token that was expanded: ordered cost << 32 | state */
+  float best;      /* cost of a token, subtracted from all of them */
+  uint32_t settled; /* in frame 0: frames there were when the lattice was last pruned */
+} wf__lane_frame;
 
 typedef struct wf__lane_params {
   /* graph */
@@ -74,6 +98,9 @@ typedef struct wf__lane_params {
   /* options */
   float beam, acoustic_scale, word_score, epsilon_slack;
   uint32_t max_active, min_active, max_tokens;
+  float lattice_beam;       /* 0: no lattices, and nothing for them below */
+  float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
+  const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
   /* work */
   const wf__lane_utterance *utterances;
   const uint32_t *order;   /* [num_utterances] longest first */
@@ -92,6 +119,11 @@ typedef struct wf__lane_params {
   uint32_t *frame_off;     /* [parts][frames_cap + 2] */
   uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   uint32_t trace_cap, frames_cap, path_cap;
+  uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
+  void *past;              /* [parts][trace_cap] {cost, extra} */
+  wf__lane_frame *records; /* [lanes][frames_cap + 1] */
+  wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
+  uint32_t *pages_used, pages_cap;
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

@@ -62,6 +62,9 @@ struct searcher {
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
+  __device__ __forceinline__ bool remembers() const { return p->lattice_beam > 0; }
+  __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
+  __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
   __device__ __forceinline__ void count_arcs() {
     if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
@@ -109,13 +112,38 @@ struct searcher {
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
+  __device__ __forceinline__ void note_last(u64 last);
+  template <bool REMEMBERS>
+  __device__ __forceinline__ void write_tokens(u32 to, float best);
+  __device__ __noinline__ bool remember_tokens(u32 to, float best);
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u32 number, u32 *owner);
   __device__ bool follow_arcs(u32 number);
   __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
+  __device__ bool slide(u32 from);
   __device__ __noinline__ bool collect();
+  __device__ void fill_table(u32 number);
+  __device__ u32 look_up(u32 state, u32 *owner);
+  __device__ float extra_over(float candidate, u32 state, u32 number);
+  __device__ bool improve(u32 i, u32 first, float extra);
+  __device__ float furthest();
+  __device__ float least_candidate(float cost, int epsilon) const;
+  __device__ void put_links(bool live, const wf__lane_link &link);
+  __device__ void close_page();
+  __device__ u32 depth_of(u32 state, u32 number);
+  __device__ bool leads_on(bool live, u32 from, u32 to, u32 number);
+  __device__ void relax_emitting(u32 number, bool out);
+  template <bool OUT>
+  __device__ void relax_epsilons(u32 number, u32 round);
+  __device__ bool close_back(u32 number);
+  __device__ bool as_before(u32 number);
+  __device__ void put_endings();
+  __device__ bool go_back(bool ends);
+  __device__ __noinline__ bool prune();
+  __device__ void set_endings(bool died, bool final, float least);
+  __device__ __noinline__ bool end_lattice(bool died, bool final, float least);
   __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };

@@ -40,6 +40,10 @@ typedef struct wf__gpu_arrays {
   float *final_cost;
 } wf__gpu_arrays;
 
+/* `users` is 1: the caller's. */
+wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err);
+void wf__gpu_context_release(wf__gpu_context *context);
+
 wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes, const char *what, void **out, wf_error *err);
 #define TAKE(context, blocks, pointer, count, what) WF__TRY(wf__ops_take(context, blocks, (uint64_t)(count) * sizeof *(pointer), what, (void **)&(pointer), err))
 void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks);
@@ -52,7 +56,14 @@ wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *e
 /* A new batch of as many fsts as `from`, filled by `make`, which reserves its arrays and writes them all: bases and starts too. */
 typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch, int how, wf_error *err);
 wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how, const char *what, wf__gpu_batch **out, wf_error *err);
+wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out,
+                                wf_error *err);
+/* Copies of where the arcs of each fst's inputs begin, for a batch with origins. */
+wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2], wf_error *err);
 wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs, wf__gpu_arrays *a, wf_error *err);
+
+/* As wf__gpu_batch_connect, but origins of arcs are kept: a composition's last step. */
+wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, wf__gpu_incoming *in, wf_error *err);
 

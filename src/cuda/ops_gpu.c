@@ -10,7 +10,7 @@
 
 /* --- context and memory ------------------------------------------------------------------------------------------------- */
 
-static void context_release(wf__gpu_context *context) {
+void wf__gpu_context_release(wf__gpu_context *context) {
   if (context == NULL || --context->users > 0) return;
   cudaSetDevice(context->device);
   if (context->pool != NULL) cudaMemPoolDestroy(context->pool);
@@ -32,7 +32,7 @@ static wf_status context_open(wf__gpu_context *context, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status context_create(int device, wf__gpu_context **out, wf_error *err) {
+wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err) {
   wf__gpu_context *context = wf__calloc(1, sizeof *context);
   *out = NULL;
   if (context == NULL) return wf__fail_memory(err, sizeof *context, "a device");
@@ -40,7 +40,7 @@ static wf_status context_create(int device, wf__gpu_context **out, wf_error *err
   context->users = 1;
   wf_status status = context_open(context, err);
   if (status == WF_OK) *out = context;
-  else context_release(context);
+  else wf__gpu_context_release(context);
   return status;
 }
 
@@ -83,7 +83,7 @@ void wf__gpu_batch_free(wf__gpu_batch *batch) {
     cudaSetDevice(batch->context->device);
     wf__ops_give_back(batch->context, &batch->owned);
   }
-  context_release(batch->context);
+  wf__gpu_context_release(batch->context);
   free(batch->state_base);
   free(batch->arc_base);
   free(batch->start);
@@ -157,7 +157,7 @@ static wf_status copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
   return copy_bases(from, a, err);
 }
 
-static wf_status copy_input_bases(wf__gpu_batch *to, uint64_t *const from[2], wf_error *err) {
+wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2], wf_error *err) {
   for (int side = 0; side < 2; side++) {
     uint64_t bytes = (to->f.num_fsts + 1) * sizeof **from;
     to->input_base[side] = wf__alloc(to->f.num_fsts + 1, sizeof **from);
@@ -167,7 +167,7 @@ static wf_status copy_input_bases(wf__gpu_batch *to, uint64_t *const from[2], wf
   return WF_OK;
 }
 
-static wf_status make_batch(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_blocks scratch = {.count = 0};
   wf__gpu_batch *batch;
   *out = NULL;
@@ -182,7 +182,7 @@ static wf_status make_batch(wf__gpu_context *context, size_t count, bool log_sem
 }
 
 wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how, const char *what, wf__gpu_batch **out, wf_error *err) {
-  return make_batch(from->context, from->f.num_fsts, from->log_semiring, make, from, how, what, out, err);
+  return wf__gpu_batch_make_on(from->context, from->f.num_fsts, from->log_semiring, make, from, how, what, out, err);
 }
 
 /* --- from host memory, from a composer ---------------------------------------------------------------------------------- */
@@ -247,9 +247,9 @@ wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semir
   cudaError_t code = cudaGetDeviceCount(&num_devices);
   if (code != cudaSuccess || num_devices == 0) return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", device, cudaGetErrorString(code));
   if (devices.numbers[0] >= num_devices) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", device, num_devices);
-  WF__TRY(context_create(devices.numbers[0], &context, err));
-  wf_status status = make_batch(context, count, semiring == WF_LOG, make_upload, fsts, 0, "fsts to the GPU", out, err);
-  context_release(context);
+  WF__TRY(wf__gpu_context_create(devices.numbers[0], &context, err));
+  wf_status status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0, "fsts to the GPU", out, err);
+  wf__gpu_context_release(context);
   return status;
 }
 
@@ -270,15 +270,15 @@ static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_block
   if (from->origins == NULL) return WF_OK;
   TAKE(c, &batch->owned, batch->origins, batch->f.num_arcs, "origins of arcs");
   WF__CUDA_TRY(cudaMemcpyAsync(batch->origins, from->origins, batch->f.num_arcs * sizeof *batch->origins, cudaMemcpyDeviceToDevice, c->stream), "origins of arcs");
-  return copy_input_bases(batch, (uint64_t *const[2]){(uint64_t *)(uintptr_t)from->input_base[0], (uint64_t *)(uintptr_t)from->input_base[1]}, err);
+  return wf__gpu_batch_input_bases(batch, from->input_base, err);
 }
 
 wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_context *context;
   *out = NULL;
-  WF__TRY(context_create(from->device, &context, err));
-  wf_status status = make_batch(context, from->count, semiring == WF_LOG, make_join, from, 0, "a composition's results", out, err);
-  context_release(context);
+  WF__TRY(wf__gpu_context_create(from->device, &context, err));
+  wf_status status = wf__gpu_batch_make_on(context, from->count, semiring == WF_LOG, make_join, from, 0, "a composition's results", out, err);
+  wf__gpu_context_release(context);
   return status;
 }
 
@@ -287,7 +287,7 @@ wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiri
 static wf_status keep_origins(wf__gpu_batch *batch, const wf__gpu_batch *from, wf_error *err) {
   if (from->origins == NULL) return WF_OK;
   TAKE(batch->context, &batch->owned, batch->origins, batch->f.num_arcs, "origins of arcs");
-  return copy_input_bases(batch, from->input_base, err);
+  return wf__gpu_batch_input_bases(batch, (const uint64_t *const[2]){from->input_base[0], from->input_base[1]}, err);
 }
 
 static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
@@ -388,7 +388,7 @@ static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t co
   return WF_OK;
 }
 
-static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int with_origins, wf_error *err) {
   const wf__gpu_batch *from = user;
   const wf__gpu_fsts *f = &from->f;
   wf__gpu_context *c = batch->context;
@@ -396,7 +396,6 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   wf__gpu_arrays a;
   uint64_t n = f->num_states, m = f->num_arcs;
   uint32_t *marks[2], *list, *counts, *keep, *keep_arcs, *number, *place, sizes[2];
-  (void)how;
   WF__TRY(wf__gpu_incoming_find(c, scratch, f, &in, err));
   TAKE(c, scratch, list, 2 * n, "a search");
   TAKE(c, scratch, counts, 3, "a search");
@@ -415,12 +414,14 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   WF__TRY(wf__ops_to_host(c, &sizes[1], place + m, 4, err));
   WF__TRY(wf__ops_finish(c, "trimming", err));
   WF__TRY(wf__gpu_batch_reserve(batch, sizes[0], sizes[1], &a, err));
-  WF__CUDA_TRY(wf__ops_compact(f, keep, keep_arcs, number, place, NULL, a.off, a.arcs, a.final_cost, NULL, c->stream), "trimming");
+  if (with_origins) WF__TRY(keep_origins(batch, from, err));
+  WF__CUDA_TRY(wf__ops_compact(f, keep, keep_arcs, number, place, with_origins ? from->origins : NULL, a.off, a.arcs, a.final_cost, batch->origins, c->stream), "trimming");
   WF__CUDA_TRY(wf__ops_compact_bases(f, keep, number, a.state_base, a.start, c->stream), "trimming");
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_connect, 0, "trimming", out, err); }
+wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_connect, false, "trimming", out, err); }
+wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_connect, true, "trimming", out, err); }
 
 static wf_status reversed_bases(wf__gpu_batch *batch, const wf__gpu_batch *from, uint64_t *shift) {
   uint64_t count = from->f.num_fsts, new_starts = 0;

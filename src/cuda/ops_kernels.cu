@@ -3,46 +3,17 @@
  * A thread takes a state or an arc; states with many arcs are taken by their warp. Also compiled for the imitated GPU of tests/fake_ops/, where a grid is one
  * thread and a warp has one lane. */
 #ifndef FAKE_CUDA
-#include <cooperative_groups.h>
-#include <cuda_runtime.h>
-
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #endif
 
 #include "cuda/ops_kernels.h"
-
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef unsigned long long ull;
+#include "cuda/ops_launch.cuh"
 
 #define NO_HOPS 0xffffffffu
 
 #ifndef FAKE_CUDA
-enum { THREADS = 256, LANES = 32, MAX_BLOCKS = 8192 };
-#define ALL_LANES 0xffffffffu
-
-__device__ static u64 this_thread() { return (u64)blockIdx.x * THREADS + threadIdx.x; }
-__device__ static u64 num_threads() { return (u64)gridDim.x * THREADS; }
-__device__ static u32 this_lane() { return threadIdx.x % LANES; }
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
-
-static unsigned blocks_for(u64 count) {
-  u64 wanted = (count + THREADS - 1) / THREADS;
-  return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
-}
-#define LAUNCH(kernel, count, stream, ...) (kernel<<<blocks_for(count), THREADS, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__), (int)cudaGetLastError())
-
-/* All blocks at once, for kernels that wait for the whole grid. */
-static int launch_grid(const void *kernel, u64 count, void *stream, void **arguments) {
-  int device = 0, num_processors = 0, per_processor = 0;
-  cudaError_t code = cudaGetDevice(&device);
-  if (code == cudaSuccess) code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
-  if (code == cudaSuccess) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, THREADS, 0);
-  if (code != cudaSuccess) return code;
-  u64 wanted = blocks_for(count), most = (u64)num_processors * (u64)per_processor;
-  return cudaLaunchCooperativeKernel(kernel, dim3((unsigned)(wanted < most ? wanted : most)), dim3(THREADS), arguments, 0, (cudaStream_t)stream);
-}
 
 int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
@@ -52,8 +23,6 @@ int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scra
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
 }
 #endif
-
-#define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
 
 /* The fst of a state: the last that begins at or before it. */
 __device__ static u64 fst_of(const wf__gpu_fsts &f, u64 state) {
@@ -243,8 +212,7 @@ int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backwar
 #ifdef FAKE_CUDA
   return reach_kernel(*f, *in, backward, marks, list, counts), 0;
 #else
-  void *arguments[] = {(void *)f, (void *)in, &backward, &marks, &list, &counts};
-  return launch_grid((const void *)reach_kernel, f->num_states, stream, arguments);
+  return launch_together(reach_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, backward, marks, list, counts);
 #endif
 }
 
@@ -444,8 +412,7 @@ int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__
 #ifdef FAKE_CUDA
   return levels_kernel(*f, *in, *levels, *to_end, log_semiring), code;
 #else
-  void *arguments[] = {(void *)f, (void *)in, (void *)levels, (void *)to_end, &log_semiring};
-  return code != cudaSuccess ? code : launch_grid((const void *)levels_kernel, f->num_states, stream, arguments);
+  return code != cudaSuccess ? code : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
 #endif
 }
 
@@ -478,8 +445,7 @@ int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const 
 #ifdef FAKE_CUDA
   return from_start_kernel(*f, *in, *levels, num_levels, *sums, log_semiring), 0;
 #else
-  void *arguments[] = {(void *)f, (void *)in, (void *)levels, &num_levels, (void *)sums, &log_semiring};
-  return launch_grid((const void *)from_start_kernel, f->num_states, stream, arguments);
+  return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
 #endif
 }
 

@@ -26,8 +26,6 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
-  if (status == WF_OK && devices.cuda && decoder->options.lattice_beam > 0)
-    status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices are made on the CPU only; leave lattice_beam 0, or take device cpu", decoder->options.device);
   if (status == WF_OK) status = check_blank(decoder, devices.cuda, err);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");

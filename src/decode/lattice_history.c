@@ -1,4 +1,4 @@
-/* lattice_history.c - backward pruning of the history. */
+/* lattice_history.c - adding to the history, and backward pruning of it. */
 #include "decode/lattice_history.h"
 
 #include <math.h>
@@ -20,6 +20,8 @@ void wf__history_free(wf__history *history) {
   wf__vec_free(&history->before);
   wf__vec_free(&history->renumber[0]);
   wf__vec_free(&history->renumber[1]);
+  wf__vec_free(&history->nodes);
+  wf__vec_free(&history->queue);
 }
 
 #define COPY(field)                                                                                      \
@@ -47,6 +49,36 @@ wf_status wf__history_begin_frame(wf__history *history, int64_t number, wf_error
 }
 
 void wf__history_begin_epsilons(wf__history *history) { history->frames.data[history->frames.size - 1].first_epsilon = history->links.size; }
+
+/* In topological order (Kahn 1962): links of a token come when all links into it have. */
+wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size, uint64_t num_tokens, wf_error *err) {
+  uint64_t tail = 0;
+  if (size == 0) return WF_OK;
+  history->nodes.size = history->queue.size = 0;
+  WF__TRY(wf__vec_grow(&history->nodes, num_tokens, "the lattice", err));
+  WF__TRY(wf__vec_grow(&history->queue, size, "the lattice", err));
+  WF__TRY(wf__vec_grow(&history->links, size, "the lattice", err));
+  wf__epsilon_node *nodes = history->nodes.data;
+  uint32_t *queue = history->queue.data;
+  wf__link *out = history->links.data + history->links.size;
+  memset(nodes, 0, num_tokens * sizeof *nodes);
+  for (uint64_t i = 0; i < size; i++) {
+    if (nodes[epsilons[i].from].count++ == 0) nodes[epsilons[i].from].first = (uint32_t)i;
+    nodes[epsilons[i].to].degree++;
+  }
+  for (uint64_t i = 0; i < size; i += nodes[epsilons[i].from].count)
+    if (nodes[epsilons[i].from].degree == 0) queue[tail++] = epsilons[i].from;
+  for (uint64_t head = 0; head < tail; head++) {
+    const wf__epsilon_node *source = &nodes[queue[head]];
+    for (uint64_t i = source->first; i < source->first + source->count; i++) {
+      wf__link link = epsilons[i];
+      *out++ = link;
+      if (--nodes[link.to].degree == 0 && nodes[link.to].count > 0) queue[tail++] = link.to;
+    }
+  }
+  history->links.size = (uint64_t)(out - history->links.data);
+  return WF_OK;
+}
 
 /* One frame, as the passes below see it. */
 struct span {

@@ -40,6 +40,11 @@ typedef struct wf__past_frame {
   int64_t number; /* of its scores: those of skipped frames are missing here */
 } wf__past_frame;
 
+typedef struct wf__epsilon_node {
+  uint32_t first, count; /* epsilon links out of a token */
+  uint32_t degree;       /* into it, from tokens not in order yet */
+} wf__epsilon_node;
+
 typedef struct wf__history {
   float beam;
   WF__VEC(wf__past_frame) frames;
@@ -52,6 +57,8 @@ typedef struct wf__history {
   uint64_t num_settled;   /* frames there were at the last pruning: their extra costs stand until those of later frames change */
   WF__VEC(float) before;           /* scratch: extra costs of a frame at the last pruning */
   WF__VEC(uint32_t) renumber[2];   /* scratch: new numbers of a frame's tokens, and of those before */
+  WF__VEC(wf__epsilon_node) nodes; /* scratch of wf__history_add_epsilons, by token */
+  WF__VEC(uint32_t) queue;
 } wf__history;
 
 void wf__history_clear(wf__history *history, float beam);
@@ -60,6 +67,8 @@ void wf__history_free(wf__history *history);
  * a scorer their contexts. */
 wf_status wf__history_begin_frame(wf__history *history, int64_t number, wf_error *err);
 void wf__history_begin_epsilons(wf__history *history);
+/* The newest frame's epsilon links, fewer than 2^32, in runs by source; they make no cycle. */
+wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size, uint64_t num_tokens, wf_error *err);
 /* `to` becomes a copy of all but the endings; it keeps its memory. */
 wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err);
 /* Drops what cannot be within the beam any more. Numbers of tokens in the newest frame stay. */

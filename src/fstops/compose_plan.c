@@ -14,12 +14,14 @@ struct labels {
   uint32_t *number;   /* 0: b does not have it */
   uint32_t *like;     /* [num_labels] the first label that moves b's states in the same way */
   uint32_t count;     /* with epsilon */
+  bool raw;           /* labels are their own numbers; the rest is empty */
 };
 
 /* --- labels ----------------------------------------------------------------------------------------------------------- */
 
 /* The number of a label other than epsilon; 0 if one side does not have it. */
 static uint32_t number_of(const struct labels *labels, int32_t label) {
+  if (labels->raw) return (uint32_t)label;
   uint32_t place = wf__map64_find(&labels->of_a, (uint64_t)label);
   return place == WF__MAP64_NONE ? 0 : labels->number[place];
 }
@@ -285,16 +287,28 @@ static wf_status make_plan(wf__row_plan *plan, const wf__compose_job *job, struc
   return job->connect ? make_steps(plan, labels, true, &plan->backward, err) : WF_OK;
 }
 
+static wf__row_plan empty_plan(const wf__compose_job *job) {
+  uint32_t num_filters = (uint32_t)wf__num_filter_states(job->filter, job->a->has_epsilons, job->b->has_epsilons);
+  return (wf__row_plan){.a = job->a->view,
+                        .b = job->b->view,
+                        .filter = job->filter,
+                        .num_filters = num_filters,
+                        .num_rows = job->a->view.num_states * num_filters,
+                        .num_words = (job->b->view.num_states + 63) / 64,
+                        .start_row = (uint64_t)job->a->view.start * num_filters};
+}
+
+wf_status wf__compose_plan_links(const wf__compose_job *job, wf__row_plan *plan, wf_error *err) {
+  const struct labels labels = {.raw = true};
+  *plan = empty_plan(job);
+  wf_status status = make_links(plan, job, &labels, err);
+  if (status != WF_OK) wf__compose_plan_free(plan);
+  return status;
+}
+
 wf_status wf__compose_plan(const wf__compose_job *job, wf__row_plan *plan, bool *out_fits, wf_error *err) {
   struct labels labels = {0};
-  uint32_t num_filters = (uint32_t)wf__num_filter_states(job->filter, job->a->has_epsilons, job->b->has_epsilons);
-  *plan = (wf__row_plan){.a = job->a->view,
-                                  .b = job->b->view,
-                                  .filter = job->filter,
-                                  .num_filters = num_filters,
-                                  .num_rows = job->a->view.num_states * num_filters,
-                                  .num_words = (job->b->view.num_states + 63) / 64,
-                                  .start_row = (uint64_t)job->a->view.start * num_filters};
+  *plan = empty_plan(job);
   wf_status status = make_plan(plan, job, &labels, out_fits, err);
   wf__map64_free(&labels.of_a);
   free(labels.number);

@@ -55,6 +55,8 @@ typedef struct wf__row_plan {
 
 /* `*out_fits` is false, and the plan empty, where labels times states of b are too many for a table. */
 wf_status wf__compose_plan(const wf__compose_job *job, wf__row_plan *plan, bool *out_fits, wf_error *err);
+/* Only the links, for a search that goes without tables: their kinds are WF__STEP_LABEL + label, labels as in the inputs, whether b has them or not. */
+wf_status wf__compose_plan_links(const wf__compose_job *job, wf__row_plan *plan, wf_error *err);
 void wf__compose_plan_free(wf__row_plan *plan);
 
 /* Bits [num_rows * num_words] of the pairs reached from the start; then of those among them that reach a final pair. */

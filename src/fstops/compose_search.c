@@ -110,12 +110,26 @@ INLINE wf_status match_range(struct expansion *x, bool a_leads, uint64_t i, uint
   return WF_OK;
 }
 
+/* The same arcs in the same order as below, where the leader has many and the other few: one look-up for each label of the other. */
+INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead_state, struct span other, int filter, wf_error *err) {
+  const struct composer *c = x->c;
+  const wf__compose_side *leader = a_leads ? c->a : c->b, *side = a_leads ? c->b : c->a;
+  for (uint64_t begin = other.labels, end; begin < other.end; begin = end) {
+    uint64_t first, last;
+    for (end = begin + 1; end < other.end && side->labels[end] == side->labels[begin];) end++;
+    wf__compose_find(leader, lead_state, side->labels[begin], &first, &last);
+    for (uint64_t i = first; i < last; i++) WF__TRY(match_range(x, a_leads, i, begin, end, filter, err));
+  }
+  return WF_OK;
+}
+
 /* Real labels: leader's arcs in order against the other's. Looked up where the other has an index or is much longer, else merged. */
-INLINE wf_status match_labels(struct expansion *x, bool a_leads, struct span lead, uint32_t other_state, struct span other, int filter, wf_error *err) {
+INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_state, struct span lead, uint32_t other_state, struct span other, int filter, wf_error *err) {
   const struct composer *c = x->c;
   const wf__compose_side *leader = a_leads ? c->a : c->b, *side = a_leads ? c->b : c->a;
   uint64_t num_lead = lead.end - lead.labels, num_other = other.end - other.labels, begin = other.labels, end = other.labels;
   if (num_lead == 0 || num_other == 0) return WF_OK;
+  if (num_lead > 8 * num_other) return match_by_other(x, a_leads, lead_state, other, filter, err);
   bool look_up = side->index_of[other_state] != WF__NO_INDEX || num_other > 8 * num_lead;
   int32_t previous = 0;
   for (uint64_t i = lead.labels; i < lead.end; i++) {
@@ -168,7 +182,7 @@ INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, 
     if (moves.both != WF__BLOCKED) WF__TRY(match_range(x, a_leads, i, other.begin, other.labels, moves.both, err));
   }
   if (failure) return match_with_failure(x, a, b_state, moves.label, err);
-  return match_labels(x, a_leads, lead, a_leads ? b_state : a_state, other, moves.label, err);
+  return match_labels(x, a_leads, a_leads ? a_state : b_state, lead, a_leads ? b_state : a_state, other, moves.label, err);
 }
 
 /* The next state of the result: its final cost and the candidates for its arcs. */

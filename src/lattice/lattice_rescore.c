@@ -159,7 +159,7 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
   if (out_costs != NULL) *out_costs = (wf_rescored_costs){0};
   WF__TRY(wf__options_take(wf__lattice_rescore_table(), options, &o, err));
   struct rescoring r = {.view = wf_compact_lattice_get(lattice),
-                        .exchange = {old_lm, new_lm, o.old_lm_scale, o.lm_scale},
+                        .exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale},
                         .max_states = (uint64_t)o.max_states,
                         .costs = out_costs};
   r.first_here = wf__alloc(r.view.num_states, sizeof *r.first_here);

@@ -61,7 +61,7 @@ wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_
   size_t count = wf_nbest_count(nbest), num_ranked = 0;
   *out = NULL;
   WF__TRY(wf__options_take(wf__lattice_rescore_table(), options, &o, err));
-  wf__lm_exchange exchange = {old_lm, new_lm, o.old_lm_scale, o.lm_scale};
+  wf__lm_exchange exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale};
   wf_lattice_path *paths = wf__alloc(count, sizeof *paths);
   struct ranked *ranked = wf__alloc(count, sizeof *ranked);
   wf_status status = paths != NULL && ranked != NULL ? wf__nbest_create(out, err) : wf__fail_memory(err, count * (sizeof *paths + sizeof *ranked), "a list of paths");

@@ -19,7 +19,7 @@ static inline double wf__log_add(double a, double b) {
 }
 
 /* a < b as floats (no NaN) <=> ordered(a) < ordered(b) as integers; -0.0 sorts just below +0.0. */
-static inline uint32_t wf__ordered_cost(float cost) {
+static inline WF__HD uint32_t wf__ordered_cost(float cost) {
   uint32_t bits;
   memcpy(&bits, &cost, sizeof bits);
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
@@ -32,7 +32,7 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
 }
 
 /* Costs in the same bin of width 1 / inverse_delta count as the same; inverse_delta 0: only equal ones do. */
-static inline uint32_t wf__cost_bin(double inverse_delta, float cost) {
+static inline WF__HD uint32_t wf__cost_bin(double inverse_delta, float cost) {
   double scaled = (double)cost * inverse_delta;
   if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
   return wf__ordered_cost(cost);

@@ -2,6 +2,7 @@
  * the decoder itself: graph, options, scores are read back from where a kernel would read them. */
 #include <string.h>
 
+#include "cpu/links.h"
 #include "cpu/search.h"
 #include "cuda/lane_search.h"
 #include "cuda_runtime_api.h"
@@ -58,6 +59,10 @@ static void use_lanes(const wf__lane_params *p) {
   scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
   scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
   scribble(p->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2);
+  if (p->lattice_beam == 0) return;
+  scribble(p->past, parts * p->trace_cap * 8);
+  scribble(p->records, (uint64_t)p->num_lanes * (p->frames_cap + 1) * sizeof *p->records);
+  scribble(p->pages, (uint64_t)p->pages_cap * WF__LANE_PAGE * sizeof *p->pages);
 }
 
 static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
@@ -89,6 +94,42 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
   }
 }
 
+/* The lattice's arcs into a chain of pages, a few to a page. False if there are not enough. */
+static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf_scores *scores, const wf_graph *graph, wf__lane_outcome *outcome) {
+  enum { FEW = 5 };
+  wf_error err = {0};
+  const wf__history *history = &search->history;
+  bool final = (outcome->flags & WF_RESULT_NOT_FINAL) == 0;
+  const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(graph)).arcs;
+  wf__lane_link *page = NULL;
+  assert_ok(wf__search_endings(search, final, &err));
+  assert_ok(wf__history_end(&search->history, &err));
+  const uint64_t count = history->frames.size, num_links = history->links.size, last_token = history->frames.data[count - 1].first_token;
+  for (uint64_t i = 0, f = 0; i < num_links + history->endings.size; i++) {
+    wf__lane_link link;
+    if (i < num_links) {
+      const wf__link *from = &history->links.data[i];
+      while (f + 1 < count && i >= history->frames.data[f + 1].first_link) f++;
+      bool consumes = arcs[from->arc].ilabel != 0;
+      uint64_t frame = f - consumes;
+      link = (wf__lane_link){(uint32_t)frame, history->tokens.data[history->frames.data[frame].first_token + from->from].state, from->arc, 0};
+      if (consumes) link.loglike = wf__score_at(scores, (int64_t)frame, arcs[from->arc].ilabel - 1);
+    } else {
+      if (last_token + (i - num_links) >= history->tokens.size) break;
+      if (!(history->endings.data[i - num_links] <= history->beam)) continue;
+      link = (wf__lane_link){(uint32_t)count - 1, history->tokens.data[last_token + (i - num_links)].state, WF__LANE_ENDING, 0};
+    }
+    if (page == NULL || page->source == FEW) {
+      if (*p->pages_used == p->pages_cap) return false;
+      page = p->pages + (uint64_t)(*p->pages_used)++ * WF__LANE_PAGE;
+      *page = (wf__lane_link){outcome->last_page, 1, 0, 0};
+      outcome->last_page = *p->pages_used;
+    }
+    page[page->source++] = link;
+  }
+  return true;
+}
+
 static void run_search(void *data) {
   const wf__lane_params *p = data;
   wf_error err = {0};
@@ -102,6 +143,8 @@ static void run_search(void *data) {
   options.max_active = (int32_t)p->max_active;
   options.min_active = (int32_t)p->min_active;
   options.max_tokens = (int32_t)p->max_tokens;
+  options.lattice_beam = p->lattice_beam;
+  options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
   assert_true(search->epsilon_slack == p->epsilon_slack);
   use_lanes(p);
@@ -121,7 +164,9 @@ static void run_search(void *data) {
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
     if (status == WF_OK)
       store_path(p, search, graph, &p->outcomes[u]);
-    else
+    if (status == WF_OK && p->lattice_beam > 0 && p->outcomes[u].status == WF__LANE_OK && !store_lattice(p, search, &scores, graph, &p->outcomes[u]))
+      p->outcomes[u].status = WF__LANE_NO_ROOM;
+    if (status != WF_OK)
       p->outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
   }
   wf__search_free(search);

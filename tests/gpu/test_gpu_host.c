@@ -107,6 +107,7 @@ static void test_forms(void **state) {
     wf_dtype dtype = (wf_dtype)(seed % 3);
     bool on_device = seed / 3 % 2;
     make_forms(&forms, &task, seed, 20, dtype, on_device);
+    task.options.lattice_beam = (float)(seed / 6 % 4);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     if (!on_device) {
       test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu_shaped);
@@ -240,6 +241,7 @@ static void test_budgets(void **state) {
     wf_result *cpu[BATCH], *gpu[BATCH];
     bool on_device = seed % 2;
     if (seed % 3 == 0) task.options.max_tokens = 100000; /* clusters of 8 */
+    task.options.lattice_beam = seed / 4 % 2 == 0 ? 2 : 0;
     make_forms(&forms, &task, seed, 400, WF_FLOAT16, on_device);
     wf_batch_shape shape = shape_of(forms.shaped, BATCH);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
@@ -329,7 +331,7 @@ static void test_no_room(void **state) {
   (void)state;
   wf_error err = {0};
 #ifdef SIMT
-  enum { STATES = 100, LONGEST = 60 };
+  enum { STATES = 60, LONGEST = 30 };
 #else
   enum { STATES = 400, LONGEST = 300 };
 #endif
@@ -482,6 +484,7 @@ static void test_reuse(void **state) {
     static wf_result *want[MANY], *got[MANY];
     test_rng rng = {(uint64_t)d + 1};
     wf_decoder *decoder;
+    task.options.lattice_beam = (float)(d % 3);
     test_random_batch(&task, all, data, MANY, 3, 60);
     test_decode_on("cpu", task.graph, task.options, all, MANY, want);
     task.options.device = devices[d];
@@ -572,6 +575,7 @@ static void test_failures(void **state) {
     struct forms forms;
     wf_result *cpu[BATCH], *gpu[BATCH];
     make_forms(&forms, &task, 5, 12, (wf_dtype)(variant % 3), variant % 2);
+    task.options.lattice_beam = variant % 3 == 0 ? 3 : 0;
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     task.options.device = variant < 2 ? "cuda" : "cuda:0,1";
     task.options.num_threads = 2;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define SIMT_ASAN 1
 #else
@@ -98,6 +99,9 @@ static struct simt_stack *take_stack(void) {
   if (g_free_stacks == NULL) make_stacks();
   struct simt_stack *stack = g_free_stacks;
   g_free_stacks = stack->next;
+#if SIMT_ASAN
+  __asan_unpoison_memory_region(stack->memory, STACK_BYTES); /* frames that were never left */
+#endif
   return stack;
 }
 

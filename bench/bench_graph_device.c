@@ -1,0 +1,328 @@
+/* bench_graph_device.c - the steps of a hybrid graph's pipeline that a GPU can do, there and on the CPU, on the same transducers.
+ *
+ *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
+ *
+ * FOLDER holds L.fst, G.fst, C.fst, H.fst, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
+ * canonical order), sorting of its arcs by output label, trimming of the composition made without that, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
+ * Results of both devices must be equal, byte for byte. Between levels the CPU determinizes and minimizes.
+ *
+ * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all threads, on the GPU with inputs and results there, and from host memory to
+ * host memory. Without CUDA, or with --device=cpu, the CPU's alone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/map64.h"
+#include "cuda/minimize_gpu.h"
+#include "fstops/minimize_partition.h"
+#include "fstops/parallel.h"
+#include "math/cost.h"
+#include "warpfst.h"
+
+enum { MAX_REPEAT = 100, MAX_ROUNDS = 10000, CANONICAL = 1, BY_OLABEL = 1 };
+static const double delta = 1.0 / 1024; /* of costs, as wf_minimize's */
+
+struct bench {
+  const char *folder, *device;
+  int repeat;
+  wf_fst *fst; /* result of the last level */
+};
+
+struct step {
+  const char *name, *level;
+  double cpu_s, gpu_s, transfers_s; /* 0: not measured */
+  uint64_t num_states, num_arcs, num_rounds;
+};
+
+static wf_error g_err;
+
+static void check(wf_status status) {
+  if (status == WF_OK) return;
+  fprintf(stderr, "bench_graph_device: %s\n", g_err.message);
+  exit(1);
+}
+
+static void stop(const char *what, const char *level) {
+  fprintf(stderr, "bench_graph_device: %s: %s\n", level, what);
+  exit(1);
+}
+
+static bool with_gpu(const struct bench *b) { return strcmp(b->device, "cpu") != 0; }
+
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int compare_times(const void *x, const void *y) {
+  double a = *(const double *)x, b = *(const double *)y;
+  return (a > b) - (a < b);
+}
+
+/* Median seconds of `work`, which frees what it left the time before. */
+typedef void work_fn(void *user);
+static double median_of(const struct bench *b, work_fn *work, void *user) {
+  double times[MAX_REPEAT];
+  work(user); /* makes room */
+  for (int i = 0; i < b->repeat; i++) {
+    double begin = now_s();
+    work(user);
+    times[i] = now_s() - begin;
+  }
+  qsort(times, (size_t)b->repeat, sizeof *times, compare_times);
+  return times[b->repeat / 2];
+}
+
+static void print(const struct step *s) {
+  printf("{\"step\": \"%s\", \"level\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f", s->name, s->level, (unsigned long long)s->num_states, (unsigned long long)s->num_arcs, s->cpu_s);
+  if (s->gpu_s != 0) printf(", \"gpu_s\": %.6f, \"transfers_s\": %.6f", s->gpu_s, s->transfers_s);
+  if (s->num_rounds != 0) printf(", \"rounds\": %llu", (unsigned long long)s->num_rounds);
+  printf("}\n");
+  fflush(stdout);
+}
+
+static void set_sizes(struct step *s, const wf_fst *fst) {
+  s->num_states = wf_fst_get_view(fst).num_states;
+  s->num_arcs = wf_fst_get_view(fst).num_arcs;
+}
+
+static void need_equal(const wf_fst *x, const wf_fst *y, const char *level) {
+  wf_fst_view a = wf_fst_get_view(x), b = wf_fst_get_view(y);
+  bool same = a.start == b.start && a.num_states == b.num_states && a.num_arcs == b.num_arcs;
+  if (same && a.num_states != 0)
+    same = memcmp(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off) == 0 && memcmp(a.final_cost, b.final_cost, a.num_states * sizeof *a.final_cost) == 0 &&
+           memcmp(a.arcs, b.arcs, a.num_arcs * sizeof *a.arcs) == 0;
+  if (!same) stop("the devices' results differ", level);
+}
+
+/* --- composition -------------------------------------------------------------------------------------------------------- */
+
+struct composition {
+  const wf_fst *a, *b;
+  wf_compose_options options;
+  wf_fst *out;
+  wf_composer *composer;
+};
+
+static void compose_to_host(void *user) {
+  struct composition *c = user;
+  wf_fst_free(c->out);
+  check(wf_compose(c->a, c->b, &c->options, &c->out, &g_err));
+}
+
+static void compose_on_device(void *user) { check(wf_composer_run(((struct composition *)user)->composer, &g_err)); }
+
+/* The composition with `options.connect`, on the CPU. */
+static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const char *level) {
+  struct composition c = {.a = left, .b = b->fst};
+  struct step step = {.name = "compose", .level = level};
+  wf_compose_options_init(&c.options);
+  step.cpu_s = median_of(b, compose_to_host, &c);
+  c.options.order = CANONICAL;
+  compose_to_host(&c);
+  wf_fst *result = c.out;
+  set_sizes(&step, result);
+  c.out = NULL;
+  if (with_gpu(b)) {
+    c.options.device = b->device;
+    step.transfers_s = median_of(b, compose_to_host, &c);
+    need_equal(c.out, result, level);
+    wf_fst_free(c.out);
+    check(wf_composer_create(&c.a, 1, &c.b, 1, 1, &c.options, false, &c.composer, &g_err));
+    step.gpu_s = median_of(b, compose_on_device, &c);
+    wf_composer_free(c.composer);
+  }
+  print(&step);
+  return result;
+}
+
+/* --- operations on the composition -------------------------------------------------------------------------------------- */
+
+struct operation {
+  const wf_fst *in;
+  const char *device;
+  bool connect; /* else arcsort */
+  wf_fst *out;
+  wf_fst_batch *in_batch, *out_batch;
+};
+
+static void operate(struct operation *o) {
+  wf_arcsort_options by;
+  wf_arcsort_options_init(&by);
+  by.sort_type = BY_OLABEL;
+  wf_fst_batch_free(o->out_batch);
+  if (o->connect) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err));
+  else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err));
+}
+
+static void operate_in_place(void *user) { operate(user); }
+
+static void operate_to_host(void *user) {
+  struct operation *o = user;
+  wf_fst_free(o->out);
+  wf_fst_batch_free(o->in_batch);
+  check(wf_fst_batch_create(&o->in, 1, o->device, &o->in_batch, &g_err));
+  operate(o);
+  check(wf_fst_batch_get(o->out_batch, 0, &o->out, &g_err));
+}
+
+static void free_operation(struct operation *o) {
+  wf_fst_free(o->out);
+  wf_fst_batch_free(o->in_batch);
+  wf_fst_batch_free(o->out_batch);
+}
+
+static void measure_operation(const struct bench *b, const wf_fst *in, bool connect, const char *level) {
+  struct operation cpu = {.in = in, .device = "cpu", .connect = connect}, gpu = {.in = in, .device = b->device, .connect = connect};
+  struct step step = {.name = connect ? "connect" : "arcsort", .level = level};
+  step.cpu_s = median_of(b, operate_to_host, &cpu);
+  set_sizes(&step, cpu.out);
+  if (with_gpu(b)) {
+    step.transfers_s = median_of(b, operate_to_host, &gpu);
+    need_equal(gpu.out, cpu.out, level);
+    step.gpu_s = median_of(b, operate_in_place, &gpu);
+  }
+  print(&step);
+  free_operation(&cpu);
+  free_operation(&gpu);
+}
+
+/* --- classes of equal states -------------------------------------------------------------------------------------------- */
+
+struct classes {
+  const wf_fst *fst;
+  uint32_t *initial, num_initial, *cpu, *gpu, num_cpu, num_gpu, num_rounds;
+  wf__gpu_batch *batch;
+  const char *device;
+};
+
+static void classes_on_cpu(void *user) {
+  struct classes *c = user;
+  wf_fst_view view = wf_fst_get_view(c->fst);
+  bool stable;
+  wf__pool *pool;
+  wf__labelled_graph graph = {.view = &view, .inverse_delta = 1 / delta, .initial = c->initial, .num_initial = c->num_initial};
+  check(wf__pool_for_fst(0, &view, &pool, &g_err));
+  check(wf__partition_rounds(&graph, pool, c->cpu, &c->num_cpu, &stable, &g_err));
+  wf__pool_free(pool);
+  if (!stable) c->num_cpu = 0; /* the CPU goes on in another way */
+}
+
+#ifdef WARPFST_BENCH_CUDA
+static void classes_on_gpu(void *user) {
+  struct classes *c = user;
+  check(wf__gpu_batch_classes(c->batch, delta, MAX_ROUNDS, c->gpu, &c->num_gpu, &c->num_rounds, &g_err));
+}
+
+static void classes_from_host(void *user) {
+  struct classes *c = user;
+  wf__gpu_batch_free(c->batch);
+  check(wf__gpu_batch_create(&c->fst, 1, wf_fst_get_view(c->fst).semiring, c->device, &c->batch, &g_err));
+  classes_on_gpu(c);
+}
+
+static void measure_on_gpu(const struct bench *b, struct classes *c, struct step *step) {
+  c->device = b->device;
+  step->transfers_s = median_of(b, classes_from_host, c);
+  step->gpu_s = median_of(b, classes_on_gpu, c);
+  step->num_rounds = c->num_rounds;
+  wf__gpu_batch_free(c->batch);
+  if (c->num_cpu != 0 && (c->num_cpu != c->num_gpu || memcmp(c->cpu, c->gpu, wf_fst_get_view(c->fst).num_states * sizeof *c->cpu) != 0)) stop("the devices' classes differ", step->level);
+}
+#else
+static void measure_on_gpu(const struct bench *b, struct classes *c, struct step *step) { (void)b, (void)c, (void)step; }
+#endif
+
+static uint32_t *need_numbers(uint64_t count) {
+  uint32_t *numbers = calloc(count + 1, sizeof *numbers);
+  if (numbers == NULL) stop("out of memory", "classes");
+  return numbers;
+}
+
+/* States by the bins of their final costs, as wf_minimize begins. */
+static void begin_classes(struct classes *c) {
+  wf_fst_view view = wf_fst_get_view(c->fst);
+  wf__map64 bins = {0};
+  c->initial = need_numbers(view.num_states);
+  c->cpu = need_numbers(view.num_states);
+  c->gpu = need_numbers(view.num_states);
+  for (uint64_t s = 0; s < view.num_states; s++)
+    if (view.final_cost[s] != INFINITY)
+      check(wf__map64_insert(&bins, wf__cost_bin(1 / delta, view.final_cost[s]), (uint32_t)bins.size + 1, &c->initial[s], NULL, "final costs", &g_err));
+  c->num_initial = (uint32_t)bins.size + 1;
+  wf__map64_free(&bins);
+}
+
+static void measure_classes(const struct bench *b, const wf_fst *determinized, const char *level) {
+  struct classes c = {.fst = NULL};
+  struct step step = {.name = "classes of minimize", .level = level};
+  wf_push_options push;
+  wf_fst *pushed;
+  wf_push_options_init(&push);
+  push.push_weights = 1;
+  check(wf_push(determinized, &push, &pushed, &g_err));
+  c.fst = pushed;
+  begin_classes(&c);
+  step.cpu_s = median_of(b, classes_on_cpu, &c);
+  if (with_gpu(b)) measure_on_gpu(b, &c, &step);
+  step.num_states = c.num_cpu != 0 ? c.num_cpu : c.num_gpu;
+  step.num_arcs = wf_fst_get_view(pushed).num_arcs;
+  print(&step);
+  wf_fst_free(pushed);
+  free(c.initial);
+  free(c.cpu);
+  free(c.gpu);
+}
+
+/* --- levels ------------------------------------------------------------------------------------------------------------- */
+
+static wf_fst *load(const struct bench *b, const char *name) {
+  char path[4096];
+  wf_fst *fst;
+  snprintf(path, sizeof path, "%s/%s.fst", b->folder, name);
+  check(wf_fst_read(path, &fst, &g_err));
+  return fst;
+}
+
+static void measure_level(struct bench *b, const char *left_name, const char *level) {
+  wf_fst *left = load(b, left_name), *whole, *determinized, *minimal;
+  wf_compose_options untrimmed;
+  wf_compose_options_init(&untrimmed);
+  untrimmed.order = CANONICAL;
+  untrimmed.connect = 0;
+  wf_fst *composed = measure_compose(b, left, level);
+  check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err));
+  measure_operation(b, composed, false, level);
+  measure_operation(b, whole, true, level);
+  check(wf_determinize(composed, NULL, &determinized, &g_err));
+  measure_classes(b, determinized, level);
+  check(wf_minimize(determinized, NULL, &minimal, &g_err));
+  wf_fst_free(left);
+  wf_fst_free(whole);
+  wf_fst_free(composed);
+  wf_fst_free(determinized);
+  wf_fst_free(b->fst);
+  b->fst = minimal;
+}
+
+int main(int argc, char **argv) {
+  struct bench b = {.device = "cpu", .repeat = 5};
+  bool good = true;
+  for (int i = 1; i < argc; i++) {
+    if (strncmp(argv[i], "--device=", 9) == 0) b.device = argv[i] + 9;
+    else if (strncmp(argv[i], "--repeat=", 9) == 0) b.repeat = atoi(argv[i] + 9);
+    else if (argv[i][0] != '-' && b.folder == NULL) b.folder = argv[i];
+    else good = false;
+  }
+  if (!good || b.folder == NULL || b.repeat < 1 || b.repeat > MAX_REPEAT) {
+    fprintf(stderr, "usage: bench_graph_device FOLDER [--device=cuda] [--repeat=N]\n");
+    return 2;
+  }
+  static const char *const levels[][2] = {{"L", "LG"}, {"C", "CLG"}, {"H", "HCLG"}};
+  b.fst = load(&b, "G");
+  for (int i = 0; i < 3; i++) measure_level(&b, levels[i][0], levels[i][1]);
+  wf_fst_free(b.fst);
+  return 0;
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""graph --device=cuda [--sizes=20k] [--repeat=N] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
+
+The steps of the pipeline of a hybrid graph that a GPU can do, on the transducers of `./run bench graph`: compositions L o G, C o LG, H o CLG; sorting of their arcs;
+trimming of what the compositions are before they are trimmed; classes of equal states of the determinized results, the part of minimization that is parallel (a study).
+Median wall time on the CPU by all threads, on the GPU with inputs and results in device memory, and from host memory to host memory. bench_graph_device stops when
+the devices' results are not equal, byte for byte. Between the levels the CPU determinizes and minimizes, so a run takes longer than its figures.
+
+For a GPU machine that can install nothing:
+  ./run pack-gpu DIR graph                                                    here: the program and the 20k task
+  python3 DIR/graph_device.py --device=cuda --programs=DIR --save=graph-gpu.jsonl       there
+  python3 bench/graph_device.py --load=graph-gpu.jsonl --record               back here: the table again, and the figures into bench/results.csv
+"""
+import argparse
+import gzip
+import json
+import pathlib
+import subprocess
+import sys
+
+import measure
+from measure import BUILD, ROOT
+
+PROGRAMS = ROOT / "build" / "release" / "bench"
+NAMES = ["L", "G", "C", "H"]
+
+
+def pack(size, folder):
+    """The transducers of a size, compressed, into a folder for a GPU machine."""
+    import graph  # needs what only `./run bench` installs
+    task = graph.make_task(size)
+    folder = folder / size
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        with gzip.open(folder / f"{name}.fst.gz", "wb", compresslevel=6) as file:
+            file.write((task / f"{name}.fst").read_bytes())
+
+
+def task_folder(size, programs):
+    packed = programs / size
+    if not packed.exists():
+        import graph
+        return graph.make_task(size)
+    folder = BUILD / "packed" / size
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        with gzip.open(packed / f"{name}.fst.gz") as file:
+            (folder / f"{name}.fst").write_bytes(file.read())
+    return folder
+
+
+def measure_size(size, arguments):
+    command = [arguments.programs / "bench_graph_device", task_folder(size, arguments.programs), f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:  # as they come: what was measured before a time limit is not lost
+        yield {"size": size, **json.loads(line)}
+    if process.wait() != 0:
+        print(f"{size}: exit code {process.returncode}", file=sys.stderr)
+
+
+def measure_all(arguments):
+    machine, results = measure.machine(), []
+    if arguments.device != "cpu":
+        machine += ", " + measure.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
+    print(f"{machine}; load before {measure.load()}", file=sys.stderr)
+    file = open(arguments.save, "w", encoding="utf-8") if arguments.save else None
+    for size in arguments.sizes.split(","):
+        for result in measure_size(size, arguments):
+            results.append({**result, "machine": machine, "repeat": arguments.repeat})
+            if file:
+                print(json.dumps(results[-1]), file=file, flush=True)
+    print(f"load after {measure.load()}", file=sys.stderr)
+    return results
+
+
+HEADER = ["graph", "step", "states", "arcs", "CPU, ms", "GPU, ms", "times faster", "with transfers, ms", "times faster", "rounds"]
+
+
+def row(result):
+    cells = [result["size"], f"{result['step']} {result['level']}", result["states"], result["arcs"], f"{result['cpu_s'] * 1e3:.1f}"]
+    if "gpu_s" not in result:
+        return cells + ["-"] * 5
+    return cells + [f"{result['gpu_s'] * 1e3:.2f}", f"{result['cpu_s'] / result['gpu_s']:.1f}", f"{result['transfers_s'] * 1e3:.1f}", f"{result['cpu_s'] / result['transfers_s']:.1f}",
+                    result.get("rounds", "-")]
+
+
+def figures(result):
+    """Rows for results.csv."""
+    for field, what in (("cpu_s", "CPU, all threads, wall time"), ("gpu_s", "GPU, inputs and results there, wall time"), ("transfers_s", "GPU with transfers, wall time")):
+        if field in result:
+            yield f"{result['step']} {result['level']}", f"{result['size']} hybrid graph, pipeline on a device, {what}", f"{result[field]:.6f}", "s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="20k")
+    parser.add_argument("--device", default="cuda", help="cuda; cpu: the CPU's times alone")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder of bench_graph_device, and of packed tasks")
+    parser.add_argument("--save", help="a line of JSON for each step into this file")
+    parser.add_argument("--load", help="a file of --save instead of measurements")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--pack", type=pathlib.Path, help="put the transducers of the sizes into this folder, and stop")
+    arguments = parser.parse_args()
+    if arguments.pack:
+        for size in arguments.sizes.split(","):
+            pack(size, arguments.pack)
+        return
+    results = [json.loads(line) for line in open(arguments.load, encoding="utf-8")] if arguments.load else measure_all(arguments)
+    print(measure.table(HEADER, [row(result) for result in results]))
+    if arguments.record:
+        measure.record([each for result in results for each in figures(result)], "./run bench graph --device=cuda", machine=results[0]["machine"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,408 @@
+/* compose_search.cuh - the search of dense composition by all blocks of a grid, level by level. Included by compose_kernels.cu.
+ *
+ * A visit of a row takes its fresh bits, moves them along each kind of step, and adds the result to the rows that the steps lead to. Who finds a bit first does
+ * not matter: the set of bits that is found in the end is the same. What is found in a level is visited in the next, after a barrier of the grid; so a visit may
+ * come upon bits of its own level or miss them, but no fence is needed for any to be found.
+ *
+ * A level costs a barrier and a chain of dependent reads, whatever there is to do; so where the tables are small, the search from the start and the search from
+ * the final states run in the same levels, each with half of the blocks, and kept are the bits that both find. */
+#ifndef WF_CUDA_COMPOSE_SEARCH_CUH
+#define WF_CUDA_COMPOSE_SEARCH_CUH
+
+/* One direction, and the part of the grid that works on it. */
+struct direction {
+  int back;
+  const u64 *step_off;
+  const wf__gpu_step *steps;
+  const u64 *limit; /* bits that may be found; NULL: all */
+  u64 *bits, *fresh;
+  u32 *dirty, *list, *counts;
+  u32 level;
+  u32 block, num_blocks; /* this block among those of the direction */
+};
+
+__device__ static u64 or_word(u64 *word, u64 value) { return atomicOr((ull *)word, (ull)value); }
+
+/* Whether a level has rows: how many in its list, or 1 for some where every row is looked at. */
+__device__ static u32 *count_of(const direction &d, u32 level) { return &d.counts[level % 3]; }
+__device__ static u32 *list_of(const wf__gpu_compose &c, const direction &d, u32 level) { return d.list + (level & 1) * c.num_rows; }
+/* Rows of threads: 1 in the row's cell for the level, no list. */
+__device__ static u32 *dirty_of(const wf__gpu_compose &c, const direction &d, u32 level) { return d.dirty + (level & 1) * c.num_rows; }
+
+/* A row has fresh bits for the visits of the next level. */
+template <int GROUP>
+__device__ static void mark_dirty(const wf__gpu_compose &c, const direction &d, u32 row, u32 level) {
+  if (GROUP == 1) {
+    dirty_of(c, d, level)[row] = 1;
+    if (__ldcg(count_of(d, level)) == 0) *count_of(d, level) = 1;
+  } else if (__ldcg(&d.dirty[row]) != level + 1 && atomicExch(&d.dirty[row], level + 1) != level + 1) { /* on the list once */
+    list_of(c, d, level)[atomicAdd(count_of(d, level), 1u)] = row;
+  }
+}
+
+/* What of `add` is new at a word that held `bits` a moment ago. */
+__device__ static u64 find_bits(const direction &d, u64 at, u64 add, u64 bits) {
+  add &= ~bits;
+  if (d.limit != nullptr && add != 0) add &= d.limit[at];
+  return add == 0 ? 0 : add & ~or_word(&d.bits[at], add);
+}
+
+/* The same; it is fresh from now on. */
+__device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
+  add = find_bits(d, at, add, bits);
+  if (add != 0) or_word(&d.fresh[at], add);
+  return add;
+}
+
+__device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) { return c.masks + pair.mask_base + (u64)kind * pair.num_words; }
+__device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pair.word_base + (u64)(row - pair.first_row) * pair.num_words; }
+
+/* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
+
+enum { NARROW = WF__GPU_NARROW_WORDS, MAX_HOPS = 32 };
+
+struct narrow {
+  u64 in[NARROW], out[NARROW];
+};
+
+/* All words are read before the first is taken: one wait, not eight. */
+__device__ static void take_narrow(const direction &d, u64 word_off, u32 num_words, u64 *in) {
+  for (u32 w = 0; w < NARROW; w++) in[w] = w < num_words ? __ldcg(&d.fresh[word_off + w]) : 0;
+  for (u32 w = 0; w < NARROW; w++)
+    if (in[w] != 0) in[w] = atomicExch((ull *)&d.fresh[word_off + w], 0ull);
+}
+
+/* Bits of a line of states move all alike: by `by` places, those in `from`. */
+__device__ static void shift_narrow(const u64 *from, u32 num_words, int by, narrow &n) {
+  u64 x[NARROW];
+  for (u32 w = 0; w < NARROW; w++) x[w] = w < num_words ? n.in[w] & from[w] : 0;
+  for (u32 w = 0; w < NARROW; w++) {
+    if (by == 0) n.out[w] = x[w];
+    else if (by > 0) n.out[w] = x[w] << by | (w > 0 ? x[w - 1] >> (64 - by) : 0);
+    else n.out[w] = x[w] >> -by | (w + 1 < NARROW ? x[w + 1] << (64 + by) : 0);
+  }
+}
+
+__device__ static void move_narrow(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, u32 kind, narrow &n) {
+  if (kind < STEP_LABEL) {
+    shift_narrow(mask_of(c, pair, kind), pair.num_words, 0, n);
+    return;
+  }
+  u32 label = kind - STEP_LABEL;
+  const wf__gpu_shift &shift = c.shifts[pair.shift_base[d.back] + label];
+  if (shift.by != WF__GPU_NO_SHIFT) {
+    shift_narrow(shift.from, pair.num_words, shift.by, n);
+    return;
+  }
+  const u32 *off = c.off + pair.off_base[d.back] + (u64)label * pair.num_b, *to = c.to + pair.to_base[d.back];
+  for (u32 w = 0; w < NARROW; w++) n.out[w] = 0;
+  for (u32 w = 0; w < pair.num_words; w++) {
+    for (u64 bits = n.in[w]; bits != 0; bits &= bits - 1) {
+      u32 state = w * 64 + (u32)__ffsll((long long)bits) - 1, end = off[state + 1];
+      for (u32 k = off[state]; k < end; k++) n.out[to[k] >> 6] |= (u64)1 << (to[k] & 63);
+    }
+  }
+}
+
+/* The row that a thread goes on with at once, and the bits it has found there, which are nobody else's business. */
+struct follow {
+  u32 row;
+  u64 begin, end; /* its steps */
+  u64 bits[NARROW];
+};
+
+/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. One of the rows that have got some is left to be followed. */
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride, bool may_follow, follow &next) {
+  u32 kind = NO_ARC;
+  next.row = NO_ARC;
+  for (u64 i = begin; i < end; i += stride) {
+    wf__gpu_step step = d.steps[i];
+    u64 word_off = word_off_of(pair, step.row), added[NARROW], any = 0;
+    if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
+    for (u32 w = 0; w < NARROW; w++) added[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[word_off + w]) : ~(u64)0;
+    for (u32 w = 0; w < NARROW; w++) {
+      added[w] = ~added[w] != 0 ? find_bits(d, word_off + w, n.out[w], added[w]) : 0;
+      any |= added[w];
+    }
+    if (any == 0) continue;
+    u64 next_begin = d.step_off[step.row], next_end = d.step_off[step.row + 1];
+    if (may_follow && next.row == NO_ARC && next_end - next_begin <= MAX_LIGHT) {
+      next.row = step.row;
+      next.begin = next_begin;
+      next.end = next_end;
+      for (u32 w = 0; w < NARROW; w++) next.bits[w] = added[w];
+      continue;
+    }
+    for (u32 w = 0; w < NARROW; w++)
+      if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
+    mark_dirty<1>(c, d, step.row, d.level + 1);
+  }
+}
+
+/* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
+__device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride) {
+  follow next;
+  take_steps(c, d, pair, n, begin, end, stride, true, next);
+  for (u32 hop = 1; next.row != NO_ARC; hop++) {
+    for (u32 w = 0; w < NARROW; w++) n.in[w] = next.bits[w];
+    take_steps(c, d, pair, n, next.begin, next.end, 1, hop < MAX_HOPS, next);
+  }
+}
+
+/* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so that every block finds the same bits. */
+__device__ static u64 *heavy_bits_of(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
+  return c.heavy_bits + ((level & 1) * c.num_heavy[d.back] + heavy) * NARROW;
+}
+
+__device__ static void set_heavy_aside(const wf__gpu_compose &c, const direction &d) {
+  for (u64 h = (u64)blockIdx.x * THREADS + threadIdx.x; h < c.num_heavy[d.back]; h += (u64)gridDim.x * THREADS) {
+    u32 row = c.heavy[d.back][h], *dirty = &dirty_of(c, d, d.level)[row];
+    if (__ldcg(dirty) == 0) continue;
+    *dirty = 0;
+    u64 in[NARROW], *bits = heavy_bits_of(c, d, d.level + 1, h);
+    take_narrow(d, c.rows[row].word_off, c.pairs[c.rows[row].pair].num_words, in);
+    for (u32 w = 0; w < NARROW; w++) bits[w] = in[w];
+    c.heavy_level[((d.level + 1) & 1) * c.num_heavy[d.back] + h] = d.level + 2;
+    if (__ldcg(count_of(d, d.level + 1)) == 0) *count_of(d, d.level + 1) = 1;
+  }
+}
+
+__device__ static void visit_chunks(const wf__gpu_compose &c, const direction &d) {
+  for (u64 i = blockIdx.x; i < c.num_chunks[d.back]; i += gridDim.x) {
+    wf__gpu_chunk chunk = c.chunks[d.back][i];
+    if (__ldcg(&c.heavy_level[(d.level & 1) * c.num_heavy[d.back] + chunk.heavy]) != d.level + 1) continue;
+    u32 row = c.heavy[d.back][chunk.heavy];
+    u64 begin = d.step_off[row] + chunk.first, end = d.step_off[row + 1];
+    if (begin + WF__GPU_CHUNK < end) end = begin + WF__GPU_CHUNK;
+    const u64 *bits = heavy_bits_of(c, d, d.level, chunk.heavy);
+    narrow n;
+    for (u32 w = 0; w < NARROW; w++) n.in[w] = __ldcg(&bits[w]);
+    walk_steps(c, d, c.pairs[c.rows[row].pair], n, begin + threadIdx.x, end, THREADS);
+  }
+}
+
+struct narrow_shared {
+  u32 heavy[THREADS], num_heavy;
+  u64 in[NARROW];
+};
+
+/* Looks at every row. Rows with many steps wait until the block takes them together; the heaviest are not taken here. */
+__device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d, narrow_shared &sh) {
+  u32 *dirty = dirty_of(c, d, d.level);
+  for (u64 base = (u64)blockIdx.x * THREADS; base < c.num_rows; base += (u64)gridDim.x * THREADS) {
+    u64 mine = base + threadIdx.x;
+    if (threadIdx.x == 0) sh.num_heavy = 0;
+    __syncthreads();
+    if (mine < c.num_rows && __ldcg(&dirty[mine]) != 0) {
+      u64 begin = d.step_off[mine], end = d.step_off[mine + 1];
+      if (end - begin <= WF__GPU_HEAVY_STEPS) dirty[mine] = 0;
+      if (end - begin > WF__GPU_HEAVY_STEPS) {
+        /* set_heavy_aside takes it */
+      } else if (end - begin > MAX_LIGHT) {
+        sh.heavy[atomicAdd(&sh.num_heavy, 1u)] = (u32)mine;
+      } else {
+        const wf__gpu_row info = c.rows[mine];
+        const wf__gpu_pair &pair = c.pairs[info.pair];
+        narrow n;
+        take_narrow(d, info.word_off, pair.num_words, n.in);
+        walk_steps(c, d, pair, n, begin, end, 1);
+      }
+    }
+    __syncthreads();
+    for (u32 i = 0; i < sh.num_heavy; i++) {
+      u32 row = sh.heavy[i];
+      const wf__gpu_row info = c.rows[row];
+      const wf__gpu_pair &pair = c.pairs[info.pair];
+      if (threadIdx.x < pair.num_words) sh.in[threadIdx.x] = atomicExch((ull *)&d.fresh[info.word_off + threadIdx.x], 0ull);
+      __syncthreads();
+      narrow n;
+      for (u32 w = 0; w < NARROW; w++) n.in[w] = w < pair.num_words ? sh.in[w] : 0;
+      walk_steps(c, d, pair, n, d.step_off[row] + threadIdx.x, d.step_off[row + 1], THREADS);
+      __syncthreads();
+    }
+    __syncthreads(); /* before num_heavy begins again */
+  }
+}
+
+/* --- other rows: a warp or a block each ------------------------------------------------------------------------------- */
+
+template <int GROUP>
+__device__ static void sync_group() {
+  if (GROUP == 32) __syncwarp();
+  else __syncthreads();
+}
+
+/* A group's shared memory: the row's fresh bits; a list of the states of LIST bits of them; the bits moved along as many kinds of steps as there is room for. */
+template <int GROUP>
+struct group_memory {
+  enum { LIST = GROUP == 32 ? 1024 : 2048, LIST_WORDS = LIST / 64, BITS = LIST / GROUP };
+  u64 *in, *out;
+  uint16_t *list;
+  u32 *count;
+  u32 num_out; /* words at `out` */
+
+  __host__ __device__ static size_t bytes(u32 max_words, u32 num_out) { return ((size_t)max_words + num_out + 1) * sizeof(u64) + LIST * sizeof(uint16_t); }
+  __device__ void place(u64 *memory, u32 max_words, u32 out_words) {
+    in = memory;
+    out = in + max_words;
+    count = (u32 *)(out + out_words);
+    list = (uint16_t *)(out + out_words + 1);
+    num_out = out_words;
+  }
+};
+
+/* The states of `num_words` words of `in`, in no order. */
+template <int GROUP>
+__device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words, u32 rank) {
+  typedef group_memory<GROUP> memory;
+  if (rank == 0) *m.count = 0;
+  sync_group<GROUP>();
+  u32 first = rank * memory::BITS, bits = 0;
+  if (first < num_words * 64) bits = (u32)(in[first / 64] >> (first & 63)) & (memory::BITS == 32 ? ~0u : (1u << memory::BITS) - 1);
+  u32 count = (u32)__popc(bits), lane = rank & 31, sum = count, base = 0;
+  for (u32 distance = 1; distance < 32; distance *= 2) {
+    u32 other = __shfl_up_sync(~0u, sum, distance);
+    if (lane >= distance) sum += other;
+  }
+  if (lane == 31 && sum != 0) base = atomicAdd(m.count, sum);
+  base = __shfl_sync(~0u, base, 31) + sum - count;
+  for (; bits != 0; bits &= bits - 1) m.list[base++] = (uint16_t)(first + (u32)__ffs((int)bits) - 1);
+  sync_group<GROUP>();
+}
+
+/* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads are busy however few of either there are. */
+template <int GROUP>
+__device__ static void move_states(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
+                                   u32 rank) {
+  u32 *out = (u32 *)m.out, row_halves = pair.num_words * 2;
+  for (u32 item = rank; item < *m.count * num_kinds; item += GROUP) {
+    u32 state = first_state + m.list[item / num_kinds], q = item % num_kinds, kind = runs[q].kind;
+    if (kind < STEP_LABEL) {
+      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&out[q * row_halves + state / 32], 1u << (state & 31));
+      continue;
+    }
+    const u32 *off = c.off + pair.off_base[d.back] + (u64)(kind - STEP_LABEL) * pair.num_b + state, *to = c.to + pair.to_base[d.back];
+    for (u32 k = off[0], end = off[1]; k < end; k++) atomicOr(&out[q * row_halves + (to[k] >> 5)], 1u << (to[k] & 31));
+  }
+}
+
+template <int GROUP>
+__device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row, const group_memory<GROUP> &m, u32 rank) {
+  const wf__gpu_pair &pair = c.pairs[c.rows[row].pair];
+  const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words;
+  const u64 word_off = word_off_of(pair, row), runs_end = c.run_off[d.back][row + 1];
+  for (u32 w = rank; w < num_words; w += GROUP) {
+    u64 *fresh = &d.fresh[word_off + w];
+    m.in[w] = __ldcg(fresh) != 0 ? atomicExch((ull *)fresh, 0ull) : 0;
+  }
+  for (u64 first_run = c.run_off[d.back][row]; first_run < runs_end; first_run += most_kinds) {
+    const wf__gpu_run *runs = c.runs[d.back] + first_run;
+    u32 num_kinds = (u32)(runs_end - first_run < most_kinds ? runs_end - first_run : most_kinds);
+    for (u32 w = rank; w < num_kinds * num_words; w += GROUP) m.out[w] = 0;
+    for (u32 w = 0; w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
+      u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w : group_memory<GROUP>::LIST_WORDS;
+      sync_group<GROUP>();
+      list_states<GROUP>(m, m.in + w, some, rank);
+      move_states<GROUP>(c, d, pair, m, runs, num_kinds, w * 64, rank);
+    }
+    sync_group<GROUP>();
+    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
+    for (u64 i = rank; i < (end - begin) * num_words; i += GROUP) {
+      u32 w = (u32)(i % num_words);
+      wf__gpu_step step = d.steps[begin + i / num_words];
+      u64 add = m.out[(step.run - (u32)(first_run - c.run_off[d.back][row])) * num_words + w], at = word_off_of(pair, step.row) + w;
+      if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
+    }
+    sync_group<GROUP>();
+  }
+  sync_group<GROUP>();
+}
+
+/* --- levels ----------------------------------------------------------------------------------------------------------- */
+
+/* The first bits of either direction, for the visits of its first level. */
+template <int GROUP>
+__device__ static void seed(const wf__gpu_compose &c, const direction &d) {
+  u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, num_threads = (u64)gridDim.x * THREADS;
+  if (!d.back) {
+    for (u64 p = thread; p < c.num_pairs; p += num_threads) {
+      const wf__gpu_pair &pair = c.pairs[p];
+      if (pair.num_b == 0) continue;
+      add_word(d, c.rows[pair.start_row].word_off + pair.start_b / 64, (u64)1 << (pair.start_b & 63), 0);
+      mark_dirty<GROUP>(c, d, pair.start_row, d.level);
+    }
+    return;
+  }
+  for (u64 at = thread; at < c.num_words; at += num_threads) {
+    u32 row = c.word_row[at];
+    const wf__gpu_row info = c.rows[row];
+    if (info.a_final == INFINITY) continue;
+    u64 add = mask_of(c, c.pairs[info.pair], WF__GPU_NUM_MASKS - 1)[at - info.word_off];
+    if (add != 0 && add_word(d, at, add, 0) != 0) mark_dirty<GROUP>(c, d, row, d.level);
+  }
+}
+
+/* Visits of a level's rows. */
+template <int GROUP>
+__device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, narrow_shared &sh, const group_memory<GROUP> &m) {
+  u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
+  for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
+}
+
+template <>
+__device__ void visit_level<1>(const wf__gpu_compose &c, const direction &d, u32 count, narrow_shared &sh, const group_memory<1> &m) {
+  if (count == 0) return;
+  set_heavy_aside(c, d);
+  visit_chunks(c, d);
+  visit_narrow(c, d, sh);
+}
+
+/* Level by level until none of the directions finds anything. `mine` is the one this block works on. */
+template <int GROUP>
+__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, narrow_shared &sh, const group_memory<GROUP> &m) {
+  cg::grid_group grid = cg::this_grid();
+  u32 begin = directions[0].level;
+  if (blockIdx.x == 0 && threadIdx.x < 6) c.counts[threadIdx.x] = 0;
+  grid.sync();
+  for (int k = 0; k < num_directions; k++) seed<GROUP>(c, directions[k]);
+  grid.sync();
+  for (;;) {
+    u32 counts[2] = {0, 0};
+    for (int k = 0; k < num_directions; k++) counts[k] = __ldcg(count_of(directions[k], directions[k].level));
+    if (counts[0] + counts[1] == 0) break;
+    if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions) *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
+    visit_level<GROUP>(c, directions[mine], counts[mine], sh, m);
+    for (int k = 0; k < num_directions; k++) directions[k].level++;
+    grid.sync();
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[directions[0].back] += directions[0].level - begin;
+}
+
+__device__ static direction direction_of(const wf__gpu_compose &c, int back, u32 level, u32 share) {
+  direction d = {back, c.step_off[back], c.steps[back], nullptr, back ? c.kept : c.reached, c.fresh[back], c.dirty[back], c.list[back], c.counts + back * 3, level, blockIdx.x / share, gridDim.x / share};
+  return d;
+}
+
+template <int GROUP>
+__global__ static void __launch_bounds__(THREADS) search_kernel(const wf__gpu_compose c) {
+  WF__DYNAMIC_SHARED(u64, words_of_groups);
+  WF__SHARED(narrow_shared, sh);
+  group_memory<GROUP> m;
+  m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
+  if (c.both) {
+    direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
+    run_levels<GROUP>(c, directions, 2, (int)(blockIdx.x & 1), sh, m);
+    cg::this_grid().sync();
+    for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
+    return;
+  }
+  direction d = direction_of(c, 0, 0, 1);
+  run_levels<GROUP>(c, &d, 1, 0, sh, m);
+  if (!c.connect) return;
+  d = direction_of(c, 1, d.level, 1);
+  d.limit = c.reached;
+  cg::this_grid().sync();
+  run_levels<GROUP>(c, &d, 1, 0, sh, m);
+}
+
+#endif

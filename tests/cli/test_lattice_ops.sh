@@ -1,0 +1,75 @@
+# `warpfst lattice prune | determinize | nbest | rescore | convert | oracle | stats` on small lattices, against the list of all their paths (lattice_ops.py); then on
+# real speech, where one command must agree with another.
+ops="$SOURCE_DIR/tests/cli/lattice_ops.py"
+fail() { echo "$*" >&2; exit 1; }
+expect() { # CODE PATTERN COMMAND...
+  local want=$1 pattern=$2 code=0
+  shift 2
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
+  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
+}
+lattice() { "$WARPFST" lattice "$@"; }
+
+# --- all paths --------------------------------------------------------------------------------------------------------------
+for seed in 1 2 3; do
+  beam=$((seed * 2 - 1)).5
+  python3 "$ops" generate $seed
+  lattice convert raw.txt --kind=compact -o compact --format=text
+  lattice prune raw.txt -o pruned.raw --format=text --beam=$beam
+  lattice prune compact -o pruned.compact --format=text --beam=$beam
+  lattice determinize raw.txt -o det --format=text --beam=$beam
+  lattice determinize compact -o - --format=text --beam=$beam | cmp - det
+  lattice nbest raw.txt --n=3 --beam=1000 --words=words.txt --format=json -o nbest.json
+  lattice nbest det --n=2 --words=words.txt | cmp - <(lattice nbest raw.txt --beam=$beam --n=2 --words=words.txt)
+  lm=(--lm=large.arpa --old-lm=small.arpa --words=words.txt --beam=1000)
+  lattice rescore raw.txt -o rescored.ark "${lm[@]}"
+  lattice rescore raw.txt -o half.ark "${lm[@]}" --new-lm-scale=0.5
+  lattice convert rescored.ark -o rescored --format=text
+  lattice convert half.ark -o rescored.half --format=text
+  lattice oracle raw.txt --words=words.txt --ref=text -o oracle.txt >oracle.out
+  lattice stats raw.txt --json --each >stats.json
+  python3 "$ops" check $beam 3
+done
+
+# --- real speech --------------------------------------------------------------------------------------------------------------
+ctc=$SOURCE_DIR/examples/ctc
+mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
+"$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
+decode() { "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice-beam=6 --nbest=5 "$@" 2>err.txt; }
+decode --lattice=raw.ark --raw-lattice --json-lines=out.jsonl -o hyp.txt
+decode --lattice=det.ark -o - | cmp - hyp.txt
+scaled=(--acoustic-scale=0.5 --acoustic-divisor=0.5)
+# What `decode` writes is what `lattice determinize` makes of its raw lattices; by threads, too.
+for threads in 1 3; do lattice determinize raw.ark -o - --beam=6 --num-threads=$threads "${scaled[@]}" | cmp - det.ark; done
+# The n best are those of `decode`, and begin with its words.
+lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt --format=json -o nbest.jsonl
+python3 - <<'E2'
+import json
+best = {}
+for r in map(json.loads, open("nbest.jsonl")):
+    best.setdefault(r["key"].rsplit("-", 1)[0], []).append(r["text"])
+decoded = {r["key"]: [n["text"] for n in r["nbest"]] for r in map(json.loads, open("out.jsonl"))}
+assert best == decoded and len(best) > 5 and sum(map(len, best.values())) > 3 * len(best)
+E2
+lattice nbest det.ark --n=1 --acoustic-scale=0.5 --words=words.txt | sed 's/-1 / /; s/-1$//' | cmp - <(sed 's/ $//' hyp.txt)
+# Pruned in two steps or in one; to beam 0 only best paths are left.
+lattice prune raw.ark -o a.ark --beam=4 "${scaled[@]}"
+lattice prune a.ark -o b.ark --beam=2 "${scaled[@]}"
+lattice prune raw.ark -o - --beam=2 "${scaled[@]}" | cmp - b.ark
+lattice prune det.ark -o best.ark --beam=0 "${scaled[@]}"
+lattice nbest best.ark --n=1 --acoustic-scale=0.5 --words=words.txt | sed 's/-1 / /; s/-1$//' | cmp - <(sed 's/ $//' hyp.txt)
+# The old model's costs taken away and put back: the same n-best lists.
+same=(--lm="$ctc/lm3.arpa.gz" --old-lm="$ctc/lm3.arpa.gz" --words=words.txt)
+lattice rescore det.ark -o same.ark "${same[@]}" "${scaled[@]}"
+lattice nbest same.ark --n=5 --acoustic-scale=0.5 --words=words.txt -o same.txt
+lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt | cmp - same.txt
+
+# --- what can go wrong ------------------------------------------------------------------------------------------------------------
+expect 2 "no output given" lattice prune raw.ark
+expect 2 "beam must be at least 0" lattice prune raw.ark -o x.ark --beam=-1
+expect 2 "no output given" lattice determinize raw.ark
+expect 2 "n must be at least 1" lattice nbest raw.ark --n=0
+expect 2 "" lattice rescore raw.ark -o x.ark --words=words.txt
+expect 3 "no_such.arpa" lattice rescore raw.ark -o x.ark --lm=no_such.arpa --words=words.txt
+expect 0 "max_bytes" lattice determinize raw.ark -o x.ark --beam=12 --max-bytes=65536 "${scaled[@]}"

@@ -1,0 +1,242 @@
+/* test_gpu_lattice.c - raw lattices of the GPU search against those of the CPU search, byte for byte, and against brute force. Ends with 77 where there is
+ * no GPU. */
+#include "decode/decode_graph.h"
+#include "decode_tasks.h"
+#include "lattice_oracle.h"
+
+enum { BATCH = 12 };
+
+static const float beams[] = {0.125f, 0.5f, 2, 8, 1000};
+
+static void free_batch(wf_result **cpu, wf_result **gpu, float **data, size_t count) {
+  test_free_results(cpu, count);
+  test_free_results(gpu, count);
+  for (size_t i = 0; i < count; i++) free(data[i]);
+}
+
+/* What the slow decoder of the tests makes of the first utterance. */
+static void check_against_oracle(const struct decode_task *task, const wf_result *result, uint64_t seed) {
+  wf_lattice_view expected;
+  bool fits = oracle_lattice(wf_graph_fst(task->graph), &task->options, &task->scores, &expected);
+  assert_int_equal(result->status, fits ? WF_OK : WF_ERR_LIMIT);
+  if (!fits) return;
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
+  oracle_check_shape(&lattice, result->num_decoded);
+  oracle_free_view(&expected);
+}
+
+/* Everything awkward: ties, epsilon cycles, negative weights, frames without a way on, tight limits; batches of one utterance (lanes of several blocks) to
+ * a dozen. */
+static void test_random_tasks(void **state) {
+  (void)state;
+  uint32_t flags = 0;
+  uint64_t arcs = 0, epsilons = 0, branches = 0, cyclic = 0;
+  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
+    struct decode_task task = test_random_task(seed);
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    const size_t count = 1 + seed * 7 % BATCH;
+    test_random_batch(&task, batch, data, count, seed, 20);
+    batch[0] = task.scores;
+    task.options.lattice_beam = beams[seed % 5];
+    task.options.lattice_prune_interval = 1 + (int32_t)(seed % 7);
+    if (seed % 11 == 0) task.options.max_tokens = 100000; /* lanes of eight blocks */
+    test_decode_on("cpu", task.graph, task.options, batch, count, cpu);
+    test_decode_on("cuda", task.graph, task.options, batch, count, gpu);
+    test_assert_same_batch(seed, cpu, gpu, count);
+    check_against_oracle(&task, gpu[0], seed);
+    for (size_t i = 0; i < count; i++) {
+      flags |= gpu[i]->flags;
+      if (gpu[i]->lattice == NULL) continue;
+      wf_lattice_view lattice = wf_lattice_get(gpu[i]->lattice);
+      arcs += lattice.num_arcs;
+      branches += lattice.num_arcs >= lattice.num_states;
+      for (uint64_t a = 0; a < lattice.num_arcs; a++) epsilons += lattice.arcs[a].ilabel == 0;
+      cyclic += task.graph->epsilon_components != NULL;
+    }
+    free_batch(cpu, gpu, data, count);
+    test_free_task(&task);
+  }
+  if (test_seeds(400) < 400) return;
+  assert_int_equal(flags, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+  assert_true(arcs > 20000 && epsilons > 3000 && branches > 300 && cyclic > 300);
+}
+
+/* A lattice does not depend on the company of the utterance, its place, or the number of blocks that a lane has. */
+static void test_company(void **state) {
+  (void)state;
+  enum { MANY = 60 };
+  wf_error err = {0};
+  for (uint64_t seed = 1; seed <= (test_seeds(400) < 400 ? 1 : 8); seed++) {
+    struct decode_task task = test_random_task(700 + seed);
+    wf_scores all[MANY], some[MANY];
+    float *data[MANY];
+    wf_result *want[MANY], *got[MANY];
+    wf_decoder *decoder;
+    test_rng rng = {seed};
+    test_random_batch(&task, all, data, MANY, seed, 25);
+    task.options.lattice_beam = beams[seed % 4];
+    test_decode_on("cpu", task.graph, task.options, all, MANY, want);
+    task.options.device = "cuda";
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    for (int round = 0; round < (test_seeds(400) < 400 ? 2 : 6); round++) {
+      uint32_t order[MANY];
+      size_t count = round == 0 ? MANY : 1 + test_below(&rng, 1 + test_below(&rng, MANY));
+      for (uint32_t i = 0; i < MANY; i++) order[i] = i;
+      for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = i + test_below(&rng, MANY - i), swap = order[i];
+        order[i] = order[k];
+        order[k] = swap;
+        some[i] = all[order[i]];
+      }
+      assert_ok(wf_decode(decoder, some, count, NULL, got, &err));
+      for (uint32_t i = 0; i < count; i++) test_assert_same_batch(seed, &want[order[i]], &got[i], 1);
+      test_free_results(got, count);
+    }
+    wf_decoder_free(decoder);
+    free_batch(want, got, data, 0);
+    for (size_t i = 0; i < MANY; i++) {
+      wf_result_free(want[i]);
+      free(data[i]);
+    }
+    test_free_task(&task);
+  }
+}
+
+/* A graph in which all states are alive after a few frames. */
+static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
+  wf_error err = {0};
+  test_rng rng = {9};
+  struct decode_task task = {.scores = {.num_columns = 8}};
+  test_fst_shape shape = {.num_states = num_states, .num_arcs = num_arcs, .num_ilabels = 8, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task.options);
+  task.options.beam = 100;
+  task.options.max_active = task.options.max_tokens = (int32_t)num_states;
+  return task;
+}
+
+struct heard {
+  const char *text;
+  int times;
+};
+static void listen(void *user, wf_log_level level, const char *text) {
+  (void)level;
+  struct heard *heard = user;
+  heard->times += strstr(text, heard->text) != NULL;
+}
+
+/* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many lanes if it is to be `tight`; returns how many of them
+ * the GPU had no room for. */
+static int decode_long(struct decode_task *task, bool tight, int64_t num_frames, size_t count) {
+  wf_error err = {0};
+  wf_scores batch[BATCH];
+  float *data[BATCH];
+  wf_result *cpu[BATCH], *gpu[BATCH];
+  wf_plan full, plan;
+  struct heard misfits = {"did not fit", 0};
+  wf_batch_shape shape = {.num_utterances = count, .max_frames = num_frames};
+  test_rng rng = {5};
+  for (size_t i = 0; i < count; i++) {
+    const int64_t frames = num_frames - 3 * (int64_t)i, columns = task->scores.num_columns;
+    data[i] = malloc((size_t)(frames * columns) * sizeof **data);
+    for (int64_t k = 0; k < frames * columns; k++) data[i][k] = -test_unit(&rng) * 4;
+    batch[i] = (wf_scores){.data = data[i], .num_frames = frames, .num_columns = (int32_t)columns, .stride = columns};
+    shape.sum_frames += frames;
+  }
+  task->options.device = "cuda";
+  task->options.gpu_memory = 0;
+  assert_ok(wf_plan_bytes(task->graph, &task->options, &shape, &full, &err));
+  for (plan = full; tight;) {
+    const int64_t enough = task->options.gpu_memory;
+    task->options.gpu_memory = (int64_t)(plan.total_bytes - plan.total_bytes / 128);
+    if (wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err) == WF_OK && plan.num_lanes == full.num_lanes) continue;
+    task->options.gpu_memory = enough;
+    assert_ok(wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err));
+    assert_true(plan.trace_bytes * 2 < full.trace_bytes);
+    break;
+  }
+  test_decode_on("cpu", task->graph, task->options, batch, count, cpu);
+  wf_set_log(listen, &misfits);
+  test_decode_on("cuda", task->graph, task->options, batch, count, gpu);
+  wf_set_log(NULL, NULL);
+  test_assert_same_batch((uint64_t)count, cpu, gpu, count);
+  free_batch(cpu, gpu, data, count);
+  return misfits.times;
+}
+
+/* The trace fills again and again and is pruned, by frames that were pruned before and such that were not; lanes of one block and of several. */
+static void test_pruning(void **state) {
+  (void)state;
+  const bool few = test_seeds(400) < 400;
+  struct decode_task task = few ? wide_task(150, 600) : wide_task(400, 1600);
+  for (size_t count = 1; count <= (few ? 1 : BATCH); count += BATCH - 1) {
+    task.options.lattice_beam = 0.5f;
+    assert_int_equal(decode_long(&task, true, few ? 40 : 400, count), 0);
+  }
+  test_free_task(&task);
+}
+
+/* More arcs than there are pages for: the CPU does those. */
+static void test_no_pages(void **state) {
+  (void)state;
+  struct decode_task task = wide_task(400, 4000);
+  task.options.lattice_beam = 1000;
+  assert_true(decode_long(&task, false, test_seeds(400) < 400 ? 8 : 30, 2) > 0);
+  test_free_task(&task);
+}
+
+/* Tables at their fullest, with every number of blocks that max_tokens and the batch call for. */
+static void test_large_tasks(void **state) {
+  (void)state;
+  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
+  test_rng rng = {9};
+  wf_error err = {0};
+  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  struct decode_task task = {0};
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  task.scores.num_columns = 50;
+  const bool few = test_seeds(400) < 400;
+  for (size_t k = 0; k < (few ? 3 : 15); k++) {
+    size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 5 : BATCH;
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    wf_decoder_options_init(&task.options);
+    task.options.beam = k % 2 == 0 ? 6 : 9;
+    task.options.lattice_beam = 1 + (float)(k % 4);
+    task.options.max_active = actives[k % 3];
+    task.options.max_tokens = tokens[k % 5];
+    if (few) count = 1 + k % 2;
+    test_random_batch(&task, batch, data, count, k, few ? 6 : 40);
+    test_decode_on("cpu", task.graph, task.options, batch, count, cpu);
+    test_decode_on("cuda", task.graph, task.options, batch, count, gpu);
+    test_assert_same_batch(k, cpu, gpu, count);
+    free_batch(cpu, gpu, data, count);
+  }
+  wf_graph_free(task.graph);
+}
+
+/* A little of everything, for compute-sanitizer. */
+static void test_small(void **state) {
+  test_random_tasks(state);
+  test_company(state);
+  test_pruning(state);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
+                                     cmocka_unit_test(test_large_tasks)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* test_gpu_sparse.c - composition by a hash table of pairs on the GPU against the CPU's canonical order, byte for byte. Ends with 77 where there is no GPU. Also
+ * built for an imitated GPU of one thread (tests/fake_ops/), where tables begin so small that every run makes larger ones. */
+#include "compose_oracle.h"
+#include "cuda/sparse_gpu.h"
+
+enum { NUM_FILTERS = 7 };
+#if defined(FAKE_CUDA) && !defined(SIMT)
+int fake_fail_after = -1;
+#endif
+
+static uint64_t seeds_to_run(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+static wf_compose_options options_for(int filter, bool connect) {
+  wf_compose_options options;
+  wf_compose_options_init(&options);
+  options.order = 1;
+  options.filter = filter;
+  options.connect = connect;
+  return options;
+}
+
+static wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+  wf__sparse *sparse;
+  wf__sparse_counts counts;
+  WF__TRY(wf__sparse_create(job, a, b, 0, &sparse, err));
+  wf_status status = wf__sparse_run(sparse, options, true, out, &counts, err);
+  wf__sparse_free(sparse);
+  return status;
+}
+
+static wf_status compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+  wf__compose_side a_side = {0}, b_side = {0};
+  wf__compose_job job = {.a = &a_side, .b = &b_side, .filter = options->filter, .connect = options->connect, .canonical = true};
+  *out = NULL;
+  wf_status status = wf__compose_side_init(&a_side, a, true, err);
+  if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);
+  if (status == WF_OK) status = compose_sides(a, b, &job, options, out, err);
+  wf__compose_side_free(&a_side);
+  wf__compose_side_free(&b_side);
+  return status;
+}
+
+static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect) {
+  wf_error err = {0};
+  wf_compose_options options = options_for(filter, connect);
+  wf_fst *want, *got;
+  wf_arc_origin *origins;
+  wf__gpu_batch *batch;
+  wf__csr csr = {0};
+  int64_t start;
+  assert_ok(wf_compose_with_origins(a, b, &options, &want, &origins, &err));
+  assert_ok(compose(a, b, &options, &batch, &err));
+  assert_ok(wf__gpu_batch_get(batch, 0, &csr, &start, &err));
+  assert_ok(wf__fst_from_csr(&csr, start, wf_fst_get_view(a).semiring, NULL, NULL, &got, &err));
+  assert_same_bytes(got, want, "composition");
+#if defined(FAKE_CUDA) && !defined(SIMT) /* device memory can be read */
+  wf_fst_batch_view view;
+  wf__gpu_batch_view(batch, &view);
+  if (view.num_arcs != 0) assert_memory_equal(view.origins, origins, view.num_arcs * sizeof *origins);
+#endif
+  wf__csr_free(&csr);
+  wf__gpu_batch_free(batch);
+  wf_free(origins);
+  wf_fst_free(want);
+  wf_fst_free(got);
+}
+
+static wf_fst *random_fst(test_rng *rng, uint32_t max_states, uint32_t num_labels, wf_semiring semiring) {
+  static const float epsilons[] = {0, 0.2f, 0.5f};
+  uint32_t num_states = 1 + test_below(rng, max_states);
+  test_fst_shape shape = {.num_states = num_states,
+                          .num_arcs = test_below(rng, num_states * 4 + 1),
+                          .num_ilabels = 1 + (int32_t)test_below(rng, num_labels),
+                          .num_olabels = 1 + (int32_t)test_below(rng, num_labels),
+                          .epsilon_share = epsilons[test_below(rng, 3)],
+                          .final_share = 0.1f,
+                          .max_weight = 4,
+                          .semiring = semiring};
+  return test_random_fst(rng, &shape);
+}
+
+/* Few labels: several arcs of both sides with one, on the side with fewer arcs and on the other. */
+static void test_small_pairs(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= seeds_to_run(400); seed++) {
+    test_rng rng = {seed};
+    wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
+    uint32_t num_labels = 1 + test_below(&rng, 6);
+    wf_fst *a = random_fst(&rng, seed % 7 == 0 ? 60 : 12, num_labels, semiring), *b = random_fst(&rng, seed % 5 == 0 ? 60 : 12, num_labels, semiring);
+    if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) check_pair(a, b, (int)(seed % NUM_FILTERS), seed % 3 != 0);
+    wf_fst_free(a);
+    wf_fst_free(b);
+  }
+}
+
+/* States with very different numbers of arcs. */
+static void test_small_words(void **state) {
+  (void)state;
+  wf_fst *words = oracle_words(300, 5, 1), *line = oracle_emissions(12, 5, 2), *graph = oracle_random_graph(40, 6, 5, 3);
+  check_pair(words, line, 0, true);
+  check_pair(words, graph, 0, true);
+  check_pair(graph, graph, 0, true);
+  check_pair(graph, line, 3, false);
+  wf_fst_free(words);
+  wf_fst_free(line);
+  wf_fst_free(graph);
+}
+
+static wf_status search(const wf_fst *fst, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+  wf__compose_side a = {0}, b = {0};
+  wf__compose_job job = {.a = &a, .b = &b};
+  wf__sparse *sparse = NULL;
+  wf_status status = wf__compose_side_init(&a, fst, true, err);
+  if (status == WF_OK) status = wf__compose_side_init(&b, fst, false, err);
+  if (status == WF_OK) status = wf__sparse_create(&job, fst, fst, 0, &sparse, err);
+  if (status == WF_OK) status = wf__sparse_search(sparse, give_up, out_gave_up, err);
+  wf__sparse_free(sparse);
+  wf__compose_side_free(&a);
+  wf__compose_side_free(&b);
+  return status;
+}
+
+static void test_small_limits(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *graph = oracle_random_graph(30, 5, 3, 3), *whole;
+  wf__gpu_batch *batch;
+  wf_compose_options options = options_for(0, false);
+  assert_ok(wf_compose(graph, graph, &options, &whole, &err));
+  uint64_t count = wf_fst_get_view(whole).num_states;
+  options.max_states = (int64_t)count - 1;
+  assert_int_equal(compose(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
+  assert_non_null(strstr(err.message, "max_states"));
+  options.max_states = (int64_t)count;
+  assert_ok(compose(graph, graph, &options, &batch, &err));
+  wf__gpu_batch_free(batch);
+  options.max_bytes = 1000;
+  assert_int_equal(compose(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
+  assert_non_null(strstr(err.message, "max_bytes"));
+  options.max_bytes = 0;
+  for (uint64_t give_up = count - 1; give_up <= count; give_up++) {
+    bool gave_up;
+    assert_ok(search(graph, give_up, &gave_up, &err));
+    assert_int_equal(gave_up, give_up < count);
+  }
+  wf_fst_free(graph);
+  wf_fst_free(whole);
+}
+
+#if defined(FAKE_CUDA) && !defined(SIMT)
+/* Every call of the device made to fail in turn: an error, and nothing is left behind. */
+static void test_small_failures(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *graph = oracle_random_graph(20, 4, 3, 3);
+  wf__gpu_batch *batch;
+  wf_compose_options options = options_for(0, true);
+  for (int calls = 0;; calls++) {
+    fake_fail_after = calls;
+    wf_status status = compose(graph, graph, &options, &batch, &err);
+    fake_fail_after = -1;
+    if (status == WF_OK) break;
+    assert_true(status == WF_ERR_MEMORY || status == WF_ERR_DEVICE);
+    assert_null(batch);
+    assert_true(calls < 2000);
+  }
+  wf__gpu_batch_free(batch);
+  wf_fst_free(graph);
+}
+#endif
+
+static bool no_gpu(void) {
+  wf_error err = {0};
+  wf__gpu_batch *batch;
+  wf_fst *fst = oracle_random_graph(2, 1, 1, 1);
+  wf_compose_options options = options_for(0, true);
+  wf_status status = compose(fst, fst, &options, &batch, &err);
+  wf__gpu_batch_free(batch);
+  wf_fst_free(fst);
+  if (status == WF_ERR_DEVICE) fprintf(stderr, "%s\n", err.message);
+  return status == WF_ERR_DEVICE;
+}
+
+int main(int argc, char **argv) {
+  if (no_gpu()) return 77;
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pairs), cmocka_unit_test(test_small_words), cmocka_unit_test(test_small_limits),
+#if defined(FAKE_CUDA) && !defined(SIMT)
+                                     cmocka_unit_test(test_small_failures),
+#endif
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

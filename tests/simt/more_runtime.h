@@ -1,0 +1,76 @@
+/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides what fake_cuda/ has: pools of memory, copies within a device, and
+ * memory set to a value. Comes before everything else. */
+#ifndef SIMT_MORE_RUNTIME_H
+#define SIMT_MORE_RUNTIME_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "cuda_runtime_api.h"
+#ifdef __cplusplus
+}
+#endif
+
+typedef struct fake_pool *cudaMemPool_t;
+#define cudaMemcpyDeviceToDevice ((enum cudaMemcpyKind)3)
+enum { cudaMemAllocationTypePinned = 1, cudaMemLocationTypeDevice = 1, cudaMemPoolAttrReleaseThreshold = 4 };
+struct cudaMemPoolProps {
+  int allocType;
+  struct {
+    int type, id;
+  } location;
+};
+static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) { return (void)props, *pool = NULL, cudaSuccess; }
+static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { return (void)pool, (void)attribute, (void)value, cudaSuccess; }
+static inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return (void)pool, cudaSuccess; }
+static inline cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return (void)pool, (void)stream, cudaMalloc(out, bytes); }
+/* What the stream still does with it comes first. */
+static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
+  cudaError_t code = cudaStreamSynchronize(stream), freed = cudaFree(memory);
+  return code != cudaSuccess ? code : freed;
+}
+#define cudaMallocHost(out, bytes) cudaHostAlloc(out, bytes, cudaHostAllocPortable)
+
+struct more_set {
+  void *to;
+  int value;
+  size_t bytes;
+};
+static inline void more_set_now(void *data) {
+  const struct more_set *set = (const struct more_set *)data;
+  memset(set->to, set->value, set->bytes);
+}
+static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  struct more_set *set = (struct more_set *)malloc(sizeof *set);
+  set->to = to;
+  set->value = value;
+  set->bytes = bytes;
+  return fake_enqueue(stream, more_set_now, set);
+}
+
+struct more_copy {
+  void *to;
+  const void *from;
+  size_t bytes;
+};
+static inline void more_copy_now(void *data) {
+  const struct more_copy *copy = (const struct more_copy *)data;
+  memmove(copy->to, copy->from, copy->bytes);
+}
+static inline cudaError_t more_copy_async(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind != cudaMemcpyDeviceToDevice) return cudaMemcpyAsync(to, from, bytes, kind, stream);
+  struct more_copy *copy = (struct more_copy *)malloc(sizeof *copy);
+  copy->to = to;
+  copy->from = from;
+  copy->bytes = bytes;
+  return fake_enqueue(stream, more_copy_now, copy);
+}
+#ifndef FAKE_CUDA_ITSELF
+#define cudaMemcpyAsync more_copy_async
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* counting_iterator.h - Thrust's, as far as sums read them, for the imitated GPU. */
+#ifndef SIMT_COUNTING_ITERATOR_H
+#define SIMT_COUNTING_ITERATOR_H
+namespace thrust {
+template <class T>
+struct counting_iterator {
+  T first;
+  counting_iterator(T value) : first(value) {}
+  T operator[](long i) const { return first + (T)i; }
+};
+}  // namespace thrust
+#endif

@@ -1,0 +1,16 @@
+/* transform_iterator.h - Thrust's, as far as sums read them, for the imitated GPU. */
+#ifndef SIMT_TRANSFORM_ITERATOR_H
+#define SIMT_TRANSFORM_ITERATOR_H
+namespace thrust {
+template <class I, class F>
+struct transformed {
+  I in;
+  F function;
+  auto operator[](long i) const { return function(in[i]); }
+};
+template <class I, class F>
+transformed<I, F> make_transform_iterator(I in, F function) {
+  return {in, function};
+}
+}  // namespace thrust
+#endif
