@@ -47,7 +47,9 @@ def options_page():
 
 
 def program(*arguments):
-    run = subprocess.run([sys.executable, "-m", "warpfst", *arguments], capture_output=True, text=True)
+    binary = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [sys.executable, "-m", "warpfst"] if arguments[0] == "transcribe" else [binary]
+    run = subprocess.run([*command, *arguments], capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
     return run.stdout or run.stderr
 
 
