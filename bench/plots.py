@@ -112,10 +112,10 @@ def boosts(table):
 
 
 PLOTS = (
-    ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Batches below some hundred utterances leave the GPU idle. The other decoders of that bench, and their figures, are in [GPU](../gpu.md)."),
+    ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Batches below some hundred utterances leave the GPU idle."),
     ("gpu-beam", "RTFx against beam, on a GPU", gpu_by_beam, f"{GPU}, generated task of 200,000 words with flat scores, batch of 400, `./run bench decode`."),
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
-    ("cpu-beam", "RTFx against beam, by the language model's place", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12 `min_active` (200) decides how much is kept, so less is not faster. On the fly, the graph has a tenth of the arcs."),
+    ("cpu-beam", "RTFx against beam, by the language model's place", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12 `min_active` (200) decides how much is kept, so less is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
     ("cpu-wer", "WER against RTFx, by the language model's place", cpu_error_by_speed, "The same runs. A word of 1,040 is 0.1%."),
     ("boost", "WER against boost", boosts, "1,260 real utterances, lists of 20 or so words each, `./run bench stream --part=boost` ([streams and boosts](../streaming.md))."),
 )
