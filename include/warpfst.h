@@ -745,6 +745,11 @@ WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
 /* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
  * fast, since they wait for memory together. */
 WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
+/* The model as an acceptor over `words` (NULL: its own), found by their texts, for wf_compose with phi_label = backoff_label: a graph composed with it, decoded without
+ * a scorer, gives what the graph gives with wf_scorer_from_lm, but for words that the model lacks, which have no arcs here. Every final cost is resolved
+ * through back-off. The composition can be far larger than both: each state of the graph once for every history it is reached with. Errors: backoff_label not
+ * positive, or a word's. */
+WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label, wf_fst **out, wf_error *err);
 
 /* =====================================================================================================================
  * 6b Recurrent language models
@@ -1875,6 +1880,10 @@ WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error 
 /* The lattice of what has come so far, any token being an end (needs lattice_beam): that of wf_decode for these frames if no state of the graph were final. A
  * copy is made, so its cost goes with the utterance's length. Errors as for wf_stream_partial; WF_ERR_ARGUMENT without lattice_beam. */
 WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+/* Hands out the part of the lattice that nothing can change any more, and drops it: from the start, or where the last part ended, to the latest token that every path goes
+ * through. `*out` is NULL where there is no such token yet. So memory stays bounded while lattices are made of hours of audio. The parts, one behind the other, and behind them the
+ * result's lattice are the whole lattice, bit for bit: the last state of each, the only final one (at no cost), is the first of the next. Frames count from the last reset. */
+WF_API wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
 /* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
 /* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */

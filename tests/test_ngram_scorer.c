@@ -51,7 +51,9 @@ static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_s
   wf_compose_options options;
   wf_compose_options_init(&options);
   options.phi_label = (int32_t)wf_symbols_next_key(words);
-  wf_fst *acceptor = fst_of(lm, words, options.phi_label, scale), *fst, *ordered;
+  wf_fst *acceptor, *fst, *ordered;
+  if (scale == 1) assert_ok(wf_wlm_to_fst(lm, words, options.phi_label, &acceptor, &err));
+  else acceptor = fst_of(lm, words, options.phi_label, scale);
   wf_graph *out = NULL;
   assert_ok(wf_compose(graph, acceptor, &options, &fst, &err));
   if (wf_fst_get_view(fst).start >= 0) {

@@ -54,6 +54,8 @@ typedef struct wf__stream_backend {
   wf_status (*stem)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
   /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
+  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is none. */
+  wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Without `goes_on`, after path and for the last time before reset. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
 } wf__stream_backend;

@@ -49,8 +49,8 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, wf_semiring semiri
   return test_random_fst(rng, &shape);
 }
 
-/* Batches of random pairs, one of them against the definition. Narrow rows, rows for a warp, rows for a block; small pairs, which a block searches, and with a
- * large one among them, when all blocks search all pairs. */
+/* Batches of random pairs, one of them against the definition: small pairs, which blocks search alone, and with a large one among them, when all blocks search all
+ * pairs, a thread for each row or a block. */
 static void test_small(void **state) {
   (void)state;
   static const uint32_t max_states[] = {9, 400, 1500, 6000};
@@ -66,8 +66,8 @@ static void test_small(void **state) {
       a[i] = random_fst(&rng, 12, semiring);
       b[i] = random_fst(&rng, max_states[i == 0 ? 0 : seed % 4], semiring);
     }
-    size_t num_a = seed % 3 == 1 ? 1 : BATCH;
-    if (num_a == BATCH) {
+    size_t num_a = seed % 4 == 0 ? 1 : BATCH;
+    if (seed % 2 == 1) {
       wf_fst_free(a[BATCH - 1]);
       wf_fst_free(b[BATCH - 1]);
       a[BATCH - 1] = oracle_words(1500, 5, seed);
@@ -111,6 +111,13 @@ static void test_small_heavy(void **state) {
     for (int k = 0; k < 3; k++) wf_fst_free(all[k]);
   }
   wf_fst_free(b);
+}
+
+/* Rows for a warp; both directions at once. */
+static void test_small_groups(void **state) {
+  (void)state;
+  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(580, 1, 9, 6), "a warp each");
+  check_and_free(oracle_random_graph(420, 4, 6, 7), oracle_random_graph(420, 4, 6, 8), "both directions");
 }
 
 static void test_large(void **state) {
@@ -223,6 +230,6 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_small_groups), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 typedef struct fake_pool *cudaMemPool_t;
-#define cudaMemcpyDeviceToDevice cudaMemcpyDeviceToHost
+#define cudaMemcpyDeviceToDevice ((enum cudaMemcpyKind)3)
 enum { cudaMemAllocationTypePinned = 1, cudaMemLocationTypeDevice = 1, cudaMemPoolAttrReleaseThreshold = 4 };
 struct cudaMemPoolProps {
   int allocType;
@@ -51,5 +51,26 @@ static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cud
   set->bytes = bytes;
   return fake_enqueue(stream, more_set_now, set);
 }
+
+struct more_copy {
+  void *to;
+  const void *from;
+  size_t bytes;
+};
+static inline void more_copy_now(void *data) {
+  const struct more_copy *copy = (const struct more_copy *)data;
+  memmove(copy->to, copy->from, copy->bytes);
+}
+static inline cudaError_t more_copy_async(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind != cudaMemcpyDeviceToDevice) return cudaMemcpyAsync(to, from, bytes, kind, stream);
+  struct more_copy *copy = (struct more_copy *)malloc(sizeof *copy);
+  copy->to = to;
+  copy->from = from;
+  copy->bytes = bytes;
+  return fake_enqueue(stream, more_copy_now, copy);
+}
+#ifndef FAKE_CUDA_ITSELF
+#define cudaMemcpyAsync more_copy_async
+#endif
 
 #endif
