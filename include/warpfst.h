@@ -1668,6 +1668,18 @@ WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, c
  * are in the lattice. States are split by the scorer's contexts: with a recurrent model, by the words before them, unless history_merge_order says how
  * many count. Words that the scorer forbids go, with their paths. Errors: WF_ERR_LIMIT beyond max_states; those of the scorer. */
 WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err);
+/* What a scorer says of each arc and end of a compact lattice. Owned by the caller: wf_scorer_costs_free. */
+typedef struct wf_scorer_costs {
+  float *arcs;   /* [num_arcs] */
+  float *finals; /* [num_states] 0 where not final */
+} wf_scorer_costs;
+WF_API void wf_scorer_costs_free(wf_scorer_costs *costs);
+/* Old and new costs apart in a compact lattice that was decoded with a scorer, whose costs are part of its graph costs (a raw lattice has them by themselves):
+ * the same paths at the same costs, states split by the scorer's contexts, and `out_costs`, the scorer's part of each arc. graph_cost less that is what the graph, with
+ * the model that it was built with, says. Sums along paths are exact up to rounding; determinization may have moved the rest of a cost along the path.
+ * Errors: as of wf_compact_lattice_score. */
+WF_API wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out,
+                                                 wf_scorer_costs *out_costs, wf_error *err);
 /* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);

@@ -230,15 +230,13 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
   const uint64_t smallest = out->bytes.total_bytes;
-  uint64_t links = LINKS;
-  if (lattices) { /* pages take half of it at most */
-    for (; links > LEAST_LINKS; links /= 2) {
-      lay_out(out, graph, options, &shape, facts, &attempt, least, links);
-      if (out->bytes.total_bytes - smallest <= room / 2) break;
-    }
+  uint64_t links = lattices ? LINKS : LEAST_LINKS, more_pages;
+  for (;; links /= 2) { /* pages take half of it at most, unless there is room for all */
     lay_out(out, graph, options, &shape, facts, &attempt, least, links);
-    room -= out->bytes.total_bytes - smallest;
+    more_pages = out->bytes.total_bytes - smallest;
+    if (links == LEAST_LINKS || more_pages <= room / 2 || more_pages + (full - least) * entry * parts <= room) break;
   }
+  room -= more_pages;
   lay_out(out, graph, options, &shape, facts, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
   return WF_OK;
 }

@@ -41,6 +41,9 @@ static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_dec
   p->epsilon_slack = wf__epsilon_slack(graph, options, false);
   p->scored_slack = wf__epsilon_slack(graph, options, true);
   p->context_bits = wf__gpu_context_bits(graph);
+  p->blank = options->blank;
+  p->blank_penalty = options->blank_penalty;
+  p->skip_above = wf__skip_above(options);
   p->max_active = (uint32_t)options->max_active;
   p->min_active = (uint32_t)options->min_active;
   p->max_tokens = (uint32_t)options->max_tokens;
@@ -184,9 +187,13 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_out
                    .num_narrowed = outcome->num_narrowed};
   wf_status status = wf__vec_grow(&path.arcs, outcome->path_size, "a path", err);
   if (status == WF_OK) status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
+  const bool skips = worker->params.skip_above < INFINITY;
+  if (status == WF_OK && skips) status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
     path.arcs.data[path.arcs.size++] = steps[k].arc;
-    if (worker->graph->view.arcs[steps[k].arc].ilabel != 0) path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
+    if (worker->graph->view.arcs[steps[k].arc].ilabel == 0) continue;
+    path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
+    if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
   if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(worker, scorer, &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &path, err);

@@ -251,7 +251,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
   }
   note_last(last);
   l.sync();
-  load_row(t + 1);
+  load_row(row_after(t));
   return status;
 }
 

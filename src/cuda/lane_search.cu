@@ -174,9 +174,9 @@ __device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
   return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
 }
 
-/* Best token, the way back, the outcome. Called by all threads after the last frame. */
+/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
 template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
+__device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 with_final = NO_TOKEN, any = NO_TOKEN;
   const uint2 *tokens = this->tokens();
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
@@ -200,7 +200,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
   if (SCORED) context = l.least(context);
   if (l.rank() == 0 && warp() == 0) {
     wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
-    u32 state = (u32)best, number = frame - 1, size = 0;
+    u32 state = (u32)best, number = frame - 1, row = end, size = 0;
     int status = WF__LANE_OK;
     for (;;) {
       u32 owner, at = find_token(state, context, number, &owner);
@@ -211,10 +211,11 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
         break;
       }
       int column = (int)__ldg(arcs() + a).z;
-      if (column >= 0) number--; /* it consumed a frame */
-      if (in_warp() == 0) {
-        path[size] = wf__lane_step{a, column >= 0 ? loglike(row_of(number), (u32)column) : 0};
+      if (column >= 0) { /* it consumed a frame */
+        number--;
+        row = row_before(row);
       }
+      if (in_warp() == 0) path[size] = wf__lane_step{a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
       if (SCORED) context = __ldcg((const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->trace_cap + at) + 1);
@@ -228,7 +229,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
     if (in_warp() == 0) {
       outcome->status = status;
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
-      outcome->num_decoded = frame - 1;
+      outcome->num_decoded = end;
       outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states() + (u32)best).w) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
@@ -258,7 +259,8 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   mark(7);
   bool died = false;
-  for (u32 t = 0; t < num_frames && status == WF__LANE_OK; t++) {
+  u32 t = 0;
+  for (u32 next; t < num_frames && status == WF__LANE_OK; t = next) {
     u64 last, tokens;
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -273,7 +275,8 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
       break;
     }
     mark(4);
-    load_row(t + 1);
+    next = row_after(t);
+    load_row(next);
     emission_arcs = frame_arcs;
     note_last(last);
     status = close(cost_of((u32)(last >> 32)));
@@ -292,7 +295,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
            num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
   }
 #endif
-  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, outcome); });
+  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, outcome); });
   else if (l.rank() == 0 && tid() == 0) outcome->status = status;
 }
 

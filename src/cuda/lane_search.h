@@ -78,7 +78,8 @@ typedef struct wf__lane_logged {
 /* One step of a path. */
 typedef struct wf__lane_step {
   uint32_t arc;
-  float loglike; /* that it read; 0 for epsilon arcs */
+  float loglike;  /* that it read; 0 for epsilon arcs */
+  uint32_t frame; /* that it read */
 } wf__lane_step;
 
 typedef struct wf__lane_outcome {
@@ -118,6 +119,8 @@ typedef struct wf__lane_params {
   int32_t has_epsilons;
   /* options */
   float beam, acoustic_scale, word_score, epsilon_slack;
+  int32_t blank;           /* column, or -1 */
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than the last, all but the first are skipped */
   uint32_t max_active, min_active, max_tokens;
   float lattice_beam;       /* 0: no lattices, and nothing for them below */
   float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */

@@ -122,8 +122,13 @@ struct searcher {
     return result;
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
+  /* With the blank's penalty. */
+  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->blank ? __fsub_rn(loglike, p->blank_penalty) : loglike; }
   __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, loglike); }
   __device__ __forceinline__ float label_cost(u32 column) const;
+  __device__ __forceinline__ bool is_skipped(u32 t) const;
+  __device__ __forceinline__ u32 row_after(u32 t) const;
+  __device__ __forceinline__ u32 row_before(u32 t) const;
   __device__ __forceinline__ void finish_row();
   __device__ __forceinline__ void load_row(u32 t);
   __device__ void clear_table(u32 bits);
@@ -185,7 +190,7 @@ struct searcher {
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   __device__ __noinline__ bool end_lattice(bool died, bool final, float least);
-  __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
+  __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };
 
@@ -212,7 +217,34 @@ __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
   if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
-  return cost_of_score(loglike(row_of(row_frame), column));
+  return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
+}
+
+/* Are this frame and the one before it blank for sure? */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_skipped(u32 t) const {
+  return loglike(row_of(t), (u32)p->blank) > p->skip_above && loglike(row_of(t - 1), (u32)p->blank) > p->skip_above;
+}
+
+/* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_after(u32 t) const {
+  if (p->skip_above == INFINITY) return t + 1;
+  for (t++;; t += 32) {
+    const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
+    if (vote != 0) return t + __ffs(vote) - 1;
+  }
+}
+
+/* The frame that was searched before frame t, which is not the first. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_before(u32 t) const {
+  if (p->skip_above == INFINITY) return t - 1;
+  for (;; t -= 32) {
+    const int row = (int)(t - 1 - in_warp());
+    const u32 vote = __ballot_sync(ALL, row <= 0 || !is_skipped((u32)row));
+    if (vote != 0) return t - __ffs(vote);
+  }
 }
 
 /* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
@@ -233,7 +265,7 @@ __device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::finish_row() {
   __pipeline_wait_prior(0);
-  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(own().row[c]);
+  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
 
 /* --- ranks ------------------------------------------------------------------------------------------------------------- */

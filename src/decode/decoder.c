@@ -13,9 +13,8 @@ static wf_status check_blank(const wf_decoder *decoder, bool cuda, wf_error *err
   if (options->blank >= decoder->graph->min_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
                     decoder->graph->min_columns - 1);
-  if (!cuda) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: blank_penalty and blank_skip_threshold work on the CPU only; leave them out, or take device cpu",
-                  options->device);
+  if (!cuda || options->lattice_beam == 0) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices with blank_penalty or blank_skip_threshold are made on the CPU only", options->device);
 }
 
 wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {

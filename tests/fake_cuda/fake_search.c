@@ -125,7 +125,8 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
   for (uint64_t i = 0; i < path->arcs.size; i++) {
     uint32_t arc = path->arcs.data[i];
     bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;
-    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame++] : 0};
+    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0, consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
+    frame += consumes;
   }
 }
 
@@ -174,6 +175,8 @@ static void search_all(const wf__lane_params *p, bool scored) {
   options.beam = p->beam;
   options.acoustic_scale = p->acoustic_scale;
   options.word_score = p->word_score;
+  options.blank = p->blank;
+  options.blank_penalty = p->blank_penalty;
   options.max_active = (int32_t)p->max_active;
   options.min_active = (int32_t)p->min_active;
   options.max_tokens = (int32_t)p->max_tokens;
@@ -181,6 +184,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
   options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
   assert_true(search->epsilon_slack == p->epsilon_slack);
+  search->skip_above = p->skip_above;
   use_lanes(p, scored);
   assert_int_equal(*p->steps_used, 0);
   assert_int_equal(*p->queue, 0);
