@@ -1,5 +1,5 @@
-/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides what fake_cuda/ has: pools of memory, copies within a device, and
- * memory set to a value. Comes before everything else. */
+/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides what fake_cuda/ has: pools of memory, copies within a device.
+ * Comes before everything else. */
 #ifndef SIMT_MORE_RUNTIME_H
 #define SIMT_MORE_RUNTIME_H
 
@@ -34,23 +34,6 @@ static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
   return code != cudaSuccess ? code : freed;
 }
 #define cudaMallocHost(out, bytes) cudaHostAlloc(out, bytes, cudaHostAllocPortable)
-
-struct more_set {
-  void *to;
-  int value;
-  size_t bytes;
-};
-static inline void more_set_now(void *data) {
-  const struct more_set *set = (const struct more_set *)data;
-  memset(set->to, set->value, set->bytes);
-}
-static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
-  struct more_set *set = (struct more_set *)malloc(sizeof *set);
-  set->to = to;
-  set->value = value;
-  set->bytes = bytes;
-  return fake_enqueue(stream, more_set_now, set);
-}
 
 struct more_copy {
   void *to;
