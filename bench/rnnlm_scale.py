@@ -14,7 +14,7 @@ import measure
 from measure import BUILD, ROOT, WARPFST
 
 GENERATE = ROOT / "build" / "release" / "bench" / "generate_ctc_task"
-UTTERANCES = 32
+UTTERANCES = 12
 BEAM = ["--beam=11", "--max-active=3000", "--frame-shift=0.04"]
 
 
@@ -133,8 +133,7 @@ def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
         kinds += [(hidden, "none", 1, "naive"), (hidden, "utterance", 1, "cache of the utterance"), (hidden, "utterance", utterances, "cache of the utterance"),
                   (hidden, "shared", utterances, "shared cache")]
     for hidden, cache, batch, name in kinds:
-        count = min(utterances, 4) if cache == "none" else utterances
-        summary, rtfx = task.decode(hidden, cache, batch, count, device, core)
+        summary, rtfx = task.decode(hidden, cache, batch, utterances, device, core)
         counts, frames = summary.get("rnnlm", {}), summary["hours"] * 3600 / 0.04
         requests, costs, states = (counts.get(what, 0) / frames for what in ("requests", "costs", "hidden_states"))
         rows.append([words, hidden, name, batch, f"{requests:.0f}", f"{100 * counts.get('hit_ratio', 0):.1f}", f"{costs:.0f}", f"{states:.1f}", f"{rtfx:.1f}"])

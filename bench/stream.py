@@ -100,7 +100,9 @@ def triton(task, seconds):
 
 def hour(task):
     rows, out = [], []
-    for name, settings in (("all kept", []), ("forget", ["--forget=1"]), ("lattice_beam 4", ["--lattice-beam=4"])):
+    for name, settings in (("all kept", []), ("forget", ["--forget=1"]), ("lattice_beam 4", ["--lattice-beam=4"]),
+                           ("lattice_beam 4, committed every 10 s", ["--lattice-beam=4", "--commit=10"]),
+                           ("lattice_beam 8, committed every 10 s", ["--lattice-beam=8", "--commit=10"])):
         found = bench(task, "--hours=1", *settings)
         marks = {round(r["heard_s"] / 360): r for r in found}
         rows.append([name, *(f"{marks[k]['bytes'] / 1000:.0f}" for k in (1, 2, 4, 6, 8, 10)), f"{max(r['most_bytes'] for r in found) / 1000:.0f}",

@@ -23,25 +23,42 @@ static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symb
   return status == WF_OK ? wf_symbols_add(*out, symbol, -1, label, err) : status;
 }
 
-static wf_status make(request *r, const wf_lm *lm, wf_fst **out, wf_error *err) {
-  wf_symbols *words = wf_symbols_ref(wf_lm_words(lm));
+/* A model of either kind; the other is NULL. `table`: its words. */
+static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf_symbols *table, wf_fst **out, wf_error *err) {
+  wf_symbols *words = wf_symbols_ref(table);
   wf_status status = WF_OK;
   if (r->backoff_symbol != NULL) {
     int64_t label = wf_symbols_find(words, r->backoff_symbol);
     if (label < 0) {
       wf_symbols_free(words);
       words = NULL;
-      status = add_symbol(wf_lm_words(lm), r->backoff_symbol, &words, &label, err);
+      status = add_symbol(table, r->backoff_symbol, &words, &label, err);
     }
     r->fst.backoff_label = (int32_t)label;
   }
   wf_fst *plain = NULL;
-  if (status == WF_OK) status = wf_lm_to_fst(lm, &r->fst, &plain, err);
+  if (status == WF_OK) status = lm != NULL ? wf_lm_to_fst(lm, &r->fst, &plain, err) : wf_wlm_to_fst(large, table, r->fst.backoff_label, &plain, err);
   if (status == WF_OK) status = wf_fst_with_symbols(plain, words, words, out, err);
   if (status == WF_OK && r->write_words != NULL) status = wf_symbols_write(words, r->write_words, err);
   wf_fst_free(plain);
   wf_symbols_free(words);
   return status;
+}
+
+static int convert_large(request *r, const char *path) {
+  if (r->fst.backoff != 1) return cli_usage("what lm build made is converted with --backoff=failure alone");
+  wf_wlm *lm = NULL;
+  wf_symbols *words = NULL;
+  wf_fst *fst = NULL;
+  wf_error err;
+  wf_status status = wf_wlm_open(path, &lm, &err);
+  if (status == WF_OK && r->source.words_path != NULL) status = wf_symbols_read(r->source.words_path, &words, &err);
+  if (status == WF_OK) status = make(r, NULL, lm, words != NULL ? words : wf_wlm_words(lm), &fst, &err);
+  int code = status == WF_OK ? cli_write_fst(fst, r->output, r->format) : cli_fail(&err);
+  wf_fst_free(fst);
+  wf_symbols_free(words);
+  wf_wlm_free(lm);
+  return code;
 }
 
 int cmd_lm_convert(int argc, char **argv) {
@@ -50,7 +67,8 @@ int cmd_lm_convert(int argc, char **argv) {
                        .about =
                            "Makes the grammar acceptor of a model, to be composed with a lexicon. For a graph in which back-off is an arc like any other:\n"
                            "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' --write-words=words.txt -o G.fst\n"
-                           "For composition that follows the model exactly (warpfst compose --phi-label=LABEL): add --backoff=failure.",
+                           "For composition that follows the model exactly (warpfst compose --phi-label=LABEL): add --backoff=failure.\n"
+                           "What lm build makes is converted with --backoff=failure only; composed with a graph it gives what decode --lm gives.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_output(&parser, &r.output, &r.format);
@@ -65,12 +83,13 @@ int cmd_lm_convert(int argc, char **argv) {
   wf_fst_format format; /* a wrong name should not wait for the model */
   code = cli_fst_format(r.output, r.format, &format);
   if (code != CLI_OK) return code;
+  if (lm_is_wlm(parser.args[0])) return convert_large(&r, parser.args[0]);
   wf_lm *lm;
   code = lm_load(parser.args[0], &r.source, &lm, NULL);
   if (code != CLI_OK) return code;
   wf_error err;
   wf_fst *fst = NULL;
-  code = make(&r, lm, &fst, &err) == WF_OK ? cli_write_fst(fst, r.output, r.format) : cli_fail(&err);
+  code = make(&r, lm, NULL, wf_lm_words(lm), &fst, &err) == WF_OK ? cli_write_fst(fst, r.output, r.format) : cli_fail(&err);
   wf_fst_free(fst);
   wf_lm_free(lm);
   return code;

@@ -8,8 +8,10 @@
 
 /* Over these arcs from a context. */
 static wf_status wonder(wf__search *search, wf__arc_run run, uint64_t context, wf_error *err) {
-  for (uint32_t i = 0; i < run.end - run.first; i++)
-    if (run.arcs[i].olabel != 0) WF__TRY(wf__scoring_wonder(&search->scoring, context, run.arcs[i].olabel, err));
+  for (uint32_t a = run.first; a < run.end; a++) {
+    const int32_t word = wf__graph_arc(search->graph, a).olabel;
+    if (word != 0) WF__TRY(wf__scoring_wonder(&search->scoring, context, word, err));
+  }
   return WF_OK;
 }
 

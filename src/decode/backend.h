@@ -54,6 +54,8 @@ typedef struct wf__stream_backend {
   wf_status (*stem)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
   /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
+  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is none. */
+  wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Without `goes_on`, after path and for the last time before reset. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
 } wf__stream_backend;
@@ -66,8 +68,10 @@ typedef struct wf__backend {
   void (*close)(void *self);
   /* The rest is NULL on the CPU. */
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
+  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err); /* can it work here? */
   wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
+  void (*lm_stats)(const void *self, wf_lm_stats *out);
   const wf__stream_backend *streams;
   bool adds_words; /* it searches graphs with added words */
 } wf__backend;

@@ -75,6 +75,9 @@ wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *e
 wf_status wf__history_prune(wf__history *history, wf_error *err);
 /* The last pruning: `endings`, filled by the caller for every token of the newest frame, take the place of 0. What is left then is the lattice. */
 wf_status wf__history_end(wf__history *history, wf_error *err);
+/* Takes what is before the latest token that every path goes through out of the history, into `part` (empty: there is none), a history of `*num_frames` that is pruned and has its
+ * endings. lattice_parts.c. */
+wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames, wf_error *err);
 /* The lattice in its canonical order, of `num_frames` frames, skipped ones included. `scores` holds them all, or is NULL if loglikes are kept; `final`:
  * endings are on final states and cost what the graph and the scorer say, else nothing. */
 wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph, const wf_decoder_options *options, const wf_scores *scores, wf__scoring *scoring, int64_t num_frames,

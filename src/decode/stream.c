@@ -303,6 +303,14 @@ wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_erro
   return stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err);
 }
 
+wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
+  *out = NULL;
+  WF__TRY(check_alive(stream, err));
+  if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  if (stream->backend->commit_lattice == NULL) return WF_OK;
+  return stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err);
+}
+
 static wf_status finish(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;

@@ -94,8 +94,10 @@ struct looked_up {
 static void look_up(const wf_rnnlm *lm, const wf__rnn_query *query, struct looked_up *out) {
   out->orders = wf__rnn_hashes(lm, query->previous, query->num_previous, out->hash);
   if (lm->output_kind != WF_RNNLM_HIERARCHICAL || lm->arity != 2) return;
-  for (uint64_t i = lm->path_off[query->word]; i < lm->path_off[query->word + 1]; i++)
+  for (uint64_t i = lm->path_off[query->word]; i < lm->path_off[query->word + 1]; i++) {
+    __builtin_prefetch(lm->output.data + (lm->path[i] >> 1) * lm->output.stride); /* the rest of a row follows by itself */
     for (int o = 0; o < out->orders; o++) __builtin_prefetch(lm->cells + (out->hash[o] + (lm->path[i] >> 1)) * sizeof(float));
+  }
 }
 
 void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *queries, float *costs) {

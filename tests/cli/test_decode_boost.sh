@@ -89,3 +89,28 @@ END
 expect 'u1 read book;u2 read book;' --lm lm.wlm
 expect 'u1 read box;u2 read box;' --lm lm.wlm --boost small.boost
 expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 0.01
+
+# Boosts, an n-gram model and a recurrent model in one chain, on real speech: chunks, however long, give what whole utterances give, lattices included.
+ctc=$SOURCE_DIR/examples/ctc
+"$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o real.wfst -q
+"$WARPFST" lm build -q "$ctc/lm3.arpa.gz" -o real.wlm
+cut -d' ' -f2- "$ctc/text" | head -200 >sentences
+"$WARPFST" rnnlm train sentences sentences -o rnn --hidden=8 --max-epochs=1 >train.log
+mkdir scores
+for file in $(find "$ctc/logp_phone" -name '*.npy' | sort | head -8); do ln -s "$file" scores/; done
+printf 'IT IS 2\nTHE 1\nGOING TO SEE 3\nELEPHANT -1\n' >some.boost
+key=$(basename "$(ls scores | head -1)" .npy)
+echo "$key some.boost" >table
+real() { "$WARPFST" decode real.wfst scores --acoustic-scale=0.7 --beam=10 --rnnlm-memory=1000000 --blank=0 --frame-shift=0.04 --format=json "$@" 2>log || { cat log; return 1; }; }
+chains=('--lm=real.wlm --lm-scale=0.3' '--rnnlm=rnn --rnnlm-scale=0.3' '--lm=real.wlm --lm-scale=0.2 --rnnlm=rnn --rnnlm-scale=0.2 --rnnlm-small=real.arpa')
+gzip -dc "$ctc/lm3.arpa.gz" >real.arpa
+for chain in "${chains[@]}"; do
+  real $chain >plain.json
+  real $chain --utterance-boosts table >whole.json
+  cmp -s plain.json whole.json && { echo "boosts do nothing on top of $chain"; exit 1; }
+  real $chain --utterance-boosts table --chunk=0.12 >chunks.json
+  cmp whole.json chunks.json || { echo "$chain: chunks differ"; exit 1; }
+done
+real ${chains[2]} --boost some.boost --lattice=whole.ark --lattice-beam=4 >whole.json
+real ${chains[2]} --boost some.boost --lattice=chunks.ark --lattice-beam=4 --chunk=0.2 >chunks.json
+cmp whole.json chunks.json && cmp whole.ark chunks.ark || { echo "lattices of chunks differ"; exit 1; }

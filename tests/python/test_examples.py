@@ -1,15 +1,18 @@
 """The examples print what they say they print, and the code of the documentation runs."""
 
-import os
+import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
-from conftest import CTC, ROOT
+from conftest import ROOT
+from pages import all_pages, blocks_of, check_page
+
+import warpfst as wf
 
 SCRIPTS = sorted((ROOT / "examples" / "python").glob("*.py"))
-PAGES = [ROOT / "README.md", ROOT / "docs" / "python.md"]
+PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "training"]  # that needs torch: test_torch.py
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -26,15 +29,42 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_code_of_the_pages(page, tmp_path):
-    """Blocks marked `python` run, one after the other, in a folder with the files of examples/ctc and three utterances' scores."""
-    for file in CTC.iterdir():
-        os.symlink(file, tmp_path / file.name)
-    os.symlink(CTC / "logp_phone", tmp_path / "scores")
-    os.symlink(CTC / "tokens_phone.txt", tmp_path / "tokens.txt")
-    os.symlink(CTC / "lexicon_phone.txt", tmp_path / "lexicon.txt")
-    os.symlink(CTC / "lm3.arpa.gz", tmp_path / "lm.arpa.gz")
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
-    assert blocks, "no code"
-    (tmp_path / "page.py").write_text("import numpy\nlog_probs = [numpy.load(f'logp_phone/{key}.npy') for key in ('000030012', '000030024')]\n" + "\n".join(blocks), encoding="utf-8")
-    run = subprocess.run([sys.executable, "page.py"], capture_output=True, text=True, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
+    """Blocks run, and print what the page says they print (pages.py)."""
+    check_page(page, tmp_path)
+
+
+def test_pages_without_code_are_tables():
+    assert {page.stem for page in all_pages() if not blocks_of(page)} == {"kaldi", "k2", "riva-asrlib-decoder"}
+
+
+def test_a_page_that_is_wrong_is_noticed(tmp_path):
+    for code, message in (("print(1)", "expected"), ("raise SystemExit(3)", "page")):
+        folder = tmp_path / message
+        folder.mkdir()
+        page = folder / "wrong.md"
+        page.write_text(f"```python\n{code}\n```\n```text\n2\n```\n")
+        with pytest.raises(AssertionError, match=message):
+            check_page(page, folder)
+
+
+def test_commands_in_the_pages_have_the_flags_they_are_given():
+    """Every `warpfst COMMAND ... --flag` of every page, also of those that are not run."""
+    helps = {}
+
+    def flags_of(words):
+        if words not in helps:
+            command = [sys.executable, "-m", "warpfst"] if words[0] == "transcribe" else [pathlib.Path(wf.__file__).parent / "bin" / "warpfst"]
+            run = subprocess.run([*command, *words, "--help"], capture_output=True, text=True)
+            helps[words] = set(re.findall(r"--[a-z][a-z0-9-]*", run.stdout)) if run.returncode == 0 else None
+        return helps[words]
+
+    checked, wrong = 0, []
+    for page in [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = re.sub(r"\\\n", " ", page.read_text(encoding="utf-8"))
+        for line in re.findall(r"\bwarpfst ([a-z][^\n`|;#]*)", text):
+            words = re.match(r"[a-z]+(?: [a-z]+(?=[ \n]|$))?", line)[0].split()
+            given = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", line))
+            known = given and ((len(words) > 1 and flags_of(tuple(words))) or flags_of((words[0],)))
+            checked += len(given)
+            wrong += [f"{page.name}: warpfst {line.strip()}: {flag}" for flag in given if not known or flag not in known]
+    assert not wrong and checked > 100, wrong

@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from pages import ROOT, check_page  # noqa: E402
+
 import warpfst as wf  # noqa: E402
 from warpfst import torch as wft  # noqa: E402
 
@@ -168,3 +170,7 @@ def test_lengths_may_be_a_tensor_and_streams_take_tensors():
     whole = decoder.decode(scores, torch.tensor([30], dtype=torch.int32))[0]
     result = stream.finish()
     assert (result.text, result.cost, result.words) == (whole.text, whole.cost, whole.words)
+
+
+def test_code_of_the_training_page(tmp_path):
+    assert check_page(ROOT / "docs" / "tutorials" / "training.md", tmp_path) >= 5

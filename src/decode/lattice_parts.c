@@ -1,0 +1,90 @@
+/* lattice_parts.c - cuts the history where every path goes through one token: what is before it is lattice for good.
+ *
+ *   frame f:  a --eps--> B, and all links of frame f + 1 come from B     =>     frames 0 .. f, which end in B     and     B, frames f + 1 on
+ *
+ * The best way of all goes through B, whatever comes; so what a token before B costs extra is what it costs extra on the way to B, and that stands. */
+#include <math.h>
+#include <string.h>
+
+#include "decode/lattice_history.h"
+
+/* The token that all links of frame f come from; false if there are several, or none. */
+static bool only_source(const wf__history *history, uint64_t f, uint32_t *out) {
+  const wf__past_frame *frame = &history->frames.data[f];
+  if (frame->first_link == frame->first_epsilon) return false;
+  *out = history->links.data[frame->first_link].from;
+  for (uint64_t i = frame->first_link + 1; i < frame->first_epsilon; i++)
+    if (history->links.data[i].from != *out) return false;
+  return true;
+}
+
+/* The latest such frame that the last pruning has seen; 0: there is none but perhaps the first. */
+static uint64_t find_cut(const wf__history *history, uint32_t *token) {
+  for (uint64_t f = history->num_settled; f-- > 2;)
+    if (only_source(history, f, token)) return f - 1;
+  return 0;
+}
+
+#define COPY_FIRST(field, count)                                                                             \
+  do {                                                                                                       \
+    WF__TRY(wf__vec_grow(&to->field, count, "the lattice", err));                                            \
+    if ((count) > 0) memcpy(to->field.data, from->field.data, (count) * sizeof *from->field.data);           \
+    to->field.size = count;                                                                                  \
+  } while (0)
+#define DROP_FIRST(field, count)                                                                                                             \
+  do {                                                                                                                                       \
+    history->field.size -= count;                                                                                                            \
+    if (history->field.size > 0) memmove(history->field.data, history->field.data + (count), history->field.size * sizeof *history->field.data); \
+  } while (0)
+
+/* Frames 0 .. f, of which the token is the end. */
+static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, wf__history *to, wf_error *err) {
+  const wf__past_frame *next = &from->frames.data[f + 1];
+  uint64_t num_endings = next->first_token - from->frames.data[f].first_token;
+  wf__history_clear(to, from->beam);
+  to->keeps_loglikes = from->keeps_loglikes;
+  COPY_FIRST(frames, f + 1);
+  COPY_FIRST(tokens, next->first_token);
+  if (from->contexts.size > 0) COPY_FIRST(contexts, next->first_token);
+  COPY_FIRST(links, next->first_link);
+  if (from->keeps_loglikes) COPY_FIRST(loglikes, next->first_link);
+  WF__TRY(wf__vec_grow(&to->endings, num_endings, "the lattice", err));
+  for (uint64_t i = 0; i < num_endings; i++) to->endings.data[i] = i == token ? 0 : INFINITY;
+  to->endings.size = num_endings;
+  return WF_OK;
+}
+
+/* What is left begins with the token, alone in frame f. */
+static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
+  const wf__past_frame *next = &history->frames.data[f + 1];
+  uint64_t first = history->frames.data[f].first_token, gone_tokens = next->first_token - 1, gone_links = next->first_link;
+  for (uint64_t i = next->first_link; i < next->first_epsilon; i++) history->links.data[i].from = 0;
+  history->tokens.data[gone_tokens] = history->tokens.data[first + token];
+  if (history->contexts.size > 0) history->contexts.data[gone_tokens] = history->contexts.data[first + token];
+  DROP_FIRST(tokens, gone_tokens);
+  if (history->contexts.size > 0) DROP_FIRST(contexts, gone_tokens);
+  DROP_FIRST(links, gone_links);
+  if (history->keeps_loglikes) DROP_FIRST(loglikes, gone_links);
+  DROP_FIRST(frames, f);
+  history->frames.data[0] = (wf__past_frame){.number = history->frames.data[0].number};
+  for (uint64_t i = 1; i < history->frames.size; i++) {
+    wf__past_frame *frame = &history->frames.data[i];
+    frame->first_token -= gone_tokens;
+    frame->first_link -= gone_links;
+    frame->first_epsilon -= gone_links;
+  }
+  history->num_settled -= f;
+}
+
+wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames, wf_error *err) {
+  uint32_t token = 0;
+  wf__history_clear(part, history->beam);
+  if (history->frames.size < 2) return WF_OK;
+  WF__TRY(wf__history_prune(history, err));
+  uint64_t f = find_cut(history, &token);
+  if (f == 0) return WF_OK;
+  *num_frames = history->frames.data[f + 1].number;
+  WF__TRY(copy_part(history, f, token, part, err));
+  drop_part(history, f, token);
+  return WF_OK;
+}

@@ -1,0 +1,71 @@
+"""Runs the code of a page of the documentation, in a folder with the files it speaks of.
+
+Blocks marked `python` and `bash` run in order, the Python ones in one process; a block marked `text` right behind one is what it prints. Blocks with other marks (`py`, `sh`, `c`) are not run.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CTC = ROOT / "examples" / "ctc"
+_BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.M | re.S)
+_MARK = "\x1e"  # between the outputs of blocks
+
+
+def all_pages():
+    folders = [ROOT / "docs" / "tutorials", ROOT / "docs" / "migrating"]
+    return [ROOT / "README.md", ROOT / "docs" / "python.md", *(page for folder in folders for page in sorted(folder.glob("*.md")))]
+
+
+def blocks_of(page):
+    """(language, code, expected output or None)."""
+    return [(match[1], match[2], match[3]) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def _lay_out(folder):
+    for file in CTC.iterdir():
+        os.symlink(file, folder / file.name)
+    links = {"scores": CTC / "logp_phone", "tokens.txt": CTC / "tokens_phone.txt", "lexicon.txt": CTC / "lexicon_phone.txt", "lm.arpa.gz": CTC / "lm3.arpa.gz"}
+    links.update({"coffee": ROOT / "examples" / "hybrid" / "coffee", "cards": ROOT / "examples" / "cards", "ctc": CTC})
+    for name, target in links.items():
+        os.symlink(target, folder / name)
+    program = folder / ".bin" / "warpfst"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warpfst "$@"\n')
+    program.chmod(0o755)
+    return program.parent
+
+
+def _script(blocks):
+    lines = ["import subprocess, sys", "import numpy", "log_probs = [numpy.load(f'scores/{key}.npy') for key in ('000030012', '000030024')]"]
+    for language, code, _ in blocks:
+        lines.append(f"print({_MARK!r}, end='', flush=True)")
+        lines.append(code if language == "python" else f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)")
+    return "\n".join(lines) + "\n"
+
+
+def run_page(page, folder):
+    """[(code, expected or None, printed)] of each block; AssertionError with what was told if one fails."""
+    blocks = blocks_of(page)
+    path = _lay_out(folder)
+    (folder / "page.py").write_text(_script(blocks), encoding="utf-8")
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
+    run = subprocess.run([sys.executable, "page.py"], capture_output=True, text=True, cwd=folder, env=environment)
+    assert run.returncode == 0, f"{page}\n{run.stdout}\n{run.stderr}"
+    printed = run.stdout.split(_MARK)[1:]
+    assert len(printed) == len(blocks)
+    return [(code, expected, output) for (_, code, expected), output in zip(blocks, printed)]
+
+
+def _lines(text):
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def check_page(page, folder):
+    outcomes = run_page(page, folder)
+    for code, expected, printed in outcomes:
+        assert expected is None or _lines(printed) == _lines(expected), f"{page}\n{code}\nprinted\n{printed}\nexpected\n{expected}"
+    return len(outcomes)

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Makes the documentation site: build_docs.py OUTPUT_FOLDER. Needs the installed package, mkdocs-material and matplotlib (`./run docs`).
+
+    docs/*.md                      -+
+    the package's option tables     |
+    help of every command           +->  OUTPUT/pages/*.md  -> mkdocs, strict: every link and anchor must lead somewhere -> OUTPUT/site
+    include/warpfst.h, docstrings   |
+    bench/results.csv -> plots     -+
+
+Pages link to other files of the repository (the header, results.csv): those are copied beside them and links changed, so the site stands alone.
+"""
+
+import inspect
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import warpfst as wf
+import warpfst.compat
+import warpfst.transcribe.cluster
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+TEXT_FILES = (".h", ".csv", ".c", ".py", ".sh", ".sbatch", ".cmake", "")  # shown as text, not handed to mkdocs
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def options_page():
+    """Every option table, from the library itself."""
+    lines = ["# Options", "", "Every option of the library, as C structures, command line flags (`--like-this`) and Python keywords (`like_this`) have them. Made from the library's own tables.", ""]
+    for table in sorted(wf.tables()):
+        lines += [f"## {table}", "", f"`wf_{table}_options`, `wf.describe(\"{table}\")`", "", "| option | type | default | range | unit | |", "|---|---|---|---|---|---|"]
+        for option in wf.describe(table):
+            kind = "one of " + ", ".join(f"`{choice}`" for choice in option.choices) if option.choices else option.type
+            numeric = option.type in ("int", "float") and not option.choices
+            reach = f"{option.minimum:g} to {option.maximum:g}" if numeric else ""
+            default = "" if option.default is None else f"`{option.default:g}`" if isinstance(option.default, float) else f"`{option.default}`"
+            lines.append(f"| `{option.name}` | {cell(kind)} | {default} | {reach} | {cell(option.unit)} | {cell(option.help)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def program(*arguments):
+    binary = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [sys.executable, "-m", "warpfst"] if arguments[0] == "transcribe" else [binary]
+    run = subprocess.run([*command, *arguments], capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
+    return run.stdout or run.stderr
+
+
+def commands_page():
+    """The help of every command, and of the parts of those that have parts."""
+    overview = program("help")
+    lines = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
+    names = ["transcribe", *dict.fromkeys(re.findall(r"^  ([a-z]+)  +\S", overview, re.M))]
+    for name in names:
+        text = program(name, "--help")
+        parts = re.findall(rf"^  {name} ([a-z]+)  +\S", text, re.M) or (["ctc", "hmm"] if name == "mkgraph" else [])
+        for title, shown in [(name, text), *((f"{name} {part}", program(name, part, "--help")) for part in parts)]:
+            lines += [f"## {title}", "", "```text", shown.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def prose(comment):
+    """A C comment as paragraphs; what is indented in it (drawings, formulas) as code."""
+    body = re.sub(r"^/\*+ ?|\s*\*+/$", "", comment)
+    lines = [re.sub(r"^ \* ?", "", line) for line in body.splitlines()]
+    out = []
+    for line in lines:
+        code = line.startswith("    ")
+        if code and (not out or not out[-1].startswith("    ")):
+            out.append("")
+        out.append(line if code else line.strip().replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_"))
+    return "\n".join(out)
+
+
+def c_page():
+    """include/warpfst.h: its sections as chapters, comments as text, declarations as code."""
+    header = (ROOT / "include" / "warpfst.h").read_text(encoding="utf-8")
+    header = header[header.index("#define WF_VERSION_MAJOR") : header.rindex("#ifdef __cplusplus")]
+    lines = ["# C API", "", "From `include/warpfst.h`, which is meant to be read from top to bottom: [the whole header](../../include/warpfst.h).", ""]
+    code = []
+
+    def flush():
+        text = "\n".join(code).strip("\n")
+        if text:
+            lines.extend(["```c", text, "```", ""])
+        code.clear()
+
+    for piece in re.split(r"^(/\*(?:.|\n)*?\*/)\n", header, flags=re.M):
+        if piece.startswith("/* ====="):
+            flush()
+            title, _, rest = re.sub(r"^[ *]*=+[ */]*$", "", prose(piece.replace("=" * 20, "=")), flags=re.M).replace("=", "").strip().partition("\n")
+            lines += [f"## {' '.join(title.split())}", "", rest, ""]
+        elif piece.startswith("/*"):
+            flush()
+            lines += [prose(piece), ""]
+        else:
+            code.extend(piece.splitlines())
+    flush()
+    return "\n".join(lines)
+
+
+def docstring(thing):
+    text = inspect.getdoc(thing) or ""
+    first, _, rest = text.partition("\n\n")
+    return [first, "", *(["```text", rest.rstrip(), "```", ""] if rest else [])]
+
+
+def signature(name, thing):
+    try:
+        text = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        text = "(...)"
+    return re.sub(r"'([^']*)'", r"\1", f"{name}{text}").replace("~", "")
+
+
+def members(cls):
+    """What a class defines itself, in order, but for what is private."""
+    for name, thing in vars(cls).items():
+        if name.startswith("_") or name in ("address", "close") or not (isinstance(thing, (property, classmethod, staticmethod)) or inspect.isfunction(thing)):
+            continue
+        yield name, thing
+
+
+def class_entry(name, cls):
+    lines = [f"### {name}", "", "```python", f"class {signature(name, cls) if not issubclass(cls, (Exception, tuple)) else name}", "```", "", *docstring(cls)]
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        lines += ["Fields: " + ", ".join(f"`{field}`" for field in cls._fields), ""]
+    for member, thing in members(cls):
+        inner = thing.fget if isinstance(thing, property) else thing.__func__ if isinstance(thing, (classmethod, staticmethod)) else thing
+        shown = f"{name}.{member}" if isinstance(thing, property) else signature(f"{name}.{member}", inner)
+        lines += ["```python", shown, "```", "", *docstring(inner)]
+    return lines
+
+
+def torch_entries():
+    """The torch module's functions, read without torch."""
+    import ast
+
+    tree = ast.parse((pathlib.Path(wf.__file__).parent / "torch.py").read_text(encoding="utf-8"))
+    lines = ["## warpfst.torch", "", ast.get_docstring(tree).partition("\n\n")[0], ""]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            first, _, rest = (ast.get_docstring(node) or "").partition("\n\n")
+            lines += [f"### {node.name}", "", "```python", f"{node.name}({ast.unparse(node.args)})", "```", "", first, "", *(["```text", rest, "```", ""] if rest else [])]
+    return lines
+
+
+def python_page():
+    """The package's docstrings, by kind."""
+    lines = ["# Python API", "", "Made from the package's docstrings. [Python](../python.md) is the introduction.", ""]
+    chosen = {name: getattr(wf, name) for name in wf.__all__ if not name.startswith("__")}
+    kinds = {
+        "Classes": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and not issubclass(thing, Exception)},
+        "Functions": {name: thing for name, thing in chosen.items() if inspect.isfunction(thing)},
+        "Exceptions": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and issubclass(thing, Exception)},
+    }
+    for kind, things in kinds.items():
+        lines += [f"## {kind}", ""]
+        for name, thing in sorted(things.items(), key=lambda pair: pair[0].lower()):
+            if inspect.isclass(thing):
+                lines += class_entry(name, thing)
+            else:
+                lines += [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
+    lines += torch_entries()
+    for title, module, names in (
+        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "cuda_ctc_decoder")),
+        ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "Settings", "Summary")),
+    ):
+        lines += [f"## {title}", "", *docstring(module)]
+        for name in names:
+            thing = getattr(module, name)
+            lines += class_entry(name, thing) if inspect.isclass(thing) else [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
+    return "\n".join(lines)
+
+
+def bring_links(page, source, pages):
+    """Links of a page to files outside docs/ lead to copies under files/."""
+
+    def changed(match):
+        target, anchor = match[2], match[3] or ""
+        if re.match(r"[a-z]+:", target) or not target:
+            return match[0]
+        path = (source.parent / target).resolve()
+        if DOCS in path.parents or not path.exists():
+            return match[0]  # mkdocs looks after these
+        copy = pages / "files" / path.relative_to(ROOT)
+        copy = copy.with_name(copy.name + ".txt") if path.suffix in TEXT_FILES or path.suffix == ".md" else copy
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            return match[1]
+        shutil.copy(path, copy)
+        return f"[{match[1][1:-1]}]({os.path.relpath(copy, page.parent)}{anchor})"
+
+    text = page.read_text(encoding="utf-8")
+    page.write_text(re.sub(r"(\[[^\]\n]*\])\(([^)#\s]*)(#[^)\s]*)?\)", changed, text), encoding="utf-8")
+
+
+def main():
+    output = pathlib.Path(sys.argv[1]).resolve()
+    pages = output / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.copytree(DOCS, pages)
+    reference = pages / "reference"
+    reference.mkdir()
+    for name, make in (("options", options_page), ("commands", commands_page), ("c", c_page), ("python", python_page)):
+        (reference / f"{name}.md").write_text(make() + "\n", encoding="utf-8")
+    subprocess.run([sys.executable, ROOT / "bench" / "plots.py", pages / "plots"], check=True)
+    for page in pages.rglob("*.md"):
+        relative = page.relative_to(pages)
+        bring_links(page, DOCS / relative, pages)
+    (output / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", output / "mkdocs.yml", "--site-dir", output / "site"], check=True)
+    count = sum(1 for _ in (output / "site").rglob("*.html"))
+    print(f"{count} pages in {output / 'site'}")
+
+
+if __name__ == "__main__":
+    main()
