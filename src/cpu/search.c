@@ -114,8 +114,8 @@ enum expand_mode {
 static void prefetch_index(const wf_graph *graph, uint32_t state) {
   if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
 }
-static void prefetch_arcs(const wf_graph *graph, uint32_t state) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_arc]);
+static void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon : graph->index[state].first_arc]);
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
@@ -130,7 +130,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   for (uint64_t i = 0; i < size; i++) {
     /* States come in no order the memory could guess; their arcs are asked for well ahead. */
     if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
-    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state);
+    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
     wf__token source = sources[i];
     wf__arc_run run = wf__emitting_run(graph, source.state);
     uint64_t source_context = scored ? contexts[source.prev - base] : 0;
@@ -314,17 +314,13 @@ static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
   return WF_OK;
 }
 
-static void prefetch_epsilons(const wf_graph *graph, uint32_t state) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[graph->index[state].first_epsilon]);
-}
-
 TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round, wf_error *err) {
   const wf_graph *graph = search->graph;
   uint32_t now = (round - 1) & 1;
   uint64_t size = search->agenda[now].size;
   for (uint64_t i = 0; i < size; i++) {
     uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
-    if (i + NEAR < size) prefetch_epsilons(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state);
+    if (i + NEAR < size) prefetch_arcs(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state, true);
     wf__arc_run run = wf__epsilon_run(graph, state);
     search->path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {
