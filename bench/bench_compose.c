@@ -7,6 +7,7 @@
  * --threads=N     canonical order on N threads (default 1; 0: all)
  * --device=cuda   two lines: results that stay on the device, the inputs being there; and everything with uploads and copies back
  * --pairs=N       the same pair N times in one batched call
+ * --verbose       tells the levels of the GPU's search on standard error
  * --ops           instead: operations on the composition (log semiring), each on the CPU and, with --device, on the GPU, where inputs and results stay
  * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2 and stops
  *
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fstops/device_batch.h"
 #include "warpfst.h"
 
 enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251, MAX_RUNS = 200 };
@@ -202,7 +204,7 @@ struct request {
   int repeat;
   wf_compose_options options;
   const char *save;
-  bool ops;
+  bool ops, verbose;
 };
 
 struct times {
@@ -279,7 +281,10 @@ static void run_device(const struct request *r) {
     states += view.num_states;
     arcs += view.num_arcs;
   }
+  uint32_t levels[2];
+  wf__composer_levels(composer, levels);
   wf_composer_free(composer);
+  if (r->verbose) fprintf(stderr, "levels of the search: %u from the start, %u from the final states (0: both together)\n", levels[0], levels[1]);
   print(r, "device", states, arcs, &times);
 }
 
@@ -366,6 +371,7 @@ static bool take_flag(struct request *r, const char *text) {
   else if (strncmp(text, "--repeat=", 9) == 0) r->repeat = atoi(text + 9);
   else if (strncmp(text, "--save=", 7) == 0) r->save = text + 7;
   else if (strcmp(text, "--ops") == 0) r->ops = true;
+  else if (strcmp(text, "--verbose") == 0) r->verbose = true;
   else return false;
   return r->pairs > 0 && r->repeat > 0 && r->repeat <= MAX_RUNS;
 }
@@ -378,7 +384,7 @@ int main(int argc, char **argv) {
   bool random = argc > 5 && strcmp(argv[1], "random") == 0, words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
   for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
   if (!fine) {
-    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--save=PREFIX]\n");
+    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--verbose] [--save=PREFIX]\n");
     return 2;
   }
   wf_fst *a, *b;

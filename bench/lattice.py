@@ -14,6 +14,7 @@ time that the host's threads take to determinize what came. The first lattices a
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -49,6 +50,37 @@ def figures_of(task, beam, r, frames_per_hour, command):
     if r["utterances"] == 1:
         rows += [("memory beyond scores and graph, without", r["plain_mib"] - r["read_mib"], "MiB"), ("memory beyond scores and graph, with", r["peak_mib"] - r["read_mib"], "MiB")]
     return [(f"lattice {task}, {what}", setup, measure.figure(value), unit) for what, value, unit in rows]
+
+
+def distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        before, row[0] = row[0], i + 1
+        for j, y in enumerate(b):
+            before, row[j + 1] = row[j + 1], min(row[j] + 1, row[j + 1] + 1, before + (x != y))
+    return row[-1]
+
+
+def results_figures(task, command, references, n=100):
+    """What is made of the lattices: word error rates of minimum Bayes risk and of the best among the n best, by the commands."""
+    graph, scores, acoustic_scale, beam, max_active = command
+    words, ref = references
+    lattices, lists = BUILD / "lattice_results.ark", BUILD / "lattice_nbest.txt"
+    measure.run(measure.WARPFST, "decode", graph, scores, f"--acoustic-scale={acoustic_scale}", f"--beam={beam}", f"--max-active={max_active}", "--lattice-beam=8", f"--lattice={lattices}", "-o", BUILD / "lattice_hyp.txt")
+    scaled = [lattices, f"--acoustic-scale={acoustic_scale}", f"--words={words}"]
+    mbr = measure.run(measure.WARPFST, "lattice", "mbr", *scaled, f"--ref={ref}", "-o", BUILD / "lattice_mbr.txt")
+    measure.run(measure.WARPFST, "lattice", "nbest", *scaled, f"--n={n}", "-o", lists)
+    said = {key: text for key, *text in map(str.split, open(ref, encoding="utf-8"))}
+    least = {}
+    for key, *text in map(str.split, open(lists, encoding="utf-8")):
+        key = key.rsplit("-", 1)[0]
+        if key in said:
+            least[key] = min(least.get(key, len(said[key]) + len(text)), distance(text, said[key]))
+    if not least:
+        sys.exit(f"{ref}: no reference of any utterance; a line is `key word word ...`")
+    share = 100 * sum(least.values()) / sum(len(said[key]) for key in least)
+    setup = f"{len(least)} utterances, beam {beam}, max_active {max_active}, lattice_beam 8"
+    return [(f"lattice {task}, WER by minimum Bayes risk", setup, re.search(r"WER ([0-9.]+)%", mbr).group(1), "%"), (f"lattice {task}, oracle WER of {n}-best lists", setup, measure.figure(share), "%")]
 
 
 # --- on a GPU ---------------------------------------------------------------------------------------------------------------
@@ -153,6 +185,8 @@ def main():
     for task, frames_per_hour, command, references in tasks:
         for beam in a.beams.split(","):
             figures += figures_of(task, beam, measured(command, beam, a.repeat, 0, references), frames_per_hour, command)
+        if references:
+            figures += results_figures(task, command, references)
         if a.hour:
             figures += figures_of(task, "8", measured(command, "8", 1, frames_per_hour, []), frames_per_hour, command)
     print(measure.table(["what", "setup", "figure", "unit"], figures))

@@ -14,7 +14,7 @@ import measure
 from measure import BUILD, ROOT, WARPFST
 
 GENERATE = ROOT / "build" / "release" / "bench" / "generate_ctc_task"
-UTTERANCES = 8
+UTTERANCES = 12
 BEAM = ["--beam=11", "--max-active=3000", "--frame-shift=0.04"]
 
 

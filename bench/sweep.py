@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sweep [--record]: speed and word error rate by beam, with the language model in the graph or scored on the fly. Needs the installed package and numpy.
 
-The 200 utterances of examples/ctc (phones, 3-gram LM), one thread. RTFx is seconds of audio by second of processor time, the best of three: a busy machine changes it little.
+The 200 utterances of examples/ctc (phones, 3-gram LM), one thread. RTFx is seconds of audio by second of processor time, the best of three; on a busy machine differences of a tenth are noise.
 bench/plots.py draws the rows.
 """
 

@@ -429,6 +429,10 @@ static void print_device(FILE *out, const struct decode_run *run) {
   fprintf(out, ", \"gpu_bytes\": {\"graph\": %llu, \"lanes\": %llu, \"trace\": %llu, \"scores\": %llu, \"results\": %llu, \"total\": %llu, \"pinned\": %llu}",
           (unsigned long long)plan.graph_bytes, (unsigned long long)plan.lane_bytes, (unsigned long long)plan.trace_bytes, (unsigned long long)plan.score_bytes,
           (unsigned long long)plan.result_bytes, (unsigned long long)plan.total_bytes, (unsigned long long)plan.pinned_bytes);
+  wf_lm_stats lm = wf_decoder_lm_stats(run->decoder);
+  if (lm.gpu_bytes + lm.host_bytes == 0) return;
+  fprintf(out, ", \"lm\": {\"gpu_bytes\": %llu, \"host_bytes\": %llu, \"cache_hits\": %llu, \"host_reads\": %llu}", (unsigned long long)lm.gpu_bytes,
+          (unsigned long long)lm.host_bytes, (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads);
 }
 
 static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {

@@ -1231,7 +1231,7 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
  * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
  * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
- * threads at once. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+ * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair (others: WF_ERR_UNSUPPORTED, which names them). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);
@@ -1239,8 +1239,16 @@ WF_API void wf_scorer_free(wf_scorer *scorer);
  * that is not positive, a boost beyond 1e20, a word given twice with different boosts. */
 WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err);
 /* An n-gram model, or the difference of two. `words`: table of the graph's output labels, by whose texts words are found; NULL: the labels are the model's own.
- * Words that the model lacks are its unknown word, or impossible if it has none. The cost of a word is lm_scale times that of wf_wlm_step. Errors: no word known. */
-#define WF_NGRAM_SCORER_OPTIONS(X) X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")
+ * Words that the model lacks are its unknown word, or impossible if it has none. The cost of a word is lm_scale times that of wf_wlm_step. Errors: no word known.
+ * `placement` says where a decoder on a GPU keeps the model; the result is the same everywhere, on the CPU too, where it means nothing:
+ *     device  in the GPU's memory
+ *     hybrid  the index (unigrams, states, tags, buckets: see `lm info`) there, the arcs in page-locked host memory, which the GPU reads over the bus where a tag
+ *             agrees; arcs that were read stay in a 4-way cache, which takes what the index leaves of lm_gpu_bytes
+ *     host    all of it in page-locked host memory */
+#define WF_NGRAM_SCORER_OPTIONS(X)                                                                                                      \
+  X(F32, lm_scale, 1, 0, 1e6, "", "factor on the costs of the on-the-fly language model")                                               \
+  X(ENUM, placement, 0, 0, 0, "device|hybrid|host", "where a decoder on a GPU keeps the on-the-fly language model")                     \
+  X(I64, lm_gpu_bytes, 0, 0, 9007199254740992, "bytes", "placement=hybrid: GPU memory for its index and a cache of arcs; 0: the index and an eighth of the arcs")
 WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err);
 /* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] .. words[phrase_off[i + 1] - 1] (phrase_off has count + 1
@@ -1316,7 +1324,7 @@ typedef struct wf_batch_shape {
 
 /* Bytes that decoding takes on each GPU, everything allocated included. */
 typedef struct wf_plan {
-  uint64_t graph_bytes;
+  uint64_t graph_bytes;     /* the graph, language models and boosts */
   uint64_t lane_bytes;      /* what utterances that are searched at one time work with; grows with max_tokens */
   uint64_t trace_bytes;     /* their token history. It gets room for full frames if that fits, else what is left; what needs more at the end
                              * is decoded on the CPU, with the same result */
@@ -1335,6 +1343,12 @@ typedef struct wf_plan {
 WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph, before the first batch. */
 WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);
+/* The on-the-fly language models of a decoder on GPUs, over all GPUs and batches so far; all 0 on the CPU. */
+typedef struct wf_lm_stats {
+  uint64_t gpu_bytes, host_bytes;  /* held now, caches included; page-locked host memory */
+  uint64_t cache_hits, host_reads; /* placement=hybrid: arcs found in the cache; read from host memory (a read moves one or two sectors of 32 bytes) */
+} wf_lm_stats;
+WF_API wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder);
 
 /* =====================================================================================================================
  * 9  Acoustic scores, results, word error rate
@@ -1653,6 +1667,18 @@ WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, c
  * are in the lattice. States are split by the scorer's contexts: with a recurrent model, by the words before them, unless history_merge_order says how
  * many count. Words that the scorer forbids go, with their paths. Errors: WF_ERR_LIMIT beyond max_states; those of the scorer. */
 WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err);
+/* What a scorer says of each arc and end of a compact lattice. Owned by the caller: wf_scorer_costs_free. */
+typedef struct wf_scorer_costs {
+  float *arcs;   /* [num_arcs] */
+  float *finals; /* [num_states] 0 where not final */
+} wf_scorer_costs;
+WF_API void wf_scorer_costs_free(wf_scorer_costs *costs);
+/* Old and new costs apart in a compact lattice that was decoded with a scorer, whose costs are part of its graph costs (a raw lattice has them by themselves):
+ * the same paths at the same costs, states split by the scorer's contexts, and `out_costs`, the scorer's part of each arc. graph_cost less that is what the graph, with
+ * the model that it was built with, says. Sums along paths are exact up to rounding; determinization may have moved the rest of a cost along the path.
+ * Errors: as of wf_compact_lattice_score. */
+WF_API wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out,
+                                                 wf_scorer_costs *out_costs, wf_error *err);
 /* The same of a list, put in the new order; paths that the new model makes impossible are left out. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);

@@ -39,6 +39,13 @@ static void test_plan(void **state) {
   assert_true(plan.available_bytes == UINT64_MAX);
   /* a token is 8 bytes of history, and a frame has at most 10,000 of them, with an eighth to spare */
   assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 && plan.trace_bytes < 132ull * 1000 * 11700 * 8);
+  /* with lattices 16, and 4 KB a frame for arcs; four flights fill the GPU, and two are on their way */
+  options.lattice_beam = 8;
+  wf_plan with = plan_of(graph, &options, shape);
+  assert_int_equal(with.num_lanes, 6 * 33);
+  assert_true(with.trace_bytes > 198ull * 1000 * 11250 * 16 && with.trace_bytes < 198ull * 1000 * 11750 * 16);
+  assert_true(with.result_bytes > 198ull * 1000 * 4096 && with.result_bytes < 198ull * 1000 * 6000);
+  options.lattice_beam = 0;
   /* few utterances get more blocks each, at most 8 */
   wf_batch_shape one = shape;
   one.num_utterances = 1;
@@ -77,7 +84,9 @@ static void test_limits(void **state) {
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.device = "cuda";
-  for (int on_device = 0; on_device < 2; on_device++) {
+  for (int form = 0; form < 4; form++) {
+    const bool on_device = form % 2;
+    options.lattice_beam = form < 2 ? 0 : 8;
     wf_batch_shape shape = {.num_utterances = 400, .max_frames = 3500, .sum_frames = 400 * 1500, .num_processors = 132, .on_device = on_device};
     wf_plan full = plan_of(graph, &options, shape), plan = full;
     int32_t lanes = full.num_lanes;
@@ -98,6 +107,7 @@ static void test_limits(void **state) {
     assert_non_null(strstr(err.message, "lower max_tokens (28000)"));
     options.gpu_memory = 0;
   }
+  options.lattice_beam = 0;
   /* what takes most is what to lower */
   wf_batch_shape shape = {.num_utterances = 1000000, .max_frames = 10, .num_processors = 132, .on_device = true};
   options.gpu_memory = 100000000;

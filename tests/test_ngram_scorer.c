@@ -184,7 +184,7 @@ static void read_scores(wf_matrix *matrices, wf_scores *scores) {
   wf_score_reader_free(reader);
 }
 
-static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scores *scores, wf_result **results) {
+static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scores *scores, float lattice_beam, wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
   wf_decoder_options options;
@@ -193,10 +193,94 @@ static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scor
   options.max_active = options.max_tokens = 2000000;
   options.acoustic_scale = 0.7f;
   options.num_threads = 1;
+  options.lattice_beam = lattice_beam;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
   assert_ok(wf_decode(decoder, scores, UTTERANCES, NULL, results, &err));
   wf_decoder_free(decoder);
+}
+
+/* --- lattices: old and new costs apart ---------------------------------------------------------------------------------------- */
+
+struct parts {
+  double total, graph, acoustic, scorer;
+};
+
+static void take_better(struct parts *to, const struct parts *from, double graph, double acoustic, double scorer) {
+  double total = from->total + graph + acoustic + scorer;
+  if (total < to->total) *to = (struct parts){total, from->graph + graph, from->acoustic + acoustic, from->scorer + scorer};
+}
+
+/* Of the best path of a raw lattice that has these words: best[s * (size + 1) + k] is that to state s with the first k of them. */
+static struct parts best_of_words(wf_lattice_view raw, const int32_t *words, size_t size) {
+  struct parts *best = malloc(raw.num_states * (size + 1) * sizeof *best), out = {.total = INFINITY};
+  for (size_t i = 0; i < raw.num_states * (size + 1); i++) best[i] = (struct parts){.total = INFINITY};
+  best[0] = (struct parts){0};
+  for (uint64_t s = 0; s < raw.num_states; s++)
+    for (size_t k = 0; k <= size; k++) {
+      const struct parts *here = &best[s * (size + 1) + k];
+      if (here->total == INFINITY) continue;
+      if (k == size && raw.final_graph_cost[s] != INFINITY)
+        take_better(&out, here, (double)raw.final_graph_cost[s], (double)raw.final_acoustic_cost[s], (double)raw.final_scorer_cost[s]);
+      for (uint64_t a = raw.arc_off[s]; a < raw.arc_off[s + 1]; a++) {
+        const wf_lattice_arc *arc = &raw.arcs[a];
+        if (arc->olabel != 0 && (k == size || words[k] != arc->olabel)) continue;
+        take_better(&best[(uint64_t)arc->nextstate * (size + 1) + k + (arc->olabel != 0)], here, (double)arc->graph_cost, (double)arc->acoustic_cost, (double)arc->scorer_cost);
+      }
+    }
+  free(best);
+  return out;
+}
+
+/* Of the one path of a deterministic compact lattice that has these words. */
+static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_scorer_costs *costs, const int32_t *words, size_t size) {
+  struct parts out = {0};
+  uint64_t state = 0;
+  for (size_t k = 0; k < size; k++) {
+    uint64_t a = lattice.arc_off[state];
+    while (a < lattice.arc_off[state + 1] && lattice.arcs[a].word != words[k]) a++;
+    assert_true(a < lattice.arc_off[state + 1]);
+    out.graph += (double)lattice.arcs[a].weight.graph_cost - (double)costs->arcs[a];
+    out.acoustic += (double)lattice.arcs[a].weight.acoustic_cost;
+    out.scorer += (double)costs->arcs[a];
+    state = (uint64_t)lattice.arcs[a].nextstate;
+  }
+  assert_true(lattice.finals[state].graph_cost != INFINITY);
+  out.graph += (double)lattice.finals[state].graph_cost - (double)costs->finals[state];
+  out.acoustic += (double)lattice.finals[state].acoustic_cost;
+  out.scorer += (double)costs->finals[state];
+  return out;
+}
+
+/* What the model says of a sentence. */
+static double model_cost(const wf_wlm *lm, const wf_symbols *words, const int32_t *labels, size_t size) {
+  uint32_t state = wf_wlm_start(lm);
+  double sum = 0;
+  for (size_t k = 0; k < size; k++) sum += (double)wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), wf_symbols_text(words, labels[k])), &state, NULL);
+  return sum + (double)wf_wlm_final(lm, state, NULL);
+}
+
+static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scorer *scorer, const wf_symbols *words, int *compared) {
+  wf_error err = {0};
+  wf_determinized made;
+  wf_compact_lattice *split;
+  wf_scorer_costs costs;
+  wf_nbest *nbest;
+  assert_ok(wf_lattice_determinize(raw, NULL, NULL, &made, &err));
+  assert_ok(wf_compact_lattice_scorer_costs(made.lattice, scorer, 1000000, &split, &costs, &err));
+  assert_ok(wf_compact_lattice_nbest(made.lattice, 40, &nbest, &err));
+  for (size_t i = 0; i < wf_nbest_count(nbest); i++) {
+    wf_lattice_path path = wf_nbest_at(nbest, i);
+    struct parts want = best_of_words(wf_lattice_get(raw), path.words, path.num_words), have = parts_of_words(wf_compact_lattice_get(split), &costs, path.words, path.num_words);
+    if (fabs(have.graph - want.graph) > 2e-3 || fabs(have.acoustic - want.acoustic) > 2e-3 || fabs(have.scorer - want.scorer) > 2e-3)
+      fail_msg("path %zu: %g %g %g, in the raw lattice %g %g %g", i, have.graph, have.acoustic, have.scorer, want.graph, want.acoustic, want.scorer);
+    assert_true(fabs(have.scorer - model_cost(lm, words, path.words, path.num_words)) < 2e-3);
+    ++*compared;
+  }
+  wf_nbest_free(nbest);
+  wf_scorer_costs_free(&costs);
+  wf_compact_lattice_free(split);
+  wf_compact_lattice_free(made.lattice);
 }
 
 static void assert_same_words(wf_result **a, const wf_symbols *a_words, wf_result **b, const wf_symbols *b_words, const char *what) {
@@ -243,13 +327,15 @@ static void test_real(void **unused) {
   wf_scores scores[UTTERANCES];
   wf_result *plain[UTTERANCES], *on_the_fly[UTTERANCES], *static_difference[UTTERANCES], *static_large[UTTERANCES];
   read_scores(matrices, scores);
-  decode(small_graph, NULL, scores, plain);
-  decode(small_graph, scorer, scores, on_the_fly);
-  decode(composed, NULL, scores, static_difference);
-  decode(large_graph, NULL, scores, static_large);
+  decode(small_graph, NULL, scores, 0, plain);
+  decode(small_graph, scorer, scores, 6, on_the_fly);
+  decode(composed, NULL, scores, 0, static_difference);
+  decode(large_graph, NULL, scores, 0, static_large);
   assert_same_words(on_the_fly, of_small.words, static_difference, of_small.words, "composed difference");
   assert_same_words(on_the_fly, of_small.words, static_large, of_large.words, "graph of the large model");
-  int changed = 0;
+  int changed = 0, compared = 0;
+  for (int i = 0; i < UTTERANCES; i++) check_lattice(on_the_fly[i]->lattice, difference, scorer, of_small.words, &compared);
+  assert_true(compared > UTTERANCES);
   for (int i = 0; i < UTTERANCES; i++) changed += fabs(plain[i]->cost - on_the_fly[i]->cost) > 0.1;
   assert_true(changed > UTTERANCES / 2);
   test_free_results(plain, UTTERANCES);

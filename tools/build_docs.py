@@ -47,7 +47,9 @@ def options_page():
 
 
 def program(*arguments):
-    run = subprocess.run([sys.executable, "-m", "warpfst", *arguments], capture_output=True, text=True)
+    binary = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [sys.executable, "-m", "warpfst"] if arguments[0] == "transcribe" else [binary]
+    run = subprocess.run([*command, *arguments], capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
     return run.stdout or run.stderr
 
 
@@ -81,7 +83,7 @@ def c_page():
     """include/warpfst.h: its sections as chapters, comments as text, declarations as code."""
     header = (ROOT / "include" / "warpfst.h").read_text(encoding="utf-8")
     header = header[header.index("#define WF_VERSION_MAJOR") : header.rindex("#ifdef __cplusplus")]
-    lines = ["# C API", "", "From `include/warpfst.h`, which is meant to be read from top to bottom: [the whole header](../include/warpfst.h).", ""]
+    lines = ["# C API", "", "From `include/warpfst.h`, which is meant to be read from top to bottom: [the whole header](../../include/warpfst.h).", ""]
     code = []
 
     def flush():

@@ -501,6 +501,12 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
 }
 
 size_t wf__composer_count(const wf_composer *composer) { return composer->count; }
+
+void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) {
+  bool table = composer->c.num_rows != 0;
+  for (int back = 0; back < 2; back++) out[back] = table ? composer->mail->levels[back] : 0;
+}
+
 const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return side == 0 ? composer->a[i] : composer->b[i]; }
 
 /* The places of the results and of the inputs' arcs: sums over the pairs. */

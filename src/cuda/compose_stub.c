@@ -30,6 +30,7 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, w
 void wf_composer_free(wf_composer *composer) {}
 
 size_t wf__composer_count(const wf_composer *composer) { return 0; }
+void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) { out[0] = out[1] = 0; }
 const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return NULL; }
 wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) { return no_device(NULL, err); }
 #endif

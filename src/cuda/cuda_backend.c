@@ -38,7 +38,9 @@ static void give_back(int device) {
 static void close_worker(wf__gpu_worker *worker) {
   wf__gpu_release(worker);
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
+  for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);
   free(worker->searches);
+  free(worker->scorings);
   free(worker->errors);
   if (worker->drafts != NULL) wf__gpu_drafts_free(worker->drafts, wf__pool_size(worker->pool));
   wf__pool_free(worker->pool);
@@ -77,7 +79,8 @@ static wf_status open_threads(struct cuda_backend *self, wf_error *err) {
     WF__TRY(wf__pool_create(threads, &worker->pool, err));
     worker->searches = wf__calloc((uint64_t)threads, sizeof *worker->searches);
     worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
-    if (worker->searches == NULL || worker->errors == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
+    worker->scorings = wf__calloc((uint64_t)threads, sizeof *worker->scorings);
+    if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
     if (self->options.lattice_beam > 0) WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
   }
   return WF_OK;
@@ -137,7 +140,7 @@ static wf_status read_available(struct cuda_backend *self, wf__gpu_worker *worke
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__gpu_free_memory(&worker->facts.available, err));
   for (int i = 0; i < self->num_workers; i++)
-    if (self->workers[i].device == worker->device) worker->facts.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes;
+    if (self->workers[i].device == worker->device) worker->facts.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes + self->workers[i].facts.scorer_bytes;
   return WF_OK;
 }
 
@@ -187,6 +190,14 @@ static void cuda_planned(const void *opaque, wf_plan *out) {
   const struct cuda_backend *self = opaque;
   for (int i = 0; i < self->num_workers; i++)
     if (self->workers[i].largest.total_bytes >= out->total_bytes) *out = self->workers[i].largest;
+}
+
+static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
+  const struct cuda_backend *self = opaque;
+  int caller = callers_device();
+  for (int i = 0; i < self->num_workers; i++)
+    if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
+  give_back(caller);
 }
 
 /* --- a batch ----------------------------------------------------------------------------------------------------------- */
@@ -304,6 +315,14 @@ static wf_status decode_rounds(struct cuda_backend *self, wf__deal *deal, uint32
   return wf__progress(deal->batch->progress, "decoding", 1, err);
 }
 
+static wf_status take_scorers(struct cuda_backend *self, const wf__batch *batch, wf_error *err) {
+  for (int i = 0; i < self->num_workers; i++) {
+    WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
+    WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
+  }
+  return WF_OK;
+}
+
 static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
   struct cuda_backend *self = opaque;
   if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
@@ -314,6 +333,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   pthread_mutex_init(&deal.mutex, NULL);
   wf_status status = deal.which != NULL && deal.again != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
   int caller = callers_device();
+  if (status == WF_OK) status = take_scorers(self, batch, err);
   if (status == WF_OK) status = decode_rounds(self, &deal, order, homes, err);
   give_back(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
@@ -326,5 +346,6 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 }
 
 const wf__backend wf__cuda_backend = {
-    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .plan = cuda_plan, .planned = cuda_planned};
+    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_scorer = wf__gpu_check_scorer,
+    .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats};
 #endif

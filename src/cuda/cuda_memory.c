@@ -29,6 +29,7 @@ wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out
   if (device >= count) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are %d GPUs, numbered from 0", device, count);
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) WF__CUDA_TRY(wf__lane_search_capacity(1 << b, num_columns, &out->lanes[b]), "the search kernel");
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) WF__CUDA_TRY(wf__lane_scored_capacity(1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
   if (out->lanes[0] < 1) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel does not fit this GPU", device);
   return wf__gpu_free_memory(&out->available, err);
 }
@@ -143,6 +144,7 @@ void wf__gpu_release(wf__gpu_worker *worker) {
     if (events[i] != NULL) cudaEventDestroy(events[i]);
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
   release_workspace(worker);
+  wf__gpu_release_scorers(worker);
   cudaFree(worker->graph_memory);
 }
 

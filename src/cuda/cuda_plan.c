@@ -22,6 +22,27 @@ wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
   return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
 }
 
+int wf__gpu_context_bits(const wf_graph *graph) {
+  int bits = 63;
+  for (uint64_t states = graph->view.num_states; states > 0; states >>= 1) bits--; /* num_states itself fits: no key is all ones */
+  return bits;
+}
+
+wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err) {
+  wf__flat_scorer flat;
+  const char *why_not = wf__scorer_flatten(scorer, &flat);
+  if (why_not != NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
+  if (options->recombine != 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers with recombine=state work on the CPU only; take recombine=pair, or device cpu", options->device);
+  if (options->lattice_beam > 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices with scorers are made on the CPU only; leave lattice_beam 0, or take device cpu", options->device);
+  if (flat.bits > wf__gpu_context_bits(graph))
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take device cpu",
+                    options->device, flat.bits, wf__gpu_context_bits(graph));
+  return WF_OK;
+}
+
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
   const bool components = options->lattice_beam > 0 && graph->epsilon_components != NULL;
   return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + (components ? round_up(graph->view.num_states * 4) : 0);
@@ -32,7 +53,9 @@ static uint64_t tokens_beyond(const wf_decoder_options *options) {
   return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) : 0;
 }
 /* Bytes of a token's entry in the trace and beside it. */
-static uint64_t token_bytes(const wf_decoder_options *options) { return options->lattice_beam > 0 ? 16 : 8; }
+static uint64_t token_bytes(const wf_decoder_options *options, const wf__gpu_facts *facts) {
+  return 8 + (options->lattice_beam > 0 ? 8 : 0) + (facts->scored ? 16 : 0);
+}
 
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
   return options->gpu_memory > 0 ? min_u64(facts->available, (uint64_t)options->gpu_memory) : facts->available;
@@ -47,19 +70,21 @@ struct attempt {
  * More when there are few utterances to share the GPU and their frames are large enough. */
 static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
                               wf_error *err) {
+  const int32_t lane_tokens = facts->scored ? WF__LANE_SCORED_TOKENS : WF__LANE_TOKENS;
   const int64_t expected = facts->usual_tokens > 0 ? 2 * (int64_t)facts->usual_tokens : options->max_active;
   int least = 0, bits;
-  while (least < WF__MAX_RANK_BITS && WF__LANE_TOKENS << least < expected) least++;
-  if (WF__LANE_TOKENS << WF__MAX_RANK_BITS < options->max_tokens)
-    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d",
-                    options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, WF__LANE_TOKENS << WF__MAX_RANK_BITS);
+  while (least < WF__MAX_RANK_BITS && lane_tokens << least < expected) least++;
+  if (lane_tokens << WF__MAX_RANK_BITS < options->max_tokens)
+    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds%s: %d",
+                    options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, facts->scored ? " with scorers" : "",
+                    lane_tokens << WF__MAX_RANK_BITS);
   if (least < facts->least_rank_bits) least = facts->least_rank_bits;
-  for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)facts->lanes[0] >> (bits + 1) >= num_utterances;) bits++;
+  for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)wf__gpu_lanes(facts, 0) >> (bits + 1) >= num_utterances;) bits++;
   while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
-  while (bits > least && facts->lanes[bits] < 1) bits--;
-  if (facts->lanes[bits] < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
+  while (bits > least && wf__gpu_lanes(facts, bits) < 1) bits--;
+  if (wf__gpu_lanes(facts, bits) < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
   *ranks = (uint32_t)1 << bits;
-  *lanes = (uint32_t)min_u64((uint64_t)facts->lanes[bits], (uint64_t)facts->lanes[0] >> bits);
+  *lanes = (uint32_t)min_u64((uint64_t)wf__gpu_lanes(facts, bits), (uint64_t)wf__gpu_lanes(facts, 0) >> bits);
   if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
   if (*lanes < 1) *lanes = 1;
   return WF_OK;
@@ -86,8 +111,8 @@ static uint64_t count_pages(const wf__gpu_plan *plan, uint64_t frames, uint64_t 
 }
 
 /* Sizes of everything if the trace has `trace` entries a block, and lattices `links` arcs a frame. */
-static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const struct attempt *attempt,
-                    uint64_t trace, uint64_t links) {
+static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape,
+                    const wf__gpu_facts *facts, const struct attempt *attempt, uint64_t trace, uint64_t links) {
   const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
                  num_flights = attempt->num_flights;
   const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
@@ -103,8 +128,11 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   lay_out_box(plan, chunk);
   add_array(plan, WF__ARRAY_COSTS, parts * WF__LANE_SLOTS * 4);
   add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
+  add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
+  add_array(plan, WF__ARRAY_SOURCES, facts->scored ? parts << WF__LANE_SCORED_SLOT_BITS << 3 : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
+  add_array(plan, WF__ARRAY_CONTEXTS, facts->scored ? parts * trace * 16 : 0);
   add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
   add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
   const bool lattices = options->lattice_beam > 0;
@@ -121,7 +149,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   if (!shape->on_device) add_array(plan, WF__ARRAY_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk * 256);
   plan->window_bytes = min_u64(plan->flight_bytes - results, WF__WINDOW_BYTES);
   wf_plan *bytes = &plan->bytes;
-  bytes->graph_bytes = wf__gpu_graph_bytes(graph, options);
+  bytes->graph_bytes = wf__gpu_graph_bytes(graph, options) + facts->scorer_bytes;
   bytes->lane_bytes = lanes * num_flights;
   bytes->trace_bytes = (traced - lanes) * num_flights;
   bytes->result_bytes = (results - traced) * num_flights;
@@ -187,14 +215,14 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  const uint64_t more = tokens_beyond(options), entry = token_bytes(options);
+  const uint64_t more = tokens_beyond(options), entry = token_bytes(options, facts);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
   const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
   out->bytes.available_bytes = available;
   out->bytes.num_gpus = num_workers;
   for (;;) {
-    lay_out(out, graph, options, &shape, &attempt, least, LEAST_LINKS);
+    lay_out(out, graph, options, &shape, facts, &attempt, least, LEAST_LINKS);
     if (out->bytes.total_bytes <= available) break;
     if (!shrink(&attempt, shape.on_device)) return fail_for_lack(options, &shape, &out->bytes, err);
   }
@@ -202,16 +230,14 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
   const uint64_t smallest = out->bytes.total_bytes;
-  uint64_t links = LINKS;
-  if (lattices) { /* pages take half of it at most */
-    for (; links > LEAST_LINKS; links /= 2) {
-      lay_out(out, graph, options, &shape, &attempt, least, links);
-      if (out->bytes.total_bytes - smallest <= room / 2) break;
-    }
-    lay_out(out, graph, options, &shape, &attempt, least, links);
-    room -= out->bytes.total_bytes - smallest;
+  uint64_t links = lattices ? LINKS : LEAST_LINKS, more_pages;
+  for (;; links /= 2) { /* pages take half of it at most, unless there is room for all */
+    lay_out(out, graph, options, &shape, facts, &attempt, least, links);
+    more_pages = out->bytes.total_bytes - smallest;
+    if (links == LEAST_LINKS || more_pages <= room / 2 || more_pages + (full - least) * entry * parts <= room) break;
   }
-  lay_out(out, graph, options, &shape, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
+  room -= more_pages;
+  lay_out(out, graph, options, &shape, facts, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
   return WF_OK;
 }
 

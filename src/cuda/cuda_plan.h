@@ -4,6 +4,7 @@
  * flights go at a time, so that one's scores are copied while others are searched. Scores that are on the GPU already need one flight only.
  *
  *   graph      states, arcs                          once
+ *   scorers    models, boosts                        as the batch needs them: cuda_scorers.c
  *   workspace  flight 0 | flight 1 | ...             each flight_bytes: the arrays below, at multiples of 256 bytes
  *   pinned     window 0 | window 1 | box 0 | ...     host memory: scores on their way to the GPU; what goes to and comes from a flight
  *
@@ -26,6 +27,9 @@ enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
 typedef struct wf__gpu_facts {
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
+  bool scored;                      /* some utterance has a scorer: lanes are those of lane_scored.cu */
+  int scored_lanes[WF__MAX_RANK_BITS + 1];
+  uint64_t scorer_bytes;            /* of the batch's scorers, held already */
   int least_rank_bits;              /* lanes of fewer blocks have no room */
   uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
 } wf__gpu_facts;
@@ -37,6 +41,9 @@ typedef enum wf__array {
   WF__ARRAY_TRACE,
   WF__ARRAY_FRAME_OFF,
   WF__ARRAY_INDEX,
+  WF__ARRAY_CONTEXTS, /* this and the next two for scorers only */
+  WF__ARRAY_WORD_LOG,
+  WF__ARRAY_SOURCES,
   WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
   WF__ARRAY_RECORDS,
   WF__ARRAY_PATH_SCRATCH,
@@ -71,6 +78,13 @@ typedef struct wf__gpu_plan {
   uint64_t window_bytes; /* of each of the two windows */
   wf_plan bytes;
 } wf__gpu_plan;
+
+/* Lanes of 2^bits blocks, of the kind that the batch needs. */
+static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int bits) { return facts->scored ? facts->scored_lanes[bits] : facts->lanes[bits]; }
+/* Bits that a key of the search has left for contexts. */
+int wf__gpu_context_bits(const wf_graph *graph);
+/* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
+wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
 
 /* Is the graph small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);

@@ -14,5 +14,5 @@ static wf_status stub_plan(const wf_graph *graph, const wf_decoder_options *opti
   return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA; give num_processors to plan for a GPU elsewhere", options->device);
 }
 
-const wf__backend wf__cuda_backend = {.name = "cuda", .open = stub_open, .decode = stub_decode, .close = stub_close, .plan = stub_plan};
+const wf__backend wf__cuda_backend = {.name = "cuda", .open = stub_open, .decode = stub_decode, .close = stub_close, .check_scorer = wf__gpu_check_scorer, .plan = stub_plan};
 #endif

@@ -39,6 +39,11 @@ static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_dec
   p->acoustic_scale = options->acoustic_scale;
   p->word_score = options->word_score;
   p->epsilon_slack = wf__epsilon_slack(graph, options, false);
+  p->scored_slack = wf__epsilon_slack(graph, options, true);
+  p->context_bits = wf__gpu_context_bits(graph);
+  p->blank = options->blank;
+  p->blank_penalty = options->blank_penalty;
+  p->skip_above = wf__skip_above(options);
   p->max_active = (uint32_t)options->max_active;
   p->min_active = (uint32_t)options->min_active;
   p->max_tokens = (uint32_t)options->max_tokens;
@@ -66,6 +71,9 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.path_scratch = wf__flight_array(worker, flight, WF__ARRAY_PATH_SCRATCH);
   p.frame_off = wf__flight_array(worker, flight, WF__ARRAY_FRAME_OFF);
   p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
+  p.contexts = wf__flight_array(worker, flight, WF__ARRAY_CONTEXTS);
+  p.word_log = wf__flight_array(worker, flight, WF__ARRAY_WORD_LOG);
+  p.sources = wf__flight_array(worker, flight, WF__ARRAY_SOURCES);
   p.trace_cap = plan->trace_cap;
   p.trace_room = plan->trace_room;
   p.frames_cap = plan->frames_cap;
@@ -89,7 +97,7 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
-  WF__CUDA_TRY(wf__lane_search_launch(&p, flight->stream), "the search kernel");
+  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
   WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
                                cudaMemcpyDeviceToHost, flight->stream),
                "results from the GPU");
@@ -116,7 +124,8 @@ static wf_status fetch(wf__flight *flight, void *to, const void *from, uint64_t 
 }
 
 /* The same utterance on the CPU, for what the plan has no room for. */
-static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_scores *scores, int thread, wf_result *result, wf_error *err) {
+static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_scores *scores, const wf_scorer *scorer, int thread, wf_result *result,
+                               wf_error *err) {
   if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
   wf__search *search = worker->searches[thread];
   wf_scores host = *scores;
@@ -130,6 +139,7 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
     host.on_device = false;
     status = fetch(flight, copy, scores->data, bytes, "scores from the GPU", err);
   }
+  if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
   if (status == WF_OK) status = wf__search_begin(search, err);
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
   if (status == WF_OK) status = wf__search_finish(search, &host, err);
@@ -155,8 +165,19 @@ static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uin
   return WF_OK;
 }
 
+/* What the scorer has said along the path, as the CPU search adds it up. */
+static wf_status sum_scorer_costs(const wf__gpu_worker *worker, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
+  WF__TRY(wf__scoring_set(scoring, scorer, err));
+  WF__TRY(wf__scoring_begin(scoring, err));
+  wf__score_sum sum = {scoring->start, 0};
+  wf_status status = wf__path_score(path, 0, worker->graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);
+  path->scorer_cost = sum.cost;
+  return status;
+}
+
 /* From the path on the GPU to words, times and costs. */
-static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *steps, wf_result *result, wf_error *err) {
+static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *steps, const wf_scorer *scorer, int thread,
+                                wf_result *result, wf_error *err) {
   wf__path path = {.final_cost = outcome->final_cost,
                    .flags = outcome->flags,
                    .num_decoded = outcome->num_decoded,
@@ -166,10 +187,15 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_out
                    .num_narrowed = outcome->num_narrowed};
   wf_status status = wf__vec_grow(&path.arcs, outcome->path_size, "a path", err);
   if (status == WF_OK) status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
+  const bool skips = worker->params.skip_above < INFINITY;
+  if (status == WF_OK && skips) status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
     path.arcs.data[path.arcs.size++] = steps[k].arc;
-    if (worker->graph->view.arcs[steps[k].arc].ilabel != 0) path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
+    if (worker->graph->view.arcs[steps[k].arc].ilabel == 0) continue;
+    path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
+    if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
+  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(worker, scorer, &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;
@@ -182,13 +208,14 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const uint64_t bad = ((const uint64_t *)wf__flight_box(worker, flight, WF__BOX_BAD))[i];
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
+  const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
   if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
-      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, result, err));
+      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, scorer, thread, result, err));
       return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, landing->pages, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
-    case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score makes a cycle's cost negative");
+    case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:
       if (wf__gpu_wider_bits(worker) == 0) break;
       atomic_fetch_sub(&landing->deal->num_done, 1);
@@ -199,7 +226,7 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
     default: break;
   }
   wf__log(WF_LOG_DEBUG, "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u, (long long)scores->num_frames);
-  return decode_on_cpu(worker, flight, scores, thread, result, err);
+  return decode_on_cpu(worker, flight, scores, scorer, thread, result, err);
 }
 
 static void land_one(void *user, uint64_t item, int thread) {
@@ -223,7 +250,7 @@ static void land_one(void *user, uint64_t item, int thread) {
 
 int wf__gpu_wider_bits(const wf__gpu_worker *worker) {
   int bits = 1;
-  while (bits <= WF__MAX_RANK_BITS && (1u << bits <= worker->plan.ranks || worker->facts.lanes[bits] < 1)) bits++;
+  while (bits <= WF__MAX_RANK_BITS && (1u << bits <= worker->plan.ranks || wf__gpu_lanes(&worker->facts, bits) < 1)) bits++;
   return bits <= WF__MAX_RANK_BITS && !worker->cannot_widen ? bits : 0;
 }
 

@@ -4,6 +4,7 @@
  *   cuda_worker.c    chunk after chunk: scores to the GPU, search, results back
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
+ *   cuda_scorers.c   scorers on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated */
 #ifndef WF_CUDA_CUDA_WORKER_H
@@ -13,9 +14,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/map64.h"
 #include "base/threads.h"
 #include "cpu/search.h"
 #include "cuda/cuda_plan.h"
+#include "lm/wlm_read.h"
 
 /* A batch that workers share: they take chunks, longest utterances first. */
 typedef struct wf__deal {
@@ -44,6 +47,32 @@ typedef struct wf__flight {
   bool on_device; /* the scores were there already */
 } wf__flight;
 
+/* A language model on the GPU; it stays while anybody else has it. */
+typedef struct wf__gpu_model {
+  wf_wlm *lm;
+  int32_t placement;
+  int64_t wanted;       /* lm_gpu_bytes */
+  char *memory, *host;  /* host: page-locked, read by the GPU */
+  uint64_t bytes, host_bytes;
+  wf__wlm_view view;    /* over these */
+} wf__gpu_model;
+
+/* An array of a scorer, and where it lies on the GPU. */
+typedef struct wf__gpu_piece {
+  const void *data;
+  uint64_t bytes, at;
+} wf__gpu_piece;
+
+typedef struct wf__gpu_scorers {
+  WF__VEC(wf__gpu_model) models;
+  WF__VEC(wf__flat_scorer) flats; /* of the batch, pointers as on the host until they are sent */
+  WF__VEC(wf__gpu_piece) pieces;
+  wf__map64 flat_of, piece_of;    /* address of a scorer, of an array -> number */
+  char *memory;                   /* flats, then pieces */
+  uint64_t bytes;
+  uint64_t hits, reads;           /* of models that are gone */
+} wf__gpu_scorers;
+
 typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -62,6 +91,8 @@ typedef struct wf__gpu_worker {
   wf__lane_params params; /* what all flights share */
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
+  wf__gpu_scorers scorers;
+  wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
   struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
@@ -88,6 +119,15 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
 /* Makes the worker's memory what worker->plan says; it only grows. */
 wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
 void wf__gpu_release(wf__gpu_worker *worker);
+
+/* cuda_scorers.c */
+/* Puts the batch's scorers on the worker's GPU; facts.scored and scorer_bytes say what came of it. */
+wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
+/* Where the scorer is there; NULL for none. */
+const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance);
+void wf__gpu_release_scorers(wf__gpu_worker *worker);
+/* Adds the figures of the worker's models. */
+void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);

@@ -4,6 +4,8 @@
 
 #include "lane_searcher.cuh"
 
+namespace WF_LANE_SPACE {
+
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
   if (place < THREADS) l.of(rank).agenda[which][place] = (uint16_t)slot;
@@ -17,33 +19,42 @@ __device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place)
 
 /* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
 template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u32 at, u32 key, float candidate) const {
+__device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u32 at, token_key key, float candidate) const {
   const u32 mask = (1u << l.bits) - 1;
-  u32 there, probes = 0;
-  while ((there = *(volatile const u32 *)&sh.keys[at]) != key && there != NO_STATE && probes++ <= mask) at = (at + 1) & mask;
+  token_key there;
+  u32 probes = 0;
+  while ((there = *(volatile const token_key *)&sh.keys[at]) != key && there != NO_STATE && probes++ <= mask) at = (at + 1) & mask;
   u64 value = there == key ? *(volatile const u64 *)&sh.values[at] : NO_TOKEN;
-  return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), p->epsilon_slack);
+  return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
-/* Epsilon arc `a` from a token of this cost, offered to the table; what it improves goes on the agenda `next`. */
+/* Epsilon arc `a` from a token of this cost and context, offered to the table; what it improves goes on the agenda `next`. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax(u32 a, float cost, float cutoff, u32 next) {
+__device__ __forceinline__ void searcher<RANKS>::relax(u32 a, float cost, u64 context, float cutoff, u32 next) {
   const uint4 arc = __ldg(arcs() + a);
   float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
-  if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+  const u64 from = context;
+  if (arc.w != 0) {
+    candidate = __fsub_rn(candidate, p->word_score);
+    if (SCORED) candidate = word_cost(arc.w, candidate, &context);
+  }
   if (!(candidate <= cutoff)) return;
+  const token_key key = key_of(arc.x, context);
+  const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
   u32 rank, slot;
   u64 old;
-  if (p->epsilon_slack != 0) {
-    place_of<RANKS>(arc.x & ~HAS_EPSILONS, l.bits, &rank, &slot);
-    if (!gains(l.of(rank), slot, arc.x, candidate)) return;
+  if (slack() != 0) {
+    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    if (!gains(l.of(rank), slot, key, candidate)) return;
   }
-  if (!offer<RANKS>(l, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1), &rank, &slot, &old)) return;
+  const bool lowered = offer<RANKS>(l, key, value, &rank, &slot, &old);
+  if (SCORED && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
+  if (!lowered) return;
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
     u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
     put_agenda(rank, next, place, slot);
-    if (arc.x & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
+    if (key & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
   }
 }
 
@@ -61,11 +72,21 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) own().rounds++;
 #endif
-    if (rounds > p->num_states) return WF__LANE_CYCLE;
+    if (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
+      u64 tokens = num_emitted;
+#pragma unroll
+      for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
+      if (own().full != 0) return WF__LANE_OK; /* close sees it */
+      if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+      if (rounds + 1 > tokens) return WF__LANE_CYCLE;
+    } else if (rounds > p->num_states) {
+      return WF__LANE_CYCLE;
+    }
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
     float my_cost = 0;
+    u64 my_context = 0;
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
@@ -77,9 +98,10 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         agenda()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
       }
-      u32 key = own_words::load(l.base + OFFSET(keys) + at * 4);
-      if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
+      token_key key = key_at(at);
+      if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
       my_cost = cost;
+      my_context = context_of(key);
     }
     if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
     l.sync();
@@ -89,18 +111,20 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         info = make_uint4(0, 0, 0, 0);
         if (i < size) {
           uint2 entry = agenda()[now * SLOTS + i];
-          u32 key = own_words::load(l.base + OFFSET(keys) + entry.x * 4);
-          if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
+          token_key key = key_at(entry.x);
+          if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
           my_cost = __uint_as_float(entry.y);
+          my_context = context_of(key);
         }
       }
-      arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost);
+      arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
         float candidate;
-        share.at(k0, in_warp(), &a, &candidate);
-        if (k0 + in_warp() < share.total) relax(a, candidate, cutoff, next);
+        u64 context;
+        share.at(k0, in_warp(), &a, &candidate, &context);
+        if (k0 + in_warp() < share.total) relax(a, candidate, context, cutoff, next);
         __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
@@ -155,7 +179,8 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
         float candidate;
-        share.at(k0, in_warp(), &a, &candidate);
+        u64 none;
+        share.at(k0, in_warp(), &a, &candidate, &none);
         bool live = k0 + in_warp() < share.total;
         uint4 arc = make_uint4(0, 0, 0, 0);
         if (live) {
@@ -186,13 +211,15 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
 /* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or CLOSURE_GROW (the table is too small). */
 template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
-  int status = RANKS > 1 && l.bits < WF__LANE_SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
+  int status;
+  if constexpr (SCORED) status = relax_rounds(cutoff);
+  else status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
   if (status != WF__LANE_OK) return status;
   u32 inserted = 0;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) inserted += l.of(r).inserted;
   const bool full = own().full != 0;
-  if (full && l.bits < WF__LANE_SLOT_BITS) return CLOSURE_GROW;
+  if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
   if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
   for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += own().values[at] != NO_TOKEN;
@@ -224,8 +251,10 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
   }
   note_last(last);
   l.sync();
-  load_row(t + 1);
+  load_row(row_after(t));
   return status;
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "lane_searcher.cuh"
 
+namespace WF_LANE_SPACE {
+
 constexpr u32 FOLLOWED = 0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
 
 /* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes a step. */
@@ -27,14 +29,15 @@ __device__ u32 searcher<RANKS>::source_of(u32 arc) const {
   return low;
 }
 
-/* Place of the state's token in the trace of a frame; by one warp. */
+/* Place of the token of the state (and context) in the trace of a frame; by one warp. */
 template <int RANKS>
-__device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
+__device__ u32 searcher<RANKS>::find_token(u32 state, u64 context, u32 number, u32 *owner) {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
-  place_of<RANKS>(state, bits, owner, &slot);
+  place_of<RANKS>(key_of(state, context), bits, owner, &slot);
   int64_t parts = (int64_t)*owner - l.rank();
   const uint2 *tokens = trace() + parts * p->trace_cap;
+  const ulonglong2 *pairs = contexts() + parts * p->trace_cap;
   const u32 *off = frame_off() + parts * (p->frames_cap + 2);
   const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
   u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
@@ -42,6 +45,7 @@ __device__ u32 searcher<RANKS>::find_token(u32 state, u32 number, u32 *owner) {
     u32 at = from + seen + in_warp();
     if (at >= size) at -= size; /* probing wraps round the table */
     bool here = at < size && seen + in_warp() < size && (__ldcg(tokens + first + at).x & ~MARKED) == state;
+    if (SCORED) here = here && __ldcg((const u64 *)(pairs + first + at)) == context;
     u32 vote = __ballot_sync(ALL, here);
     if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
   }
@@ -61,7 +65,9 @@ __device__ bool searcher<RANKS>::follow_arcs(u32 number) {
     for (u32 left = __ballot_sync(ALL, follow); left != 0; left &= left - 1) {
       const u32 arc = __shfl_sync(ALL, token.y, __ffs(left) - 1);
       const bool emits = (int)__ldg(arcs() + arc).z >= 0;
-      u32 owner, at = find_token(source_of(arc), emits ? number - 1 : number, &owner), was = MARKED;
+      u64 context = 0;
+      if (SCORED) context = __ldcg((const u64 *)(contexts() + first + base + __ffs(left) - 1) + 1);
+      u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner), was = MARKED;
       if (in_warp() == 0 && at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].x, MARKED);
       again = again || (!emits && (was & MARKED) == 0);
     }
@@ -83,6 +89,8 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
     const float2 known = remembers() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
     const bool kept = i < size && (all || (remembers() ? known.y <= p->lattice_beam : (token.x & MARKED) != 0));
+    ulonglong2 pair = make_ulonglong2(0, 0);
+    if (SCORED && kept) pair = contexts()[first + i];
     const u32 votes = __ballot_sync(ALL, kept);
     if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
     __syncthreads();
@@ -92,6 +100,7 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
     kept_before[tid()] = (uint16_t)place;
     if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, token.y == NO_ARC ? NO_ARC : token.y & ~FOLLOWED);
     if (kept && remembers()) past()[to + place] = known;
+    if (SCORED && kept) contexts()[to + place] = pair;
     __syncthreads();
     if (group != ALL && group - base < THREADS && group < size) groups[tid()] = kept_before[group - base];
     __syncthreads();
@@ -131,5 +140,7 @@ __device__ __noinline__ bool searcher<RANKS>::collect() {
   }
   return slide(0);
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

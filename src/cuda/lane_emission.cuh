@@ -4,6 +4,8 @@
 
 #include "lane_searcher.cuh"
 
+namespace WF_LANE_SPACE {
+
 /* --- selection of sources --------------------------------------------------------------------------------------------- */
 
 /* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
@@ -33,9 +35,13 @@ __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
   u32 size = own().num_near;
   if (size > MOST) return false;
   for (u32 i = tid(); i < size; i += THREADS) {
-    u64 mine = near[i], below = 0;
-    for (u32 k = 0; k < size; k++) below += near[k] < mine;
-    if (below == want - 1) own().select_key = mine;
+    u64 mine = near[i], below = 0, same = 0;
+    for (u32 k = 0; k < size; k++) {
+      below += near[k] < mine;
+      if (SCORED) same += near[k] == mine;
+    }
+    if (SCORED) keep_selected(mine, below, same, want);
+    else if (below == want - 1) own().select_key = mine;
   }
   __syncthreads();
   f.select_key = own().select_key;
@@ -45,7 +51,10 @@ __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
 /* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where select_by_cost gives up. */
 template <int RANKS>
 __device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
-  if (select_by_cost(want)) return f.select_key;
+  if (select_by_cost(want)) {
+    if (SCORED && selected_left() > 0) f.select_context = tied_source(f.select_key, selected_left());
+    return f.select_key;
+  }
   const uint2 *tokens = this->tokens();
   u64 prefix = 0, left = want; /* the left-th of those with this prefix */
   for (int shift = 56; shift >= 0; shift -= 8) {
@@ -58,6 +67,7 @@ __device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
     u32 bin;
     left -= pick_bin(left, &bin);
     prefix = prefix << 8 | bin;
+    if (SCORED && shift == 0 && left < own().hist_all[bin]) f.select_context = tied_source(prefix, left);
   }
   return prefix;
 }
@@ -65,7 +75,7 @@ __device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::select_sources() {
   const bool narrow = f.total_sources > p->max_active;
-  f.select_key = NO_TOKEN;
+  f.select_key = f.select_context = NO_TOKEN;
   if (tid() == 0) {
     own().num_expanded += narrow ? p->max_active : f.total_sources;
     own().num_narrowed += narrow;
@@ -101,43 +111,50 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
   u64 my_count = 0;
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   u32 base = FIRST_PASS ? next_batch<MODE>(0, grain) : warp() * grain;
-  u32 state = NO_STATE;
+  u32 state = (u32)NO_STATE;
   float cost = 0;
+  u64 context = 0;
   bool mine = in_warp() < grain && base + in_warp() < f.num_sources;
   if (mine) {
     state = tokens[base + in_warp()].x;
     cost = source_costs[base + in_warp()];
+    context = source_context(base + in_warp());
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+  if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
-    arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost);
+    arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
     mine = in_warp() < grain && base + in_warp() < f.num_sources;
     if (mine) {
       state = tokens[base + in_warp()].x;
       cost = source_costs[base + in_warp()];
+      context = source_context(base + in_warp());
     }
     if (FIRST_PASS && in_warp() == 0) frame_arcs += share.total;
     u32 a_next;
     float from_next;
+    u64 context_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
-    share.at(0, in_warp(), &a_next, &from_next);
+    share.at(0, in_warp(), &a_next, &from_next, &context_next);
     if (in_warp() < share.total) arc_next = __ldg(arcs + a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && ((u64)ordered(cost) << 32 | state) <= f.select_key) info = __ldg(states + state);
+    if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
       float candidate = from_next;
+      const u64 from = context_next;
+      u64 to = from;
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
-        share.at(k0 + 32, in_warp(), &a_next, &from_next);
+        share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
         if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs + a_next);
       }
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
+        if (SCORED && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
         candidate = __fadd_rn(candidate, label_cost(arc.z));
       }
       const u32 order = ordered(candidate);
@@ -153,16 +170,20 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
         if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), beam);
       } else {
         if (MODE == EXPAND_COUNT) my_count += live;
-        live = live && key <= rule.last;
+        live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
         if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
       }
       if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
       if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
         atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
+      if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
+        atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
       if ((MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) && live) {
         u32 rank, slot;
         u64 old;
-        offer<RANKS>(l, arc.x, (u64)order << 32 | (a + 1), &rank, &slot, &old);
+        const u64 value = (u64)order << 32 | (a + 1);
+        const bool lowered = offer<RANKS>(l, key_of(arc.x, to), value, &rank, &slot, &old);
+        if (SCORED && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
       }
       __syncwarp(); /* else those who probed longer go on alone, arc after arc */
     }
@@ -182,6 +203,10 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) 
     u32 bin;
     k -= pick_bin(k, &bin);
     rule.prefix = rule.prefix << 8 | bin;
+    if (!SCORED || shift > 0) continue;
+    const u64 ties = own().hist_all[bin];
+    if (rule.prefix != last) f.last_context = NO_TOKEN;
+    f.last_context = k < ties ? tied_candidate(rule.prefix, k) : NO_TOKEN;
   }
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
@@ -193,7 +218,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
   for (u32 at = tid(); at < end; at += THREADS) {
     u64 value = own().values[at];
-    u32 key = own().keys[at];
+    token_key key = own().keys[at];
     bool token = value != NO_TOKEN;
     if (token && (u32)(value >> 32) > limit) {
       own().values[at] = NO_TOKEN;
@@ -219,7 +244,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
 template <int RANKS>
 __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
   l.sync(); /* nobody still looks at the table that was */
-  clear_table(WF__LANE_SLOT_BITS);
+  clear_table(SLOT_BITS);
   agenda_now = 0;
   l.sync();
   candidate_rule rule = {last, 0, 0};
@@ -353,7 +378,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
   }
   frame_arcs = 0;
   l.sync();
-  clear_table(WF__LANE_SLOT_BITS);
+  clear_table(SLOT_BITS);
   agenda_now = 0;
   l.sync();
   return false;
@@ -384,8 +409,10 @@ template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   agenda_now = 0;
   frame_arcs = 0;
+  f.last_context = NO_TOKEN;
   const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
-  bool full = false, listed = (few || RANKS > 1) && emit_from_list(few, last, num);
+  bool full = false, listed = false;
+  if constexpr (!SCORED) listed = (few || RANKS > 1) && emit_from_list(few, last, num);
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
@@ -412,5 +439,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   *num = count;
   return status;
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "lane_searcher.cuh"
 
+namespace WF_LANE_SPACE {
+
 /* In lane_shared.hist, which nothing here needs otherwise. */
 struct lattice_work {
   u32 page[WARPS], fill[WARPS]; /* of each warp: the page it writes to, NO_PAGE if none, and its entries so far, the first one counted */
@@ -213,7 +215,8 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
       float which;
-      share.at(k0, in_warp(), &a, &which);
+      u64 none;
+      share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
       bool live = k0 + in_warp() < share.total;
       u32 column = 0;
@@ -257,7 +260,8 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a, state = 0, to = 0;
       float which, cost = 0, extra = INFINITY;
-      share.at(k0, in_warp(), &a, &which);
+      u64 none;
+      share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
       if (k0 + in_warp() < share.total) {
         const uint4 arc = __ldg(arcs() + a);
@@ -290,7 +294,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
 template <int RANKS>
 __device__ u32 searcher<RANKS>::depth_of(u32 state, u32 number) {
   for (u32 depth = 0;; depth++) {
-    u32 owner, at = find_token(state, number, &owner);
+    u32 owner, at = find_token(state, 0, number, &owner);
     const u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + ((int64_t)owner - l.rank()) * p->trace_cap + at).y;
     if (arc == NO_ARC || (int)__ldg(arcs() + arc).z >= 0 || depth > p->num_states) return depth;
     state = source_of(arc);
@@ -410,5 +414,7 @@ __device__ __noinline__ bool searcher<RANKS>::end_lattice(bool died, bool final,
   set_endings(died, final, least);
   return go_back(true);
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

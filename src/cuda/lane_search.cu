@@ -7,7 +7,12 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
+#ifndef WF_LANE_SCORED
 #include "lane_lattice.cuh"
+#endif
+#include "lane_words.cuh"
+
+namespace WF_LANE_SPACE {
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
 
@@ -17,10 +22,11 @@ __device__ __forceinline__ void searcher<RANKS>::note_last(u64 last) {
   if (remembers() && l.rank() == 0 && tid() == 0) records()[frame].last = last;
 }
 
-/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. */
+/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
+ * find_sources has found some. */
 template <int RANKS>
 template <bool REMEMBERS>
-__device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best) {
+__device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best, bool words) {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span, group_bits = l.bits - WF__LANE_GROUP_BITS;
   uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
   for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
@@ -30,7 +36,14 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
     if (token) {
       costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
-      trace()[trace_used + place] = make_uint2(own().keys[at] & ~HAS_EPSILONS, ((u32)value & ~FRESH) - 1);
+      const token_key key = own().keys[at];
+      trace()[trace_used + place] = make_uint2(state_of(key), ((u32)value & ~FRESH) - 1);
+      if (SCORED) {
+        u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
+        if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
+        else source = context_of(key);
+        contexts()[trace_used + place] = make_ulonglong2(context_of(key), source);
+      }
       if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
       own().values[at] = NO_TOKEN;
     }
@@ -45,7 +58,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
 /* Apart from the search, whose registers are dear. */
 template <int RANKS>
 __device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best) {
-  write_tokens<true>(to, best);
+  write_tokens<true>(to, best, false);
   return true;
 }
 
@@ -88,8 +101,14 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     if (!aside([](searcher &self) { return self.collect(); })) return false;
     if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
   }
-  if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
-  else write_tokens<false>(to, best);
+  bool words = false;
+  if (SCORED && !find_sources(&words)) return false;
+  if constexpr (!SCORED) {
+    if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
+    else write_tokens<false>(to, best, false);
+  } else {
+    write_tokens<false>(to, best, words);
+  }
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -102,11 +121,12 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
-  if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
+  if constexpr (!SCORED)
+    if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
-  while (l.bits < WF__LANE_SLOT_BITS && (1u << l.bits) < 3 * f.usual_size) l.bits++;
+  while (l.bits < SLOT_BITS && (1u << l.bits) < 3 * f.usual_size) l.bits++;
   return true;
 }
 
@@ -114,10 +134,12 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
 
 template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::begin() {
-  clear_table(WF__LANE_SLOT_BITS);
+  clear_table(SLOT_BITS);
   agenda_now = 0;
   frame = trace_used = frame_arcs = 0;
-  f = frame_state{0, 0, NO_TOKEN, 0};
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
+  if (SCORED)
+    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = NO_TOKEN;
   if (tid() == 0) {
     own().flags = 0;
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
@@ -126,10 +148,10 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   u32 rank, slot;
   u64 old;
-  place_of<RANKS>(p->start, l.bits, &rank, &slot);
+  place_of<RANKS>(key_of(p->start, start_context()), l.bits, &rank, &slot);
   if (rank == l.rank() && tid() == 0) {
     uint4 info = __ldg(states() + p->start);
-    u32 key = p->start | (info.y < info.z ? HAS_EPSILONS : 0);
+    token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
     offer<RANKS>(l, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
     if (info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
@@ -145,31 +167,43 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   return status;
 }
 
-/* Best token, the way back, the outcome. Called by all threads after the last frame. */
+/* Of ending in source i of this rank. */
 template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome *outcome) {
+__device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
+  float cost = __fadd_rn(costs()[i], __uint_as_float(__ldg(states() + tokens()[i].x).w));
+  return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
+}
+
+/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 with_final = NO_TOKEN, any = NO_TOKEN;
   const uint2 *tokens = this->tokens();
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
     const float cost = costs()[i];
     const u32 state = tokens[i].x;
     u64 key = (u64)ordered(cost) << 32 | state;
-    if (died && key > f.select_key) continue;
+    if (died && !is_selected(cost, state, source_context(i))) continue;
     any = min(any, key);
-    float total = __fadd_rn(cost, __uint_as_float(__ldg(states() + state).w));
+    float total = ending_cost(i);
     if (total <= FLT_MAX) with_final = min(with_final, (u64)ordered(total) << 32 | state);
   }
   with_final = l.least(with_final);
   any = l.least(any);
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   if (died) with_final = NO_TOKEN;
-  u64 best = with_final != NO_TOKEN ? with_final : any;
+  u64 best = with_final != NO_TOKEN ? with_final : any, context = NO_TOKEN;
+  for (u32 i = tid(); SCORED && i < f.num_sources; i += THREADS) { /* the least context of those who are equal */
+    const float cost = with_final != NO_TOKEN ? ending_cost(i) : costs()[i];
+    if (((u64)ordered(cost) << 32 | tokens[i].x) == best) context = min(context, source_context(i));
+  }
+  if (SCORED) context = l.least(context);
   if (l.rank() == 0 && warp() == 0) {
     wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
-    u32 state = (u32)best, number = frame - 1, size = 0;
+    u32 state = (u32)best, number = frame - 1, row = end, size = 0;
     int status = WF__LANE_OK;
     for (;;) {
-      u32 owner, at = find_token(state, number, &owner);
+      u32 owner, at = find_token(state, context, number, &owner);
       u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].y;
       if (a == NO_ARC) break;
       if (size == p->path_cap) {
@@ -177,12 +211,14 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
         break;
       }
       int column = (int)__ldg(arcs() + a).z;
-      if (column >= 0) number--; /* it consumed a frame */
-      if (in_warp() == 0) {
-        path[size] = wf__lane_step{a, column >= 0 ? loglike(row_of(number), (u32)column) : 0};
+      if (column >= 0) { /* it consumed a frame */
+        number--;
+        row = row_before(row);
       }
+      if (in_warp() == 0) path[size] = wf__lane_step{a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
+      if (SCORED) context = __ldcg((const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->trace_cap + at) + 1);
     }
     u64 off = 0;
     if (in_warp() == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
@@ -193,7 +229,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
     if (in_warp() == 0) {
       outcome->status = status;
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
-      outcome->num_decoded = frame - 1;
+      outcome->num_decoded = end;
       outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states() + (u32)best).w) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
@@ -203,8 +239,8 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, wf__lane_outcome 
       outcome->num_narrowed = own().num_narrowed;
     }
   }
-  if (!remembers() || end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)))) return 0;
-  if (l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+  if constexpr (!SCORED)
+    if (remembers() && !end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
@@ -223,7 +259,8 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   mark(7);
   bool died = false;
-  for (u32 t = 0; t < num_frames && status == WF__LANE_OK; t++) {
+  u32 t = 0;
+  for (u32 next; t < num_frames && status == WF__LANE_OK; t = next) {
     u64 last, tokens;
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -238,7 +275,8 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
       break;
     }
     mark(4);
-    load_row(t + 1);
+    next = row_after(t);
+    load_row(next);
     emission_arcs = frame_arcs;
     note_last(last);
     status = close(cost_of((u32)(last >> 32)));
@@ -257,7 +295,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
            num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
   }
 #endif
-  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, outcome); });
+  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, outcome); });
   else if (l.rank() == 0 && tid() == 0) outcome->status = status;
 }
 
@@ -276,6 +314,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     l.sync();
     u32 u = own().utterance;
     if (u == ALL) return;
+    if (SCORED) load_scorer();
     decode(&p->outcomes[u]);
   }
 }
@@ -287,6 +326,7 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
+#ifndef WF_LANE_SCORED
 /* --- checking scores ---------------------------------------------------------------------------------------------------- */
 
 __global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
@@ -314,6 +354,7 @@ extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uin
   if (count == 0) return cudaSuccess;
   return WF__LAUNCH(check_scores, dim3(count, 32), 256, 0, stream, utterances, (u64 *)bad);
 }
+#endif
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
@@ -365,7 +406,13 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
-extern "C" int wf__lane_search_launch(const wf__lane_params *params, void *stream) {
+#ifdef WF_LANE_SCORED
+#define ENTRY(what) wf__lane_scored_##what
+#else
+#define ENTRY(what) wf__lane_search_##what
+#endif
+
+extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
   switch (params->ranks) {
     case 1: return launch<1>(params, (cudaStream_t)stream);
     case 2: return launch<2>(params, (cudaStream_t)stream);
@@ -375,7 +422,7 @@ extern "C" int wf__lane_search_launch(const wf__lane_params *params, void *strea
   return cudaErrorInvalidValue;
 }
 
-extern "C" int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
   switch (ranks) {
     case 1: return capacity<1>(num_columns, out_lanes);
@@ -385,3 +432,5 @@ extern "C" int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out
   }
   return cudaErrorInvalidValue;
 }
+
+}  // namespace WF_LANE_SPACE

@@ -14,11 +14,23 @@
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
  *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain
+ *
+ * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
+ * (state, context), and each block of a lane also has
+ *
+ *     shared    keys of 64 bits, state above context, in a table of 2^13 slots
+ *     contexts  {context, context of the token it came from} beside the trace
+ *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the best of their slot when they came: several contexts may
+ *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
+ *               the one a token came from (a token that an arc without a word led to has the same context as before)
+ *     sources   [2^13] by slot: where that minimum is found
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
 
 #include <stdint.h>
+
+#include "scorer/flat_scorer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +46,9 @@ enum {
   WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
   WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
+  WF__LANE_SCORED_SLOT_BITS = 13,           /* with scorers, where keys are twice as large */
+  WF__LANE_SCORED_TOKENS = (1 << WF__LANE_SCORED_SLOT_BITS) - 1024,
+  WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
 };
@@ -52,12 +67,19 @@ typedef struct wf__lane_utterance {
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
+  const wf__flat_scorer *scorer; /* NULL: none */
 } wf__lane_utterance;
+
+typedef struct wf__lane_logged {
+  uint64_t value, source;
+  uint32_t where, zero; /* rank << 16 | slot */
+} wf__lane_logged;
 
 /* One step of a path. */
 typedef struct wf__lane_step {
   uint32_t arc;
-  float loglike; /* that it read; 0 for epsilon arcs */
+  float loglike;  /* that it read; 0 for epsilon arcs */
+  uint32_t frame; /* that it read */
 } wf__lane_step;
 
 typedef struct wf__lane_outcome {
@@ -97,6 +119,8 @@ typedef struct wf__lane_params {
   int32_t has_epsilons;
   /* options */
   float beam, acoustic_scale, word_score, epsilon_slack;
+  int32_t blank;           /* column, or -1 */
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than the last, all but the first are skipped */
   uint32_t max_active, min_active, max_tokens;
   float lattice_beam;       /* 0: no lattices, and nothing for them below */
   float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
@@ -119,6 +143,12 @@ typedef struct wf__lane_params {
   uint32_t *frame_off;     /* [parts][frames_cap + 2] */
   uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   uint32_t trace_cap, frames_cap, path_cap;
+  /* with scorers */
+  int32_t context_bits;    /* of a key */
+  float scored_slack;      /* epsilon_slack of utterances that have a scorer */
+  uint64_t *contexts;      /* [parts][trace_cap][2] */
+  wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
+  uint64_t *sources;       /* [parts][2^WF__LANE_SCORED_SLOT_BITS] */
   uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
@@ -135,6 +165,9 @@ int wf__lane_search_launch(const wf__lane_params *params, void *stream);
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
 int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* The same for utterances with scorers. */
+int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
 
 #ifdef __cplusplus
 }

@@ -8,20 +8,24 @@
 
 #include "lane_table.cuh"
 
+namespace WF_LANE_SPACE {
+
 struct frame_state {
   u32 num_sources;   /* of this rank */
   u64 total_sources; /* of the lane */
   u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
+  u64 select_context; /* with scorers: of those that have this key, sources above this context are not either */
+  u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
   u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, HIST: largest key let in */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these */
+  u64 last;   /* FIXED, COUNT, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's */
   int shift;
 };
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
@@ -62,7 +66,44 @@ struct searcher {
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
-  __device__ __forceinline__ bool remembers() const { return p->lattice_beam > 0; }
+  __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
+  __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
+  __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
+  /* The table's key of a state, as arcs have it, and a context. */
+  __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
+    if (!SCORED) return (token_key)next;
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << p->context_bits | context);
+  }
+  __device__ __forceinline__ u32 state_of(token_key key) const {
+    key &= ~HAS_EPSILONS;
+    return SCORED ? (u32)((u64)key >> p->context_bits) : (u32)key;
+  }
+  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << p->context_bits) - 1) : 0; }
+  __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
+    const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
+    return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
+  }
+  __device__ __forceinline__ bool is_selected(float cost, u32 state, u64 context) const {
+    const u64 key = (u64)ordered(cost) << 32 | state;
+    return SCORED ? key < f.select_key || (key == f.select_key && context <= f.select_context) : key <= f.select_key;
+  }
+  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const {
+    return SCORED ? key < last || (key == last && context <= f.last_context) : key <= last;
+  }
+  __device__ __forceinline__ float slack() const;
+  __device__ __forceinline__ u64 start_context() const;
+  __device__ float word_cost(u32 word, float cost, u64 *context) const;
+  __device__ __forceinline__ void log_word(u32 rank, u32 slot, u64 value, u64 context);
+  __device__ bool find_sources(bool *any);
+  __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
+  __device__ __forceinline__ u32 selected_left() const;
+  __device__ u64 tied_source(u64 key, u64 want);
+  __device__ u64 tied_candidate(u64 key, u64 want);
+  __device__ void load_scorer();
+  __device__ float final_cost_of(u64 context) const;
+  __device__ __forceinline__ float ending_cost(u32 i) const;
+  __device__ __forceinline__ bool remembers() const { return !SCORED && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -81,8 +122,13 @@ struct searcher {
     return result;
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
+  /* With the blank's penalty. */
+  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->blank ? __fsub_rn(loglike, p->blank_penalty) : loglike; }
   __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, loglike); }
   __device__ __forceinline__ float label_cost(u32 column) const;
+  __device__ __forceinline__ bool is_skipped(u32 t) const;
+  __device__ __forceinline__ u32 row_after(u32 t) const;
+  __device__ __forceinline__ u32 row_before(u32 t) const;
   __device__ __forceinline__ void finish_row();
   __device__ __forceinline__ void load_row(u32 t);
   __device__ void clear_table(u32 bits);
@@ -105,8 +151,8 @@ struct searcher {
   __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
-  __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, u32 key, float candidate) const;
-  __device__ __forceinline__ void relax(u32 a, float cost, float cutoff, u32 next);
+  __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
+  __device__ __forceinline__ void relax(u32 a, float cost, u64 context, float cutoff, u32 next);
   __device__ __forceinline__ int relax_rounds(float cutoff);
   __device__ __forceinline__ void read_mail(u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
@@ -114,12 +160,12 @@ struct searcher {
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
   __device__ __forceinline__ void note_last(u64 last);
   template <bool REMEMBERS>
-  __device__ __forceinline__ void write_tokens(u32 to, float best);
+  __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
   __device__ __noinline__ bool remember_tokens(u32 to, float best);
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
-  __device__ u32 find_token(u32 state, u32 number, u32 *owner);
+  __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
   __device__ bool follow_arcs(u32 number);
   __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
   __device__ bool slide(u32 from);
@@ -144,7 +190,7 @@ struct searcher {
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   __device__ __noinline__ bool end_lattice(bool died, bool final, float least);
-  __device__ __noinline__ int finish(bool died, wf__lane_outcome *outcome);
+  __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };
 
@@ -154,7 +200,7 @@ __device__ void searcher<RANKS>::clear_table(u32 bits) {
   ulonglong2 *values = (ulonglong2 *)own().values;
   uint4 *keys = (uint4 *)own().keys;
   for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
-  for (u32 i = tid(); i < SLOTS / 4; i += THREADS) keys[i] = make_uint4(NO_STATE, NO_STATE, NO_STATE, NO_STATE);
+  for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
   if (tid() == 0) own().begin_frame();
   l.bits = bits;
 }
@@ -171,7 +217,34 @@ __device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
   if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
-  return cost_of_score(loglike(row_of(row_frame), column));
+  return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
+}
+
+/* Are this frame and the one before it blank for sure? */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_skipped(u32 t) const {
+  return loglike(row_of(t), (u32)p->blank) > p->skip_above && loglike(row_of(t - 1), (u32)p->blank) > p->skip_above;
+}
+
+/* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_after(u32 t) const {
+  if (p->skip_above == INFINITY) return t + 1;
+  for (t++;; t += 32) {
+    const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
+    if (vote != 0) return t + __ffs(vote) - 1;
+  }
+}
+
+/* The frame that was searched before frame t, which is not the first. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_before(u32 t) const {
+  if (p->skip_above == INFINITY) return t - 1;
+  for (;; t -= 32) {
+    const int row = (int)(t - 1 - in_warp());
+    const u32 vote = __ballot_sync(ALL, row <= 0 || !is_skipped((u32)row));
+    if (vote != 0) return t - __ffs(vote);
+  }
 }
 
 /* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
@@ -192,7 +265,7 @@ __device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::finish_row() {
   __pipeline_wait_prior(0);
-  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(own().row[c]);
+  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
 
 /* --- ranks ------------------------------------------------------------------------------------------------------------- */
@@ -232,5 +305,7 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
   *bin = __shfl_sync(ALL, found + in_warp() * 8, owner);
   return __shfl_sync(ALL, below, owner);
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

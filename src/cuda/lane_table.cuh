@@ -6,7 +6,12 @@
  *   key              state | HAS_EPSILONS if it has epsilon arcs
  *
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
- * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots. */
+ * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
+ *
+ * All of lane_*.cuh is compiled twice: in lane_search.cu, and in lane_scored.cu for searches with scorers, where SCORED is true, a key is 64 bits, and the
+ * pair (state, context) takes the state's place:
+ *
+ *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)     two of them are one load; probing goes in steps of two */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
@@ -20,15 +25,31 @@
 #include "lane_search.h"
 #include "ptx.cuh"
 
+#ifdef WF_LANE_SCORED
+#define WF_LANE_SPACE lane_scored
+#else
+#define WF_LANE_SPACE lane_plain
+#endif
+
+namespace WF_LANE_SPACE {
+
 namespace cg = cooperative_groups;
 
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
-constexpr u32 SLOTS = WF__LANE_SLOTS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
-constexpr u32 NO_STATE = 0xffffffffu, ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
+#ifdef WF_LANE_SCORED
+constexpr bool SCORED = true;
+typedef u64 token_key;
+#else
+constexpr bool SCORED = false;
+typedef u32 token_key;
+#endif
+constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
+constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
+constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 HAS_EPSILONS = 0x80000000u, FRESH = 0x80000000u, MARKED = 0x80000000u; /* the last: of a state in the trace */
+constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
 constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
@@ -41,7 +62,7 @@ __device__ __forceinline__ float add_finite(float a, float b) { return fminf(__f
 
 struct lane_shared {
   u64 values[SLOTS];
-  u32 keys[SLOTS];
+  token_key keys[SLOTS];
   u32 hist[256];
   u32 hist_all[256];       /* summed over the ranks */
   uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
@@ -64,6 +85,12 @@ struct lane_shared {
   wf__lane_utterance scores;
   u32 flags;               /* this and the sums are kept by thread 0 */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
+#ifdef WF_LANE_SCORED
+  u64 box_contexts[WARPS][32]; /* beside `boxes` */
+  wf__flat_scorer scorer;  /* of the utterance, if it has one */
+  u32 num_logged;          /* words in the log of this rank */
+  u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
+#endif
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
@@ -73,6 +100,9 @@ struct lane_shared {
     kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
     best = ALL;
     agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
+#ifdef WF_LANE_SCORED
+    num_logged = 0;
+#endif
   }
 };
 
@@ -142,12 +172,19 @@ struct lane {
   }
 };
 
+/* From a box to that of the token's context. */
+#ifdef WF_LANE_SCORED
+#define CONTEXT_BOXES (OFFSET(box_contexts) - OFFSET(boxes))
+#else
+#define CONTEXT_BOXES 0
+#endif
+
 /* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every lane gets arc number k0 + lane of all of them. */
 struct arc_share {
   u32 box; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
 
-  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost) : box(boxes), degree(arcs), started(0) {
+  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost, u64 context = 0) : box(boxes), degree(arcs), started(0) {
     u32 upto = arcs;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
@@ -158,47 +195,84 @@ struct arc_share {
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
-    if (arcs > 0) store_own_pair(box + 8 * __popc(some & ((1u << lane) - 1)), first - before, cost);
+    const u32 mine = box + 8 * __popc(some & ((1u << lane) - 1));
+    if (arcs > 0) store_own_pair(mine, first - before, cost);
+    if (SCORED && arcs > 0) store_own_pair(mine + CONTEXT_BOXES, (u32)context, __uint_as_float((u32)(context >> 32)));
     __syncwarp();
   }
-  /* Arc and source cost of arc k0 + lane. */
-  __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost) {
+  /* Arc and source cost (and source context) of arc k0 + lane. */
+  __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost, u64 *context) {
     u32 from = before - k0;
     u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
-    u64 own = own_words::load64(box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1));
+    const u32 mine = box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1);
+    u64 own = own_words::load64(mine);
+    *context = SCORED ? own_words::load64(mine + CONTEXT_BOXES) : 0;
     started += __popc(starts);
     *arc = (u32)own + k0 + lane;
     *cost = __uint_as_float((u32)(own >> 32));
   }
 };
 
+__device__ __forceinline__ u32 folded(u32 key) { return key; }
+__device__ __forceinline__ u32 folded(u64 key) { return (u32)((key ^ key >> 32) * 0x9E3779B97F4A7C15ull >> 32); }
+
+/* `state`: a key without HAS_EPSILONS. */
 template <int RANKS>
-__device__ __forceinline__ void place_of(u32 state, u32 bits, u32 *rank, u32 *slot) {
+__device__ __forceinline__ void place_of(token_key state, u32 bits, u32 *rank, u32 *slot) {
   constexpr int RANK_BITS = RANKS == 1 ? 0 : RANKS == 2 ? 1 : RANKS == 4 ? 2 : 3;
-  u32 hash = state * 0x9E3779B1u;
+  u32 hash = folded(state) * 0x9E3779B1u;
   hash ^= hash >> 15;
   hash *= 0x85EBCA77u;
   *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
   *slot = (hash << RANK_BITS) >> (32 - bits) & ~3u;
 }
 
+/* Of the keys from an address on that one load shows, the first that is free or `key`; their number if none is. *seen is what stands there. */
+template <bool CLUSTER>
+__device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
+  const u32 free = ALL;
+  const uint4 four = words<CLUSTER>::load128(address);
+  u32 which = 4;
+  if (four.w == key || four.w == free) which = 3, *seen = four.w;
+  if (four.z == key || four.z == free) which = 2, *seen = four.z;
+  if (four.y == key || four.y == free) which = 1, *seen = four.y;
+  if (four.x == key || four.x == free) which = 0, *seen = four.x;
+  return which;
+}
+template <bool CLUSTER>
+__device__ __forceinline__ u32 first_of(u32 address, u64 key, u64 *seen) {
+  const u64 free = ~0ull;
+  const uint4 halves = words<CLUSTER>::load128(address);
+  const u64 first = (u64)halves.y << 32 | halves.x, second = (u64)halves.w << 32 | halves.z;
+  u32 which = 2;
+  if (second == key || second == free) which = 1, *seen = second;
+  if (first == key || first == free) which = 0, *seen = first;
+  return which;
+}
+template <bool CLUSTER>
+__device__ __forceinline__ u32 swap_key(u32 address, u32 seen, u32 key) {
+  return words<CLUSTER>::swap(address, seen, key);
+}
+template <bool CLUSTER>
+__device__ __forceinline__ u64 swap_key(u32 address, u64 seen, u64 key) {
+  return words<CLUSTER>::swap64(address, seen, key);
+}
+
 /* Offers a candidate to the table of the block whose shared memory is at `base`; `at` is the home slot there. True if it lowered the slot's value; then
- * *slot says where and *old what stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on
+ * *slot says where and *old what stood there; with scorers *slot and *old are right also if it did not (*old: NO_TOKEN if there is no slot). By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on
  * another block's (docs/gpu.md). */
 template <bool CLUSTER, int RANKS>
-__device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 key, u64 value, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
   typedef words<CLUSTER> there;
+  constexpr u32 STEP = 16 / sizeof key;
   const u32 mask = (1u << l.bits) - 1, peers = __activemask();
-  for (u32 left = min(MAX_PROBES, mask / 16);;) {
-    const u32 address = base + OFFSET(keys) + at * 4;
-    const uint4 four = there::load128(address);
-    u32 which = 4, seen = 0; /* the first that is free or the state's */
-    if (four.w == key || four.w == NO_STATE) which = 3, seen = four.w;
-    if (four.z == key || four.z == NO_STATE) which = 2, seen = four.z;
-    if (four.y == key || four.y == NO_STATE) which = 1, seen = four.y;
-    if (four.x == key || four.x == NO_STATE) which = 0, seen = four.x;
-    if (which < 4) {
-      if (seen == NO_STATE) seen = there::swap(address + which * 4, NO_STATE, key);
+  if (SCORED) *old = NO_TOKEN;
+  for (u32 left = min(MAX_PROBES * 4 / STEP, mask / (4 * STEP));;) {
+    const u32 address = base + OFFSET(keys) + at * (u32)sizeof key;
+    token_key seen = 0;
+    const u32 which = first_of<CLUSTER>(address, key, &seen);
+    if (which < STEP) {
+      if (seen == NO_STATE) seen = swap_key<CLUSTER>(address + which * (u32)sizeof key, NO_STATE, key);
       if (seen == NO_STATE || seen == key) {
         at += which;
         break;
@@ -210,7 +284,7 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 k
       at = mask + 1;
       break;
     }
-    at = (at + 4) & mask;
+    at = (at + STEP) & mask;
   }
   __syncwarp(peers); /* those who are done first would go on alone */
   if (at > mask) return false;
@@ -225,11 +299,12 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, u32 k
     }
     seen = was;
   }
+  if (SCORED) *old = seen;
   return false;
 }
 
 template <int RANKS>
-__device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer(lane<RANKS> &l, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
   u32 at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
   return offer_at<(RANKS > 1)>(l, l.base_of(*rank), at, key, value, slot, old);
@@ -237,7 +312,7 @@ __device__ __forceinline__ bool offer(lane<RANKS> &l, u32 key, u64 value, u32 *r
 
 /* Offers to the block's own part of the table. */
 template <int RANKS>
-__device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_own(lane<RANKS> &l, token_key key, u64 value, u32 *slot, u64 *old) {
   u32 rank, at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
   return offer_at<false>(l, l.base, at, key, value, slot, old);
@@ -246,7 +321,7 @@ __device__ __forceinline__ bool offer_own(lane<RANKS> &l, u32 key, u64 value, u3
 /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
  * table in use. What does not fit is only counted. */
 template <int RANKS>
-__device__ __forceinline__ void send(lane<RANKS> &l, bool live, u32 which, u32 begin, u32 end, u32 key, u64 value) {
+__device__ __forceinline__ void send(lane<RANKS> &l, bool live, u32 which, u32 begin, u32 end, token_key key, u64 value) {
   u32 rank = 0, slot;
   if (RANKS > 1) place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
   u32 peers = __ballot_sync(ALL, live);
@@ -262,5 +337,7 @@ __device__ __forceinline__ void send(lane<RANKS> &l, bool live, u32 which, u32 b
     to.keys[at] = key;
   }
 }
+
+}  // namespace WF_LANE_SPACE
 
 #endif

@@ -68,8 +68,10 @@ typedef struct wf__backend {
   void (*close)(void *self);
   /* The rest is NULL on the CPU. */
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
+  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err); /* can it work here? */
   wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
+  void (*lm_stats)(const void *self, wf_lm_stats *out);
   const wf__stream_backend *streams;
   bool adds_words; /* it searches graphs with added words */
 } wf__backend;

@@ -13,9 +13,8 @@ static wf_status check_blank(const wf_decoder *decoder, bool cuda, wf_error *err
   if (options->blank >= decoder->graph->min_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
                     decoder->graph->min_columns - 1);
-  if (!cuda) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: blank_penalty and blank_skip_threshold work on the CPU only; leave them out, or take device cpu",
-                  options->device);
+  if (!cuda || options->lattice_beam == 0) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices with blank_penalty or blank_skip_threshold are made on the CPU only", options->device);
 }
 
 wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
@@ -58,6 +57,12 @@ wf_plan wf_decoder_plan(const wf_decoder *decoder) {
   wf_plan plan = {0};
   if (decoder->backend->planned != NULL) decoder->backend->planned(decoder->search, &plan);
   return plan;
+}
+
+wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder) {
+  wf_lm_stats stats = {0};
+  if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, &stats);
+  return stats;
 }
 
 wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
@@ -140,8 +145,8 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
 }
 
 static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
-  if (scorer == NULL || decoder->backend == &wf__cpu_backend) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers work on the CPU only; leave them out, or take device cpu", decoder->options.device);
+  if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
+  return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {

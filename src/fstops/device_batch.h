@@ -43,6 +43,8 @@ void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view);
 
 /* What src/cuda/ knows of a composer, for its batch. */
 size_t wf__composer_count(const wf_composer *composer);
+/* Levels of the last run's searches, from the start and from the final states; the second 0 where both ran together, both 0 without a table of bits. */
+void wf__composer_levels(const wf_composer *composer, uint32_t out[2]);
 const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side);
 
 #endif

@@ -1,7 +1,10 @@
 /* lattice_score.c - a compact lattice composed with a scorer: two passes where decoding with the scorer makes one.
  *
  * States of the composition are (state of the lattice, context), made from the lattice's first state to its last; those of one lattice state are linked in the
- * order of making. In the end what leads to no final state is left out. */
+ * order of making. In the end what leads to no final state is left out.
+ *
+ * wf_compact_lattice_scorer_costs goes the same way over a lattice whose costs have the scorer's in them already: nothing is added, and what the scorer says
+ * of each arc is told. */
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +41,8 @@ struct work {
   WF__VEC(uint32_t) order; /* states, lattice state by lattice state */
   uint32_t *first_here, *last_here; /* [lattice states] */
   wf__compact_arrays out;
+  bool adds;                      /* the scorer's costs to the lattice's */
+  WF__VEC(float) arc_costs, final_costs; /* unless it adds: of the result */
 };
 
 static wf_status find_state(struct work *w, uint32_t state, uint64_t context, uint32_t *out, wf_error *err) {
@@ -101,14 +106,16 @@ static wf_status write_state(struct work *w, const struct scored_state *made, wf
   wf_compact_weight end = {.graph_cost = INFINITY};
   if (made->end_cost != INFINITY) {
     end = w->view.finals[made->state];
-    end.graph_cost += made->end_cost;
+    if (w->adds) end.graph_cost += made->end_cost;
   }
+  if (!w->adds) WF__TRY(wf__vec_push(&w->final_costs, made->end_cost != INFINITY ? made->end_cost : 0, "scored states", err));
   WF__TRY(wf__compact_add_state(&w->out, end, err));
   for (uint64_t i = 0; i < made->num_arcs; i++) {
     const struct scored_arc *from = &w->arcs.data[made->first_arc + i];
     if (!w->states.data[from->nextstate].alive) continue;
     wf_compact_arc arc = w->view.arcs[from->arc];
-    arc.weight.graph_cost += from->cost;
+    if (w->adds) arc.weight.graph_cost += from->cost;
+    else WF__TRY(wf__vec_push(&w->arc_costs, from->cost, "scored arcs", err));
     arc.nextstate = (int32_t)w->states.data[from->nextstate].number;
     WF__TRY(wf__compact_push(&w->out, arc, err));
   }
@@ -124,24 +131,57 @@ static wf_status write(struct work *w, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err) {
+static void free_work(struct work *w) {
+  if (w->memory != NULL) w->scorer->ops->close(w->scorer, w->memory);
+  free(w->first_here);
+  free(w->last_here);
+  wf__map64_free(&w->context_of);
+  wf__map64_free(&w->state_of);
+  wf__vec_free(&w->contexts);
+  wf__vec_free(&w->states);
+  wf__vec_free(&w->arcs);
+  wf__vec_free(&w->order);
+  wf__vec_free(&w->arc_costs);
+  wf__vec_free(&w->final_costs);
+}
+
+static wf_status run(struct work *w, const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err) {
   *out = NULL;
   if (max_states < 1 || max_states > INT32_MAX) return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; 1 to %d expected", (long long)max_states, INT32_MAX);
-  struct work w = {.view = wf_compact_lattice_get(lattice), .scorer = scorer, .max_states = (uint64_t)max_states};
-  w.first_here = wf__alloc(w.view.num_states, sizeof *w.first_here);
-  w.last_here = wf__alloc(w.view.num_states, sizeof *w.last_here);
-  wf_status status = w.first_here != NULL && w.last_here != NULL ? WF_OK : wf__fail_memory(err, w.view.num_states * 8, "scoring a lattice");
-  if (status == WF_OK) status = compose(&w, err);
-  if (status == WF_OK) status = write(&w, err);
-  status = wf__compact_finish(status, &w.out, out, err);
-  if (w.memory != NULL) scorer->ops->close(scorer, w.memory);
-  free(w.first_here);
-  free(w.last_here);
-  wf__map64_free(&w.context_of);
-  wf__map64_free(&w.state_of);
-  wf__vec_free(&w.contexts);
-  wf__vec_free(&w.states);
-  wf__vec_free(&w.arcs);
-  wf__vec_free(&w.order);
+  w->view = wf_compact_lattice_get(lattice);
+  w->scorer = scorer;
+  w->max_states = (uint64_t)max_states;
+  w->first_here = wf__alloc(w->view.num_states, sizeof *w->first_here);
+  w->last_here = wf__alloc(w->view.num_states, sizeof *w->last_here);
+  wf_status status = w->first_here != NULL && w->last_here != NULL ? WF_OK : wf__fail_memory(err, w->view.num_states * 8, "scoring a lattice");
+  if (status == WF_OK) status = compose(w, err);
+  if (status == WF_OK) status = write(w, err);
+  return wf__compact_finish(status, &w->out, out, err);
+}
+
+wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err) {
+  struct work w = {.adds = true};
+  wf_status status = run(&w, lattice, scorer, max_states, out, err);
+  free_work(&w);
+  return status;
+}
+
+void wf_scorer_costs_free(wf_scorer_costs *costs) {
+  if (costs == NULL) return;
+  free(costs->arcs);
+  free(costs->finals);
+  *costs = (wf_scorer_costs){0};
+}
+
+wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_scorer_costs *out_costs,
+                                          wf_error *err) {
+  struct work w = {0};
+  *out_costs = (wf_scorer_costs){0};
+  wf_status status = run(&w, lattice, scorer, max_states, out, err);
+  if (status == WF_OK) {
+    *out_costs = (wf_scorer_costs){w.arc_costs.data, w.final_costs.data};
+    w.arc_costs.data = w.final_costs.data = NULL;
+  }
+  free_work(&w);
   return status;
 }

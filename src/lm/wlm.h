@@ -66,6 +66,10 @@ typedef struct wf__wlm_view {
   uint32_t num_words, start;
   uint32_t bos, eos, unk; /* unk: WF__WLM_NONE if there is none */
   uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
+  /* On a GPU, if arcs are in host memory: see wf__wlm_read_arc. */
+  uint64_t *counters; /* {hits, reads}; NULL: there is nothing to count */
+  uint64_t *cache;    /* [2^cache_bits][4][3]; NULL: none */
+  int32_t cache_bits;
 } wf__wlm_view;
 
 static inline WF__HD uint64_t wf__wlm_hash(uint32_t word) { return wf__mix64((uint64_t)word + 1); }
@@ -99,6 +103,68 @@ static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const 
   return arc;
 }
 
+#ifdef WF__WLM_CACHED
+/* For lane_scored.cu: arrays are aligned there, and arcs may lie in host memory, with a cache of them in front. An entry of the cache is three words of 64 bits,
+ * {tag | word}, {tag | cost}, {tag | next}; the tag stands for one arc, and all that is ever stored with it is what that arc says. So threads that read and write
+ * an entry at one time need no lock: three words with the right tag are the arc, whoever wrote them. Tag 0: empty. */
+enum { WF__WLM_WAYS = 4, WF__WLM_ENTRY = 3 };
+
+/* `size` bits, at most 32, from bit `at` of three words on. */
+static inline WF__HD uint32_t wf__wlm_field(uint64_t low, uint64_t middle, uint64_t high, int at, int size) {
+  if (at >= 64) low = middle, middle = high, at -= 64;
+  uint64_t word = low >> at | (at > 0 ? middle << (64 - at) : 0);
+  return (uint32_t)word & (uint32_t)(((uint64_t)1 << size) - 1);
+}
+
+static inline WF__HD wf__wlm_arc wf__wlm_aligned_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+  wf__wlm_arc arc;
+  if (view->cost_bits == 0) return ((const wf__wlm_arc *)(const void *)arcs)[i];
+  const int bits = view->word_bits + view->next_bits + view->cost_bits, at = (int)(i * (uint64_t)bits % 64);
+  const uint64_t *words = (const uint64_t *)(const void *)arcs + i * (uint64_t)bits / 64;
+  const uint64_t low = words[0], middle = at + bits > 64 ? words[1] : 0, high = at + bits > 128 ? words[2] : 0;
+  arc.word = wf__wlm_field(low, middle, high, at, view->word_bits);
+  arc.next = wf__wlm_field(low, middle, high, at + view->word_bits, view->next_bits);
+  union {
+    uint32_t bits;
+    float cost;
+  } code = {wf__wlm_field(low, middle, high, at + view->word_bits + view->next_bits, view->cost_bits)};
+  arc.cost = view->codebook != NULL ? view->codebook[code.bits] : code.cost;
+  return arc;
+}
+
+static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+  if (view->counters == NULL) return wf__wlm_aligned_arc(view, arcs, i);
+  const uint64_t key = i * 2 + (arcs == view->large), tag = (key >> view->cache_bits) + 1;
+  volatile uint64_t *set = view->cache;
+  union {
+    uint32_t bits;
+    float cost;
+  } cost;
+  if (set != NULL) {
+    set += (key & (((uint64_t)1 << view->cache_bits) - 1)) * WF__WLM_WAYS * WF__WLM_ENTRY;
+    for (int way = 0; way < WF__WLM_WAYS; way++) {
+      volatile uint64_t *entry = set + way * WF__WLM_ENTRY;
+      const uint64_t word = entry[0], value = entry[1], next = entry[2];
+      if (word >> 32 != tag || value >> 32 != tag || next >> 32 != tag) continue;
+      wf__wlm_add(&view->counters[0]);
+      cost.bits = (uint32_t)value;
+      return (wf__wlm_arc){(uint32_t)word, cost.cost, (uint32_t)next};
+    }
+  }
+  const wf__wlm_arc arc = wf__wlm_aligned_arc(view, arcs, i);
+  const uint64_t turn = wf__wlm_add(&view->counters[1]);
+  if (set == NULL) return arc;
+  volatile uint64_t *entry = set + (turn % WF__WLM_WAYS) * WF__WLM_ENTRY;
+  cost.cost = arc.cost;
+  entry[0] = tag << 32 | arc.word;
+  entry[1] = tag << 32 | cost.bits;
+  entry[2] = tag << 32 | arc.next;
+  return arc;
+}
+#else
+#define wf__wlm_read_arc wf__wlm_arc_at
+#endif
+
 static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first, uint64_t count, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
   if (first + count > view->num_buckets) return false;
   for (uint64_t b = first + wf__wlm_home(hash, count); b < first + count; b++) {
@@ -108,7 +174,7 @@ static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t 
     for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == wf__wlm_tag(hash)) << i;
     for (uint32_t i = 0; hits != 0 && i < size; i++, hits >>= 1) {
       if (!(hits & 1) || base + i >= view->num_large) continue;
-      *out = wf__wlm_arc_at(view, view->large, base + i);
+      *out = wf__wlm_read_arc(view, view->large, base + i);
       if (out->word == word) return true;
     }
     if (!(head & WF__WLM_MORE)) return false;
@@ -123,7 +189,7 @@ static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where,
   if (first + count > view->num_small) return false;
   for (uint64_t i = first; i < first + count; i++) {
     if (view->tags[i] != wf__wlm_tag(hash)) continue;
-    *out = wf__wlm_arc_at(view, view->small, i);
+    *out = wf__wlm_read_arc(view, view->small, i);
     if (out->word == word) return true;
   }
   return false;

@@ -134,6 +134,19 @@ static float chain_pending(const wf_scorer *self, const void *opaque, uint64_t c
   return wf__scorer_pending(chain->parts[0], memory->parts[0], at.contexts[0]) + wf__scorer_pending(chain->parts[1], memory->parts[1], at.contexts[1]);
 }
 
+static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const struct chain *chain = (const struct chain *)self;
+  int counts[2];
+  for (int i = 0; i < 2; i++) {
+    int before = out->num_parts;
+    const char *why_not = wf__flatten_part(chain->parts[i], out);
+    if (why_not != NULL) return why_not;
+    counts[i] = out->num_parts - before;
+  }
+  out->right = counts[1] > 1; /* then there is one before */
+  return NULL;
+}
+
 /* --- many questions at one time: those of the parts that take them so ------------------------------------------------ */
 
 static const wf__scorer_batch_ops *batch_of(const struct chain *chain, int part) { return chain->parts[part]->ops->batch; }
@@ -234,7 +247,7 @@ static wf_status chain_keep(const wf_scorer *self, void *const *memories, const 
 
 #define CHAIN_OPS                                                                                                                                       \
   .name = "chain", .free = chain_free, .open = chain_open, .close = chain_close, .begin = chain_begin, .step = chain_step, .final = chain_final, \
-  .pending = chain_pending
+  .pending = chain_pending, .flatten = chain_flatten
 static const wf__scorer_batch_ops chain_batch_ops = {.join = chain_join, .ask = chain_ask, .answer = chain_answer, .is_full = chain_is_full, .keep = chain_keep};
 static const wf__scorer_ops chain_ops = {CHAIN_OPS}, chain_asking_ops = {CHAIN_OPS, .batch = &chain_batch_ops};
 

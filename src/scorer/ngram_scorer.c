@@ -11,7 +11,7 @@
 struct ngram_scorer {
   wf_scorer scorer;
   wf_wlm *lm;
-  float lm_scale;
+  wf_ngram_scorer_options options;
   uint32_t num_labels;
   uint32_t *word_of; /* [num_labels] of the graph: word of the model, or WF__WLM_NONE: impossible */
 };
@@ -35,18 +35,36 @@ static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t contex
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
   uint32_t word = (uint32_t)label < ngram->num_labels ? ngram->word_of[label] : WF__WLM_NONE, state = 0, at;
   *cost = INFINITY;
-  if (word != WF__WLM_NONE) *cost = sound(ngram->lm_scale * wf__wlm_step(&ngram->lm->view, (uint32_t)context, word, &state, &at));
+  if (word != WF__WLM_NONE) *cost = sound(ngram->options.lm_scale * wf__wlm_step(&ngram->lm->view, (uint32_t)context, word, &state, &at));
   *next = state;
   return WF_OK;
 }
 
 static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
-  *cost = sound(ngram->lm_scale * wf_wlm_final(ngram->lm, (uint32_t)context, NULL));
+  *cost = sound(ngram->options.lm_scale * wf_wlm_final(ngram->lm, (uint32_t)context, NULL));
   return WF_OK;
 }
 
-static const wf__scorer_ops ngram_ops = {.name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final};
+static const char *ngram_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
+  const wf__wlm_view *view = &ngram->lm->view;
+  wf__flat_part *part = wf__flat_push(out, WF__FLAT_NGRAM, view->num_states, self);
+  if (part == NULL) return WF__FLAT_TOO_LONG;
+  part->lm = *view;
+  part->model = ngram->lm;
+  part->word_of = ngram->word_of;
+  part->num_labels = ngram->num_labels;
+  part->lm_scale = ngram->options.lm_scale;
+  part->placement = ngram->options.placement;
+  part->gpu_bytes = ngram->options.lm_gpu_bytes;
+  part->ends = wf__wlm_knows(view, view->eos);
+  part->start = view->start;
+  return NULL;
+}
+
+static const wf__scorer_ops ngram_ops = {
+    .name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final, .flatten = ngram_flatten};
 
 /* Words of the graph's table by their text; those that the model lacks are its unknown word, if it has one. */
 static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
@@ -80,7 +98,7 @@ wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_
   if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
   wf__scorer_init(&ngram->scorer, &ngram_ops, 32);
   ngram->lm = wf_wlm_ref(lm);
-  ngram->lm_scale = o.lm_scale;
+  ngram->options = o;
   wf_status status = map_words(ngram, words, err);
   if (status != WF_OK) {
     ngram_free(&ngram->scorer);

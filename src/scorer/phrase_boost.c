@@ -16,13 +16,7 @@
 #include "base/map64.h"
 #include "scorer/scorer.h"
 
-typedef struct phrase_node {
-  uint32_t parent, failure, depth;
-  int32_t word;  /* that leads here */
-  float boost;   /* of the phrase that ends here, NaN: none */
-  float earned;  /* with it, of all that end here: those of the failure nodes, too */
-  float pending; /* most that a phrase through here brings for the words so far */
-} phrase_node;
+typedef wf__phrase_node phrase_node;
 
 struct phrase_boost {
   wf_scorer scorer;
@@ -127,8 +121,25 @@ static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t con
   return WF_OK;
 }
 
-static const wf__scorer_ops phrase_ops = {
-    .name = "phrase boost", .free = phrases_free, .begin = phrases_begin, .step = phrases_step, .final = phrases_final, .pending = phrases_pending};
+static const char *phrases_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const struct phrase_boost *boost = (const struct phrase_boost *)self;
+  wf__flat_part *part = wf__flat_push(out, WF__FLAT_PHRASES, boost->nodes.size, self);
+  if (part == NULL) return WF__FLAT_TOO_LONG;
+  part->table_bits = boost->next.bits;
+  part->keys = boost->next.keys;
+  part->values = boost->next.values;
+  part->nodes = boost->nodes.data;
+  part->num_nodes = boost->nodes.size;
+  return NULL;
+}
+
+static const wf__scorer_ops phrase_ops = {.name = "phrase boost",
+                                          .free = phrases_free,
+                                          .begin = phrases_begin,
+                                          .step = phrases_step,
+                                          .final = phrases_final,
+                                          .pending = phrases_pending,
+                                          .flatten = phrases_flatten};
 
 static wf_status add_phrases(struct phrase_boost *boost, const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_error *err) {
   WF__TRY(wf__vec_push(&boost->nodes, ((phrase_node){.boost = NAN}), "phrase boosts", err));

@@ -1,4 +1,4 @@
-/* scorer.c - sharing and freeing scorers. */
+/* scorer.c - sharing, freeing and flattening scorers. */
 #include "scorer/scorer.h"
 
 #include <stdint.h>
@@ -12,4 +12,28 @@ wf_scorer *wf_scorer_ref(const wf_scorer *scorer) {
 void wf_scorer_free(wf_scorer *scorer) {
   if (scorer == NULL || atomic_fetch_sub(&scorer->refs, 1) != 1) return;
   scorer->ops->free(scorer);
+}
+
+const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) { return self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name; }
+
+wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts, const void *owner) {
+  if (out->num_parts == WF__FLAT_PARTS) return NULL;
+  wf__flat_part *part = &out->parts[out->num_parts++];
+  part->kind = kind;
+  part->owner = owner;
+  while ((uint64_t)1 << part->bits < num_contexts) part->bits++;
+  return part;
+}
+
+const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  *out = (wf__flat_scorer){0};
+  const char *why_not = wf__flatten_part(self, out);
+  if (why_not != NULL) return why_not;
+  for (int i = out->num_parts - 1; i >= 0; i--) {
+    out->parts[i].shift = out->bits;
+    out->start |= (uint64_t)out->parts[i].start << out->bits;
+    out->bits += out->parts[i].bits;
+    if (out->bits > 62) return "chained contexts of more than 62 bits";
+  }
+  return NULL;
 }

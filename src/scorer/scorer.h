@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "scorer/flat_scorer.h"
 
 /* What does `word` cost behind `context`? With WF__END_OF_WORDS: what does ending there cost? */
 typedef struct wf__question {
@@ -58,6 +59,8 @@ typedef struct wf__scorer_ops {
   wf_status (*final)(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err);
   /* What the scorer has given in advance for words that are not said yet, to be taken back if another scorer takes its place; NULL: nothing. */
   float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
+  /* Appends its parts; NULL, or what cannot be flat, for a message. The operation is NULL: this scorer. */
+  const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
   const wf__scorer_batch_ops *batch; /* NULL: questions are asked one by one */
 } wf__scorer_ops;
 
@@ -75,6 +78,14 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   self->forgets = false;
   atomic_init(&self->refs, 1);
 }
+
+/* The scorer as plain arrays, which are the scorer's own. NULL, or what cannot be flat. */
+const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out);
+#define WF__FLAT_TOO_LONG "chain of more than three scorers"
+/* The next part of a flat scorer in the making; NULL if there are too many. */
+wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts, const void *owner);
+/* The part of an operation `flatten` itself: as it says. */
+const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out);
 
 static inline float wf__scorer_pending(const wf_scorer *self, const void *memory, uint64_t context) {
   return self == NULL || self->ops->pending == NULL ? 0 : self->ops->pending(self, memory, context);

@@ -35,7 +35,18 @@ static wf_status boost_final(const wf_scorer *self, void *memory, uint64_t conte
   return WF_OK;
 }
 
-static const wf__scorer_ops boost_ops = {.name = "word boost", .free = boost_free, .begin = boost_begin, .step = boost_step, .final = boost_final};
+static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  const wf__map64 *costs = &((const struct word_boost *)self)->costs;
+  wf__flat_part *part = wf__flat_push(out, WF__FLAT_WORDS, 1, self);
+  if (part == NULL) return WF__FLAT_TOO_LONG;
+  part->table_bits = costs->bits;
+  part->keys = costs->keys;
+  part->values = costs->values;
+  return NULL;
+}
+
+static const wf__scorer_ops boost_ops = {
+    .name = "word boost", .free = boost_free, .begin = boost_begin, .step = boost_step, .final = boost_final, .flatten = boost_flatten};
 
 static wf_status add_words(struct word_boost *boost, const int32_t *words, const float *boosts, size_t count, wf_error *err) {
   for (size_t i = 0; i < count; i++) {

@@ -94,6 +94,13 @@ for a, b in zip(fly, state):  # an approximation: never better
     assert b["cost"] > a["cost"] - 1e-4
 PY
 
+# As an acceptor: the model's states, one failure arc for each but the empty history.
+"$WARPFST" lm convert large.wlm --backoff=failure --backoff-symbol='#phi' --write-words=phi.words -o D.fst
+states=$("$WARPFST" lm info large.wlm | awk '$1 == "states" {print $2}')
+[ "$("$WARPFST" info D.fst | awk '$1 == "states" {print $2}')" = "$states" ]
+phi=$(awk '$1 == "#phi" {print $2}' phi.words)
+[ "$("$WARPFST" print --numeric D.fst - | awk -v phi="$phi" '$3 == phi {print $1}' | sort -u | wc -l)" = $((states - 1)) ]
+
 # What can be wrong.
 fails() { # CODE TEXT COMMAND...
   local code=0
@@ -103,6 +110,7 @@ fails() { # CODE TEXT COMMAND...
 head -c 100000 large.wlm >cut.wlm
 fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
 fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
+fails 2 'with --backoff=failure alone' "$WARPFST" lm convert large.wlm -o D.fst
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
 fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
 head -5000 full.arpa | gzip >short.arpa.gz

@@ -30,6 +30,12 @@ for op in connect topsort invert reverse closure; do
   "$WARPFST" $op <a.fst -o got2.fst
   cmp got.fst got2.fst
 done
+for op in arcsort connect; do
+  "$WARPFST" $op a.fst want.fst
+  "$WARPFST" $op --device=cpu a.fst got.fst
+  cmp got.fst want.fst
+done
+! "$WARPFST" connect --device=tpu a.fst got.fst 2>err || exit 1
 fstclosure --closure_plus a.fst want.fst
 "$WARPFST" closure --closure_plus a.fst got.fst && same got.fst want.fst
 "$WARPFST" closure --closure_type=plus a.fst got.fst && same got.fst want.fst

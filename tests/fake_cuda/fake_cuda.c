@@ -306,6 +306,28 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   return leave(cudaSuccess);
 }
 
+struct filling {
+  void *to;
+  int value;
+  size_t bytes;
+};
+
+static void do_fill(void *data) {
+  const struct filling *filling = data;
+  memset(filling->to, filling->value, filling->bytes);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const struct allocation *target = find(to);
+  if (target == NULL || target->device < 0 || !inside(target, to, bytes)) abort();
+  struct filling *filling = malloc(sizeof *filling);
+  if (filling == NULL) return leave(cudaErrorUnknown);
+  *filling = (struct filling){to, value, bytes};
+  if (!put(stream_of(stream), do_fill, filling, NULL, 0)) abort();
+  return leave(cudaSuccess);
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
   cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, NULL);
   return code == cudaSuccess ? cudaStreamSynchronize(NULL) : code;

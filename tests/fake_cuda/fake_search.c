@@ -44,14 +44,48 @@ static wf_graph *graph_on_device(const wf__lane_params *p) {
   return graph;
 }
 
+/* The scorer as it was uploaded. */
+struct uploaded {
+  wf_scorer scorer;
+  const wf__flat_scorer *flat;
+};
+
+static void uploaded_free(wf_scorer *self) { free(self); }
+static wf_status uploaded_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
+  *start = ((const struct uploaded *)self)->flat->start;
+  return WF_OK;
+}
+static wf_status uploaded_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+  *cost = wf__flat_step(((const struct uploaded *)self)->flat, context, (uint32_t)word, next);
+  return WF_OK;
+}
+static wf_status uploaded_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+  *cost = wf__flat_final(((const struct uploaded *)self)->flat, context);
+  return WF_OK;
+}
+static const wf__scorer_ops uploaded_ops = {.name = "uploaded", .free = uploaded_free, .begin = uploaded_begin, .step = uploaded_step, .final = uploaded_final};
+
+static wf_scorer *scorer_on_device(const wf__flat_scorer *flat) {
+  struct uploaded *scorer = calloc(1, sizeof *scorer);
+  wf__scorer_init(&scorer->scorer, &uploaded_ops, flat->bits);
+  scorer->flat = flat;
+  return &scorer->scorer;
+}
+
 static void scribble(void *array, uint64_t bytes) {
   uint64_t edge = bytes < 64 ? bytes : 64;
   memset(array, 0x5a, edge);
   memset((char *)array + bytes - edge, 0x5a, edge);
 }
 
+static void scribble_lattices(const wf__lane_params *p, uint64_t parts) {
+  scribble(p->past, parts * p->trace_cap * 8);
+  scribble(p->records, (uint64_t)p->num_lanes * (p->frames_cap + 1) * sizeof *p->records);
+  scribble(p->pages, (uint64_t)p->pages_cap * WF__LANE_PAGE * sizeof *p->pages);
+}
+
 /* Writes to both ends of everything the lanes own. */
-static void use_lanes(const wf__lane_params *p) {
+static void use_lanes(const wf__lane_params *p, bool scored) {
   uint64_t parts = (uint64_t)p->num_lanes * p->ranks;
   scribble(p->costs, parts * WF__LANE_SLOTS * 4);
   scribble(p->agenda, parts * WF__LANE_SLOTS * 16);
@@ -59,10 +93,11 @@ static void use_lanes(const wf__lane_params *p) {
   scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
   scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
   scribble(p->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2);
-  if (p->lattice_beam == 0) return;
-  scribble(p->past, parts * p->trace_cap * 8);
-  scribble(p->records, (uint64_t)p->num_lanes * (p->frames_cap + 1) * sizeof *p->records);
-  scribble(p->pages, (uint64_t)p->pages_cap * WF__LANE_PAGE * sizeof *p->pages);
+  if (p->lattice_beam > 0) scribble_lattices(p, parts);
+  if (!scored) return;
+  scribble(p->contexts, parts * p->trace_cap * 16);
+  scribble(p->word_log, parts * WF__LANE_WORD_LOG * sizeof *p->word_log);
+  scribble(p->sources, parts << WF__LANE_SCORED_SLOT_BITS << 3);
 }
 
 static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
@@ -90,7 +125,8 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
   for (uint64_t i = 0; i < path->arcs.size; i++) {
     uint32_t arc = path->arcs.data[i];
     bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;
-    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame++] : 0};
+    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0, consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
+    frame += consumes;
   }
 }
 
@@ -130,8 +166,7 @@ static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf
   return true;
 }
 
-static void run_search(void *data) {
-  const wf__lane_params *p = data;
+static void search_all(const wf__lane_params *p, bool scored) {
   wf_error err = {0};
   wf_decoder_options options;
   wf_graph *graph = graph_on_device(p);
@@ -140,6 +175,8 @@ static void run_search(void *data) {
   options.beam = p->beam;
   options.acoustic_scale = p->acoustic_scale;
   options.word_score = p->word_score;
+  options.blank = p->blank;
+  options.blank_penalty = p->blank_penalty;
   options.max_active = (int32_t)p->max_active;
   options.min_active = (int32_t)p->min_active;
   options.max_tokens = (int32_t)p->max_tokens;
@@ -147,7 +184,8 @@ static void run_search(void *data) {
   options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
   assert_true(search->epsilon_slack == p->epsilon_slack);
-  use_lanes(p);
+  search->skip_above = p->skip_above;
+  use_lanes(p, scored);
   assert_int_equal(*p->steps_used, 0);
   assert_int_equal(*p->queue, 0);
   for (; *p->queue < p->num_utterances; (*p->queue)++) {
@@ -159,6 +197,12 @@ static void run_search(void *data) {
                         .num_columns = utterance->num_columns,
                         .stride = utterance->stride,
                         .dtype = (wf_dtype)utterance->dtype};
+    assert_true(scored || utterance->scorer == NULL);
+    wf_scorer *scorer = utterance->scorer != NULL ? scorer_on_device(utterance->scorer) : NULL;
+    assert_ok(wf__search_set_scorer(search, scorer, &err));
+    wf_scorer_free(scorer);
+    assert_true(search->epsilon_slack == (scorer != NULL ? p->scored_slack : p->epsilon_slack));
+    assert_true(scorer == NULL || scorer->context_bits <= p->context_bits);
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
@@ -173,11 +217,17 @@ static void run_search(void *data) {
   wf_graph_free(graph);
 }
 
-int wf__lane_search_launch(const wf__lane_params *params, void *stream) {
+static void run_search(void *params) { search_all(params, false); }
+static void run_scored(void *params) { search_all(params, true); }
+
+static int launch(const wf__lane_params *params, void (*run)(void *params), void *stream) {
   wf__lane_params *copy = malloc(sizeof *copy);
   *copy = *params;
-  return fake_enqueue(stream, run_search, copy);
+  return fake_enqueue(stream, run, copy);
 }
+
+int wf__lane_search_launch(const wf__lane_params *params, void *stream) { return launch(params, run_search, stream); }
+int wf__lane_scored_launch(const wf__lane_params *params, void *stream) { return launch(params, run_scored, stream); }
 
 struct check {
   const wf__lane_utterance *utterances;
@@ -208,3 +258,5 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = fake_gpus.num_processors / ranks;
   return cudaSuccess;
 }
+
+int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_search_capacity(ranks, num_columns, out_lanes); }

@@ -37,6 +37,37 @@ static void test_random_tasks(void **state) {
   }
 }
 
+/* Blank's penalty and frames to skip. */
+static void test_blank(void **state) {
+  (void)state;
+  static const float thresholds[] = {0.3f, 0, 0.7f, 1, 0.05f}, penalties[] = {0, 0.5f, -1.25f, 3};
+  int64_t num_skipped = 0;
+  for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
+    struct decode_task task = test_random_task(seed + 1000);
+    const int32_t num_columns = wf_graph_min_columns(task.graph);
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_result *cpu[BATCH], *gpu[BATCH];
+    test_random_batch(&task, batch, data, BATCH, seed, seed % 4 == 0 ? 90 : 20);
+    batch[0] = task.scores;
+    task.options.blank = num_columns > 0 ? (int32_t)(seed % (uint64_t)num_columns) : -1;
+    if (num_columns > 0) {
+      task.options.blank_skip_threshold = thresholds[seed % 5];
+      task.options.blank_penalty = penalties[seed % 4];
+    }
+    decode_both(task.graph, task.options, batch, BATCH, cpu, gpu);
+    test_assert_same_batch(seed, cpu, gpu, BATCH);
+    for (size_t i = 0; i < BATCH; i++) {
+      for (int64_t t = 0; t < gpu[i]->num_decoded; t++) num_skipped += gpu[i]->alignment[t] == 0;
+      free(data[i]);
+    }
+    test_free_results(cpu, BATCH);
+    test_free_results(gpu, BATCH);
+    test_free_task(&task);
+  }
+  assert_true(num_skipped > 0);
+}
+
 /* A graph and beams large enough to fill tables, with every number of ranks that max_tokens and the batch call for. */
 static void test_large_tasks(void **state) {
   (void)state;
@@ -133,13 +164,14 @@ static void test_small(void **state) {
   test_capacity_edges(state);
   test_bad_scores(state);
   test_random_tasks(state);
+  test_blank(state);
 }
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_random_tasks),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_blank),
                                      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

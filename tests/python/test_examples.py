@@ -1,5 +1,6 @@
 """The examples print what they say they print, and the code of the documentation runs."""
 
+import pathlib
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import sys
 import pytest
 from conftest import ROOT
 from pages import all_pages, blocks_of, check_page
+
+import warpfst as wf
 
 SCRIPTS = sorted((ROOT / "examples" / "python").glob("*.py"))
 PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "training"]  # that needs torch: test_torch.py
@@ -50,7 +53,8 @@ def test_commands_in_the_pages_have_the_flags_they_are_given():
 
     def flags_of(words):
         if words not in helps:
-            run = subprocess.run([sys.executable, "-m", "warpfst", *words, "--help"], capture_output=True, text=True)
+            command = [sys.executable, "-m", "warpfst"] if words[0] == "transcribe" else [pathlib.Path(wf.__file__).parent / "bin" / "warpfst"]
+            run = subprocess.run([*command, *words, "--help"], capture_output=True, text=True)
             helps[words] = set(re.findall(r"--[a-z][a-z0-9-]*", run.stdout)) if run.returncode == 0 else None
         return helps[words]
 

@@ -29,10 +29,10 @@ enum {
   STACK_BYTES = SIMT_ASAN ? 64 << 10 : 16 << 10,
   STACKS_AT_ONCE = 512,
   PAGE = 4096,
-  WINDOW_BYTES = 1 << 20, /* of a block's shared memory, in addresses */
-  STATIC_BYTES = 64 << 10,
-  DYNAMIC_END = WINDOW_BYTES - PAGE, /* behind it nobody may look */
-  MOST_HERE = 64,                    /* blocks at a time */
+  WINDOW_BYTES = SIMT_WINDOW_BYTES,
+  STATIC_BYTES = SIMT_STATIC_BYTES,
+  DYNAMIC_END = SIMT_DYNAMIC_END,
+  MOST_HERE = SIMT_MOST_HERE,
   MOST_WARPS = MOST_HERE * 32,
 };
 
@@ -47,8 +47,6 @@ static struct simt_thread *g_threads; /* [blocks here][threads of a block, whole
 static struct warp g_warps[MOST_WARPS];
 static uint64_t g_ready_warps[MOST_WARPS / 64];
 static struct simt_block g_blocks[MOST_HERE];
-static unsigned char *g_windows; /* [MOST_HERE][WINDOW_BYTES] */
-static uint32_t g_static_used;
 static uint32_t g_num_here, g_block_warps, g_block_threads; /* blocks; of each */
 static uint32_t g_next_cluster, g_num_clusters, g_first_cluster;
 static uint64_t g_num_left, g_num_at_grid; /* threads that have come or will come; at the grid's barrier */
@@ -424,98 +422,6 @@ uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place pla
   return block->sum;
 }
 
-/* --- shared memory ------------------------------------------------------------------------------------------------------------ */
-
-void *simt_dynamic_shared(void) { return simt.current->block->window + DYNAMIC_END - simt.launch->shared_bytes; }
-
-void *simt_static_shared(uint32_t *offset, size_t bytes, size_t align) {
-  if (*offset == 0) {
-    g_static_used = (g_static_used + (uint32_t)align + 15) / (uint32_t)align * (uint32_t)align;
-    *offset = g_static_used;
-    g_static_used += (uint32_t)bytes;
-    if (g_static_used > STATIC_BYTES) simt_fail((struct simt_place){0}, "more than %d bytes of static shared memory in all kernels", STATIC_BYTES);
-  }
-  return simt.current->block->window + *offset;
-}
-
-void *simt_shared_of(const void *own, uint32_t rank) {
-  const struct simt_block *block = simt.current->block;
-  const ptrdiff_t offset = (const unsigned char *)own - block->window;
-  if (offset < 0 || offset >= DYNAMIC_END || rank >= simt.launch->cluster) simt_fail((struct simt_place){0}, "rank %u, offset %td: no shared memory", rank, offset);
-  return block->cluster[rank].window + offset;
-}
-
-uint32_t simt_shared_address(const void *own) {
-  const struct simt_block *block = simt.current->block;
-  return (block->rank + 1) * WINDOW_BYTES + (uint32_t)((const unsigned char *)own - block->window);
-}
-
-uint32_t simt_address_of_rank(uint32_t address, uint32_t rank) {
-  if (rank >= simt.launch->cluster) simt_fail((struct simt_place){0}, "rank %u of a cluster of %u blocks", rank, simt.launch->cluster);
-  return (rank + 1) * WINDOW_BYTES + address % WINDOW_BYTES;
-}
-
-void *simt_at_address(uint32_t address, uint32_t bytes, bool own) {
-  const struct simt_block *block = simt.current->block;
-  const uint32_t rank = address / WINDOW_BYTES - 1, offset = address % WINDOW_BYTES;
-  const bool is_static = offset + bytes <= g_static_used, is_dynamic = offset >= DYNAMIC_END - simt.launch->shared_bytes && offset + bytes <= DYNAMIC_END;
-  if (rank >= simt.launch->cluster || (own && rank != block->rank) || !(is_static || is_dynamic) || offset % bytes != 0)
-    simt_fail((struct simt_place){0}, "%u bytes of shared memory at address %x (rank %d, offset %x)", bytes, address, (int)rank, offset);
-  if (block->cluster[rank].num_left == 0) simt_fail((struct simt_place){0}, "shared memory of block %u of the cluster, which has ended", rank);
-  return block->cluster[rank].window + offset;
-}
-
-bool simt_is_foreign_shared(const void *pointer) {
-  const unsigned char *own = simt.current->block->window, *at = pointer;
-  return at >= g_windows && at < g_windows + (size_t)MOST_HERE * WINDOW_BYTES && (at < own || at >= own + WINDOW_BYTES);
-}
-
-/* --- asynchronous copies ------------------------------------------------------------------------------------------------------- */
-
-struct simt_copies {
-  uint32_t size, room, groups; /* groups closed */
-  struct copy {
-    void *to;
-    const void *from;
-    size_t bytes;
-    uint32_t group;
-  } *data;
-};
-
-void simt_copy_later(void *to, const void *from, size_t bytes) {
-  struct simt_thread *self = simt.current;
-  if (self->copies == NULL) self->copies = calloc(1, sizeof *self->copies);
-  struct simt_copies *copies = self->copies;
-  if (copies != NULL && copies->size == copies->room) {
-    copies->room = copies->room * 2 + 4;
-    copies->data = realloc(copies->data, copies->room * sizeof *copies->data);
-  }
-  if (copies == NULL || copies->data == NULL) abort();
-  copies->data[copies->size++] = (struct copy){to, from, bytes, copies->groups};
-  memset(to, 0xa5, bytes);
-}
-
-void simt_copies_commit(void) {
-  if (simt.current->copies != NULL) simt.current->copies->groups++;
-}
-
-void simt_copies_wait(unsigned but) {
-  struct simt_copies *copies = simt.current->copies;
-  if (copies == NULL) return;
-  if (but == UINT32_MAX && copies->size > 0) simt_fail((struct simt_place){0}, "the thread ends with %u asynchronous copies under way", copies->size);
-  uint32_t done = 0;
-  while (done < copies->size && (but == UINT32_MAX || copies->data[done].group + but < copies->groups)) {
-    memcpy(copies->data[done].to, copies->data[done].from, copies->data[done].bytes);
-    done++;
-  }
-  copies->size -= done;
-  if (copies->size > 0) memmove(copies->data, copies->data + done, copies->size * sizeof *copies->data);
-  if (but != UINT32_MAX) return;
-  free(copies->data);
-  free(copies);
-  simt.current->copies = NULL;
-}
-
 /* --- what is wrong ------------------------------------------------------------------------------------------------------------- */
 
 static void print_calls(void) {
@@ -602,12 +508,12 @@ static void begin_block(struct simt_block *block, uint32_t number, uint32_t rank
   const struct simt_launch *launch = simt.launch;
   const uint32_t at = (uint32_t)(block - g_blocks);
   *block = (struct simt_block){.index = {number % launch->grid.x, number / launch->grid.x % launch->grid.y, number / launch->grid.x / launch->grid.y},
-                               .window = g_windows + (size_t)at * WINDOW_BYTES,
+                               .window = simt.windows + (size_t)at * WINDOW_BYTES,
                                .cluster = block - rank,
                                .rank = rank,
                                .num_left = g_block_threads,
                                .cluster_left = g_block_threads * launch->cluster};
-  memset(block->window, 0xa5, STATIC_BYTES < g_static_used + 4096 ? STATIC_BYTES : g_static_used + 4096);
+  memset(block->window, 0xa5, STATIC_BYTES < simt.static_used + 4096 ? STATIC_BYTES : simt.static_used + 4096);
   memset(block->window + DYNAMIC_END - launch->shared_bytes, 0xa5, launch->shared_bytes);
   for (uint32_t i = 0; i < g_block_threads; i++) {
     const uint32_t warp = at * g_block_warps + i / 32;
@@ -663,12 +569,12 @@ void simt_run(void *opaque) {
   gridDim = launch->grid;
   blockDim = launch->block;
   g_threads = aligned_alloc(64, (size_t)g_num_here * g_block_warps * 32 * sizeof *g_threads);
-  if (g_windows == NULL) {
-    g_windows = mmap(NULL, (size_t)MOST_HERE * WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    for (int i = 0; i < MOST_HERE && g_windows != MAP_FAILED; i++)
-      if (mprotect(g_windows + (size_t)i * WINDOW_BYTES + DYNAMIC_END, PAGE, PROT_NONE) != 0) abort();
+  if (simt.windows == NULL) {
+    simt.windows = mmap(NULL, (size_t)MOST_HERE * WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (int i = 0; i < MOST_HERE && simt.windows != MAP_FAILED; i++)
+      if (mprotect(simt.windows + (size_t)i * WINDOW_BYTES + DYNAMIC_END, PAGE, PROT_NONE) != 0) abort();
   }
-  if (g_threads == NULL || g_windows == MAP_FAILED) abort();
+  if (g_threads == NULL || simt.windows == MAP_FAILED) abort();
   memset(g_threads, 0, (size_t)g_num_here * g_block_warps * 32 * sizeof *g_threads);
   memset(g_ready_warps, 0, sizeof g_ready_warps);
   g_next_cluster = 0;

@@ -16,7 +16,15 @@
 extern "C" {
 #endif
 
-enum { SIMT_MOST_THREADS = 1024, SIMT_MOST_SHARED = 232448, SIMT_MOST_CLUSTER = 8 };
+enum {
+  SIMT_MOST_THREADS = 1024,
+  SIMT_MOST_SHARED = 232448,
+  SIMT_MOST_CLUSTER = 8,
+  SIMT_MOST_HERE = 64,                         /* blocks at a time */
+  SIMT_WINDOW_BYTES = 1 << 20,                 /* of a block's shared memory, in addresses */
+  SIMT_STATIC_BYTES = 64 << 10,                /* at its beginning */
+  SIMT_DYNAMIC_END = SIMT_WINDOW_BYTES - 4096, /* behind it nobody may look */
+};
 
 struct simt_uint3 {
   unsigned x, y, z;
@@ -92,7 +100,9 @@ struct simt_state {
   uint64_t num_launches, num_switches, num_exchanges;
   struct simt_thread *current;
   struct simt_launch *launch;
-  uint32_t yield_share; /* of 256 accesses to memory that others may change, so many let others go first */
+  unsigned char *windows; /* [SIMT_MOST_HERE][SIMT_WINDOW_BYTES] */
+  uint32_t static_used;   /* of each, by all kernels so far */
+  uint32_t yield_share;   /* of 256 accesses to memory that others may change, so many let others go first */
 };
 extern struct simt_state simt;
 extern struct simt_uint3 threadIdx, blockIdx, blockDim, gridDim; /* of the current thread */

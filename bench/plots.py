@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""plots FOLDER: plots of bench/results.csv as small SVG files, and index.md that shows them with their sources. Needs matplotlib.
+
+Every point is a row of the table; where rows are missing the plot is left out and said to be.
+"""
+
+import csv
+import pathlib
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+GPU = "one NVIDIA H200"
+
+
+def rows():
+    with open(ROOT / "bench" / "results.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    return None if found is None else float(found[1])
+
+
+def error_rates(table):
+    """WER by (what, setup of the RTFx row)."""
+    return {(row["what"], row["setup"].removesuffix(", WER")): float(row["figure"]) for row in table if row["setup"].endswith(", WER")}
+
+
+def max_active(row):
+    return f"max_active {int(number(r'--max-active=([0-9]+)', row['setup']))}"
+
+
+def speeds(table, what, unit="RTFx"):
+    return [row for row in table if row["what"] == what and row["unit"] == unit and not row["setup"].endswith("WER")]
+
+
+def lines_of(points):
+    """{label: sorted [(x, y)]}."""
+    made = {}
+    for label, x, y in points:
+        made.setdefault(label, []).append((x, y))
+    return {label: sorted(values) for label, values in made.items()}
+
+
+def by_batch(table):
+    """RTFx against the batch, scores in GPU memory."""
+    points = []
+    for what, label in (
+        ("decode GPU CTC phones", "CTC phones, real scores"),
+        ("decode GPU generated CTC, peaky, 200000 words", "200,000 words, generated, peaky"),
+        ("decode GPU generated CTC, flat, 200000 words", "200,000 words, generated, flat"),
+    ):
+        for row in speeds(table, what):
+            batch = number(r"batch (\d+)$", row["setup"])
+            widest = "--beam=17 --max-active=10000" in row["setup"] or "CTC phones" in what
+            if batch and widest and "device f32" in row["setup"]:
+                points.append((label, batch, float(row["figure"])))
+    return "Utterances in a batch", "Seconds of audio a second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
+
+
+def gpu_by_beam(table):
+    """RTFx against the beam, by max_active, in the harder of the generated tasks; whole batch of 400."""
+    points = []
+    for row in speeds(table, "decode GPU generated CTC, flat, 200000 words"):
+        if "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
+            points.append((max_active(row), number(r"--beam=(\d+)", row["setup"]), float(row["figure"])))
+    return "Beam, nats", "Seconds of audio a second (RTFx)", lines_of(points), {"yscale": "log"}
+
+
+def gpu_error_by_speed(table):
+    """WER against RTFx in the same runs."""
+    errors, points = error_rates(table), []
+    for row in speeds(table, "decode GPU generated CTC, flat, 200000 words"):
+        error = errors.get((row["what"], row["setup"]))
+        if error is not None and "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
+            points.append((max_active(row), float(row["figure"]), error))
+    return "Seconds of audio a second (RTFx)", "Word error rate, %", lines_of(points), {"xscale": "log"}
+
+
+def placement(row):
+    return "LM on the fly" if "on the fly" in row["setup"] else "LM in the graph"
+
+
+def cpu_by_beam(table):
+    """RTFx against the beam on one CPU core, by where the language model is."""
+    points = [(placement(row), number(r"beam=(\d+)", row["setup"]), float(row["figure"])) for row in speeds(table, "sweep CTC phones")]
+    return "Beam, nats", "Seconds of audio a second of processor time", lines_of(points), {"ylim": (0, None)}
+
+
+def cpu_error_by_speed(table):
+    """WER against RTFx in the same runs."""
+    errors = error_rates(table)
+    points = [(placement(row), float(row["figure"]), errors[row["what"], row["setup"]]) for row in speeds(table, "sweep CTC phones") if (row["what"], row["setup"]) in errors]
+    return "Seconds of audio a second of processor time", "Word error rate, %", lines_of(points), {}
+
+
+def boosts(table):
+    """WER against the boost, for lists that are right and lists that are wrong."""
+    points = [
+        ("words that are not said" if "not said" in row["setup"] else "words that are said", number(r"boost ([\d.]+)", row["setup"]), float(row["figure"]))
+        for row in table
+        if row["what"] == "boost" and row["setup"].endswith("WER")
+    ]
+    return "Boost of each listed word, nats", "Word error rate, %", lines_of(points), {}
+
+
+PLOTS = (
+    ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Batches below some hundred utterances leave the GPU idle."),
+    ("gpu-beam", "RTFx against beam, on a GPU", gpu_by_beam, f"{GPU}, generated task of 200,000 words with flat scores, batch of 400, `./run bench decode`."),
+    ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
+    ("cpu-beam", "RTFx against beam, by the language model's place", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12 `min_active` (200) decides how much is kept, so less is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
+    ("cpu-wer", "WER against RTFx, by the language model's place", cpu_error_by_speed, "The same runs. A word of 1,040 is 0.1%."),
+    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of 20 or so words each, `./run bench stream --part=boost` ([streams and boosts](../streaming.md))."),
+)
+
+
+def draw(path, xlabel, ylabel, lines, axes):
+    figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+    for (label, points), marker in zip(sorted(lines.items()), "osD^v"):
+        axis.plot(*zip(*points), marker=marker, markersize=4, label=label)
+    axis.set(xlabel=xlabel, ylabel=ylabel, **axes)
+    axis.grid(alpha=0.3, which="both" if "log" in axes.values() else "major")
+    axis.legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    matplotlib.rcParams.update({"svg.hashsalt": "warpfst", "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False})
+    table = rows()
+    page = ["# Plots", "", "Drawn by `bench/plots.py` from [bench/results.csv](../../bench/results.csv); every point is a row there, with machine, commit and command.", ""]
+    for name, title, gather, caption in PLOTS:
+        xlabel, ylabel, lines, axes = gather(table)
+        page += [f"## {title}", ""]
+        if sum(map(len, lines.values())) < 2:
+            page += ["Not measured yet.", ""]
+            continue
+        draw(folder / f"{name}.svg", xlabel, ylabel, lines, axes)
+        page += [f"![{title}]({name}.svg)", "", caption, ""]
+    (folder / "index.md").write_text("\n".join(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+/* lane_words.cuh - what the search does with a scorer (docs/semantics.md, "With a scorer"): costs of words, which context a token came from, ties that
+ * contexts decide. Searches without scorers have empty functions in their places. */
+#ifndef WF_CUDA_LANE_WORDS_CUH
+#define WF_CUDA_LANE_WORDS_CUH
+
+#include "lane_searcher.cuh"
+
+namespace WF_LANE_SPACE {
+
+#ifndef WF_LANE_SCORED
+template <int RANKS> __device__ void searcher<RANKS>::load_scorer() {}
+template <int RANKS> __device__ __forceinline__ float searcher<RANKS>::slack() const { return p->epsilon_slack; }
+template <int RANKS> __device__ __forceinline__ u64 searcher<RANKS>::start_context() const { return 0; }
+template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost, u64 *) const { return cost; }
+template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_word(u32, u32, u64, u64) {}
+template <int RANKS> __device__ bool searcher<RANKS>::find_sources(bool *) { return true; }
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::keep_selected(u64, u64, u64, u64) {}
+template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_left() const { return 0; }
+template <int RANKS> __device__ u64 searcher<RANKS>::tied_source(u64, u64) { return 0; }
+template <int RANKS> __device__ u64 searcher<RANKS>::tied_candidate(u64, u64) { return 0; }
+#else
+
+/* The utterance's scorer to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
+template <int RANKS>
+__device__ void searcher<RANKS>::load_scorer() {
+  constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
+  const u32 *from = (const u32 *)own().scores.scorer;
+  for (u32 i = tid(); i < SIZE; i += THREADS) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+  __syncthreads();
+}
+
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::slack() const {
+  return own().scorer.num_parts > 0 ? p->scored_slack : p->epsilon_slack;
+}
+
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
+  return own().scorer.start;
+}
+
+/* A function of its own: it is called from many places, and its loops would crowd their registers. */
+static __device__ __noinline__ float step_scorer(u32 word, float cost, u64 *context) {
+  uint64_t next;
+  const float extra = wf__flat_step(&own().scorer, *context, word, &next);
+  *context = next;
+  return __fadd_rn(cost, extra);
+}
+
+/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
+template <int RANKS>
+__device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
+  return step_scorer(word, cost, context);
+}
+
+template <int RANKS>
+__device__ float searcher<RANKS>::final_cost_of(u64 context) const {
+  return wf__flat_final(&own().scorer, context);
+}
+
+/* --- which context a token came from -------------------------------------------------------------------------------------- */
+
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::log_word(u32 rank, u32 slot, u64 value, u64 context) {
+  if (own().scorer.bits == 0) return; /* all tokens come from context 0 */
+  const u32 place = atomicAdd(&own().num_logged, 1u);
+  if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, context, rank << 16 | slot, 0};
+}
+
+/* After the closure: the least context among those that offered what stands in a slot, into `sources` of the slot's rank. *any: is there any on any rank?
+ * False if a log was too small. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::find_sources(bool *any) {
+  u32 most = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
+  *any = most > 0;
+  if (most > WF__LANE_WORD_LOG) return false;
+  if (most == 0) return true;
+  const u32 size = own().num_logged;
+  for (u32 i = tid(); i < size; i += THREADS) {
+    const wf__lane_logged entry = word_log()[i];
+    const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
+    if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
+    atomicMin(sources() + ((int64_t)rank - l.rank()) * SLOTS + slot, (u64)entry.source);
+  }
+  l.sync();
+  return true;
+}
+
+/* --- ties --------------------------------------------------------------------------------------------------------------- */
+
+/* Of the sources near the last one to let in: is this one it? All who are equal write the same. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::keep_selected(u64 key, u64 below, u64 same, u64 want) {
+  if (below >= want || below + same < want) return;
+  atomicExch(&own().select_key, key);
+  atomicExch(&own().select_left, (u32)(below + same > want ? want - below : 0));
+}
+
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::selected_left() const {
+  return own().select_left;
+}
+
+/* The want-th context by number among those of the sources with this key. */
+template <int RANKS>
+__device__ u64 searcher<RANKS>::tied_source(u64 key, u64 want) {
+  const uint2 *tokens = this->tokens();
+  u64 prefix = 0;
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    __syncthreads();
+    if (tid() < 256) own().hist[tid()] = 0;
+    __syncthreads();
+    for (u32 i = tid(); i < f.num_sources; i += THREADS) {
+      const u64 context = source_context(i);
+      if (((u64)ordered(costs()[i]) << 32 | tokens[i].x) == key && (shift == 56 || context >> (shift + 8) == prefix))
+        atomicAdd(&own().hist[(u32)(context >> shift) & 255], 1u);
+    }
+    u32 bin;
+    want -= pick_bin(want, &bin);
+    prefix = prefix << 8 | bin;
+  }
+  return prefix;
+}
+
+/* The same among the candidates with this key, up to f.last_context. */
+template <int RANKS>
+__device__ u64 searcher<RANKS>::tied_candidate(u64 key, u64 want) {
+  candidate_rule rule = {key, 0, 0};
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    __syncthreads();
+    if (tid() < 256) own().hist[tid()] = 0;
+    __syncthreads();
+    rule.shift = shift;
+    expand<EXPAND_TIES>(rule);
+    u32 bin;
+    want -= pick_bin(want, &bin);
+    rule.prefix = rule.prefix << 8 | bin;
+  }
+  return rule.prefix;
+}
+
+#endif
+
+}  // namespace WF_LANE_SPACE
+
+#endif

@@ -1,0 +1,138 @@
+/* flat_scorer.h - a scorer as plain arrays and the one way to ask them, on the CPU and on a GPU: what a scorer must be to work there.
+ *
+ * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer answers as the scorer it was made of, bit for bit. Only its contexts
+ * are other numbers: each part's take as few bits as it needs, first's above second's,
+ *
+ *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1)
+ *
+ * so they come in the order of the scorer's own, which is all that ties ask for. */
+#ifndef WF_SCORER_FLAT_SCORER_H
+#define WF_SCORER_FLAT_SCORER_H
+
+#include <math.h>
+
+#include "lm/wlm.h"
+
+enum { WF__FLAT_WORDS, WF__FLAT_PHRASES, WF__FLAT_NGRAM };
+enum { WF__FLAT_PARTS = 3 };
+enum { WF__LM_DEVICE, WF__LM_HYBRID, WF__LM_HOST }; /* placement */
+
+typedef struct wf__phrase_node {
+  uint32_t parent, failure, depth;
+  int32_t word;  /* that leads here */
+  float boost;   /* of the phrase that ends here, NaN: none */
+  float earned;  /* with it, of all that end here: those of the failure nodes, too */
+  float pending; /* most that a phrase through here brings for the words so far */
+} wf__phrase_node;
+
+typedef struct wf__flat_part {
+  int32_t kind, bits, shift;
+  int32_t table_bits;            /* of boosts: a wf__map64 of 2^table_bits slots; 0: an empty one */
+  const uint64_t *keys;          /* words: the word; phrases: node << 32 | word */
+  const uint32_t *values;        /* words: bits of the cost; phrases: node */
+  const wf__phrase_node *nodes;
+  uint64_t num_nodes;
+  wf__wlm_view lm;
+  const uint32_t *word_of;       /* [num_labels] word of the model, or WF__WLM_NONE: impossible */
+  uint32_t num_labels;
+  float lm_scale;
+  uint32_t ends;                 /* does the model know </s>? */
+  uint32_t start;                /* context at the start */
+  const void *owner, *model;     /* on the host: the scorer whose arrays these are, and its wf_wlm */
+  int64_t gpu_bytes;             /* options placement and lm_gpu_bytes of the model */
+  int32_t placement, zero;
+} wf__flat_part;
+
+typedef struct wf__flat_scorer {
+  wf__flat_part parts[WF__FLAT_PARTS];
+  int32_t num_parts, bits;
+  uint32_t right; /* of three parts: costs add up as a + (b + c), else as (a + b) + c */
+  uint32_t zero;
+  uint64_t start;
+} wf__flat_scorer;
+
+static inline WF__HD uint32_t wf__flat_find(const wf__flat_part *part, uint64_t key) {
+  if (part->table_bits == 0) return UINT32_MAX;
+  uint64_t mask = ((uint64_t)1 << part->table_bits) - 1;
+  for (uint64_t slot = wf__mix64(key) & mask;; slot = (slot + 1) & mask) {
+    if (part->keys[slot] == key) return part->values[slot];
+    if (part->keys[slot] == UINT64_MAX) return UINT32_MAX;
+  }
+}
+
+/* Node that `word` leads to, by way of failure nodes. */
+static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_t node, uint32_t word) {
+  for (;;) {
+    uint32_t child = wf__flat_find(part, (uint64_t)node << 32 | word);
+    if (child != UINT32_MAX) return child;
+    if (node == 0) return 0;
+    node = part->nodes[node].failure;
+  }
+}
+
+/* A damaged model may hold anything. */
+static inline WF__HD float wf__flat_sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
+
+static inline WF__HD float wf__flat_part_step(const wf__flat_part *part, uint32_t context, uint32_t word, uint32_t *next) {
+  *next = 0;
+  if (part->kind == WF__FLAT_WORDS) {
+    union {
+      uint32_t bits;
+      float cost;
+    } found = {wf__flat_find(part, word)};
+    return found.bits == UINT32_MAX ? 0 : found.cost;
+  }
+  if (part->kind == WF__FLAT_PHRASES) {
+    uint32_t to = wf__flat_follow(part, context, word);
+    *next = to;
+    return part->nodes[context].pending - part->nodes[to].pending - part->nodes[to].earned;
+  }
+  uint32_t own = word < part->num_labels ? part->word_of[word] : WF__WLM_NONE, at;
+  if (own == WF__WLM_NONE) return INFINITY;
+  return wf__flat_sound(part->lm_scale * wf__wlm_step(&part->lm, context, own, next, &at));
+}
+
+static inline WF__HD float wf__flat_part_final(const wf__flat_part *part, uint32_t context) {
+  uint32_t next, at;
+  if (part->kind == WF__FLAT_WORDS) return 0;
+  if (part->kind == WF__FLAT_PHRASES) return part->nodes[context].pending;
+  if (!part->ends) return INFINITY;
+  return wf__flat_sound(part->lm_scale * wf__wlm_step(&part->lm, context, part->lm.eos, &next, &at));
+}
+
+static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64_t context) {
+  return (uint32_t)(context >> part->shift & (((uint64_t)1 << part->bits) - 1));
+}
+
+/* Sum of the parts' costs in the order in which the chain adds them up. */
+typedef struct wf__flat_sum {
+  float first, rest;
+} wf__flat_sum;
+static inline WF__HD void wf__flat_add(const wf__flat_scorer *scorer, int i, float cost, wf__flat_sum *sum) {
+  if (scorer->right && i > 0) sum->rest = i == 1 ? cost : sum->rest + cost;
+  else sum->first = i == 0 ? cost : sum->first + cost;
+}
+static inline WF__HD float wf__flat_total(const wf__flat_scorer *scorer, wf__flat_sum sum) { return scorer->right ? sum.first + sum.rest : sum.first; }
+
+/* As wf__scorer_ops.step and final. */
+static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context, uint32_t word, uint64_t *next) {
+  wf__flat_sum sum = {0, 0};
+  uint64_t to = 0;
+  for (int i = 0; i < scorer->num_parts; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    uint32_t part_next;
+    wf__flat_add(scorer, i, wf__flat_part_step(part, wf__flat_context(part, context), word, &part_next), &sum);
+    to |= (uint64_t)part_next << part->shift;
+  }
+  *next = to;
+  return wf__flat_total(scorer, sum);
+}
+
+static inline WF__HD float wf__flat_final(const wf__flat_scorer *scorer, uint64_t context) {
+  wf__flat_sum sum = {0, 0};
+  for (int i = 0; i < scorer->num_parts; i++)
+    wf__flat_add(scorer, i, wf__flat_part_final(&scorer->parts[i], wf__flat_context(&scorer->parts[i], context)), &sum);
+  return wf__flat_total(scorer, sum);
+}
+
+#endif

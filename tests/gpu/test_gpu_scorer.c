@@ -1,0 +1,195 @@
+/* test_gpu_scorer.c - the GPU search with scorers against the CPU search, every bit of every result. Compiled twice, as test_gpu_host.c. Ends with 77 where there
+ * is no GPU. */
+#include "decode_tasks.h"
+#include "random_scorers.h"
+#include "table_scorer.h"
+
+enum { BATCH = 12, SCORERS = 5 };
+
+static wf_error err;
+
+/* Utterances that did not fit the GPU and were decoded on the CPU would prove nothing. */
+static void count_misfits(void *user, wf_log_level level, const char *text) { *(int *)user += strstr(text, "did not fit") != NULL; }
+
+static void decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
+                      wf_result **results) {
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode_scored(decoder, batch, scorers, count, NULL, results, &err));
+  wf_decoder_free(decoder);
+}
+
+static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
+                    wf_result **cpu) {
+  static const char *const devices[] = {"cuda", "cuda:0,0"};
+  wf_result *gpu[BATCH];
+  decode_on("cpu", graph, options, batch, scorers, count, cpu);
+  int misfits = 0;
+  wf_set_log(count_misfits, &misfits);
+  decode_on(devices[seed % 2], graph, options, batch, scorers, count, gpu);
+  wf_set_log(NULL, NULL);
+  assert_int_equal(misfits, 0);
+  test_assert_same_batch(seed, cpu, gpu, count);
+  test_free_results(gpu, count);
+}
+
+/* Utterances with several scorers of all kinds and with none, in one batch. */
+static void test_random_tasks(void **state) {
+  (void)state;
+  uint32_t flags_seen = 0, cycles = 0, said = 0;
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
+    test_rng rng = {seed};
+    struct decode_task task = test_random_task(seed);
+    const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 3; /* few utterances: lanes of several blocks */
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_scorer *scorers[SCORERS];
+    const wf_scorer *chosen[BATCH];
+    wf_result *cpu[BATCH];
+    for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
+    for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
+    test_random_batch(&task, batch, data, BATCH, seed, 20);
+    for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* scores that tie, often or all of them */
+      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
+    batch[0] = task.scores;
+    compare(seed, task.graph, task.options, batch, chosen, count, cpu);
+    for (size_t i = 0; i < BATCH; i++) free(data[i]);
+    for (size_t i = 0; i < count; i++) {
+      flags_seen |= cpu[i]->flags;
+      cycles += cpu[i]->status == WF_ERR_NEGATIVE_CYCLE;
+      said += cpu[i]->scorer_cost != 0;
+      wf_result_free(cpu[i]);
+    }
+    for (int i = 0; i < SCORERS; i++) wf_scorer_free(scorers[i]);
+    test_free_task(&task);
+  }
+  wf_symbols_free(words);
+  if (test_seeds(400) < 400) return;
+  assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+  assert_true(said > 500 && cycles > 0);
+}
+
+/* Many states, arcs with words and contexts, with every number of blocks a lane. */
+static void test_large_tasks(void **state) {
+  (void)state;
+  static const int32_t actives[] = {300, 3000, 9000}, tokens[] = {600, 7000, 14000, 28000, 57000};
+  test_rng rng = {9};
+  const bool small = test_seeds(400) < 400;
+  const uint32_t states = small ? 300 : 20000;
+  test_fst_shape shape = {
+      .num_states = states, .num_arcs = states * 4, .num_ilabels = 50, .num_olabels = 4, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  wf_symbols *words = random_scorer_words();
+  struct decode_task task = {0};
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  task.scores.num_columns = 50;
+  for (size_t k = 0; k < (small ? 3 : 15); k++) {
+    const size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 4 : BATCH;
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_scorer *ngram = random_ngram(&rng, words, false), *boost = random_phrase_boost(&rng), *chain;
+    const wf_scorer *chosen[BATCH];
+    wf_result *cpu[BATCH];
+    assert_ok(wf_scorer_chain(ngram, boost, &chain, &err));
+    for (size_t i = 0; i < BATCH; i++) chosen[i] = i % 3 == 0 ? chain : ngram;
+    wf_decoder_options_init(&task.options);
+    task.options.beam = k % 2 == 0 ? 6 : 9;
+    task.options.max_active = small ? 100 : actives[k % 3];
+    task.options.max_tokens = small ? 500 : tokens[k % 5];
+    test_random_batch(&task, batch, data, count, k, small ? 8 : 30);
+    compare(k, task.graph, task.options, batch, chosen, count, cpu);
+    test_free_results(cpu, count);
+    for (size_t i = 0; i < count; i++) free(data[i]);
+    wf_scorer_free(chain);
+    wf_scorer_free(boost);
+    wf_scorer_free(ngram);
+  }
+  wf_symbols_free(words);
+  wf_graph_free(task.graph);
+}
+
+/* One decoder, batch after batch: models come and go, boosts are made anew, batches without scorers are in between. */
+static void test_batches(void **state) {
+  (void)state;
+  wf_symbols *words = random_scorer_words();
+  struct decode_task task = test_random_task(3);
+  wf_decoder_options on_gpu = task.options;
+  on_gpu.device = "cuda";
+  wf_decoder *cpu, *gpu;
+  test_rng rng = {4};
+  assert_ok(wf_decoder_create(task.graph, &task.options, &cpu, &err));
+  assert_ok(wf_decoder_create(task.graph, &on_gpu, &gpu, &err));
+  wf_scorer *kept = random_ngram(&rng, words, true);
+  for (int turn = 0; turn < 6; turn++) {
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_scorer *fresh = random_scorer(&rng, words);
+    wf_result *a[BATCH], *b[BATCH];
+    const wf_scorer *chosen[BATCH];
+    for (int i = 0; i < BATCH; i++) chosen[i] = turn % 3 == 2 ? NULL : i % 2 == 0 ? kept : fresh;
+    test_random_batch(&task, batch, data, BATCH, (uint64_t)turn, 20);
+    assert_ok(wf_decode_scored(cpu, batch, chosen, BATCH, NULL, a, &err));
+    assert_ok(wf_decode_scored(gpu, batch, chosen, BATCH, NULL, b, &err));
+    test_assert_same_batch((uint64_t)turn, a, b, BATCH);
+    test_free_results(a, BATCH);
+    test_free_results(b, BATCH);
+    for (int i = 0; i < BATCH; i++) free(data[i]);
+    wf_scorer_free(fresh);
+    if (turn == 3) {
+      wf_scorer_free(kept);
+      kept = random_ngram(&rng, words, false);
+    }
+  }
+  wf_scorer_free(kept);
+  wf_decoder_free(cpu);
+  wf_decoder_free(gpu);
+  wf_symbols_free(words);
+  test_free_task(&task);
+}
+
+/* What stays on the CPU is refused, with its name. */
+static void test_refused(void **state) {
+  (void)state;
+  test_rng rng = {1};
+  struct decode_task task = test_random_task(1);
+  table_scorer_shape shape = {.max_contexts = 3, .num_words = 3};
+  oracle_scorer tables = test_random_tables(&rng, &shape);
+  wf_scorer *table = test_table_scorer(&tables, false), *boost = random_word_boost(&rng);
+  wf_decoder *decoder;
+  task.options.device = "cuda";
+  task.options.recombine = 0;
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  assert_int_equal(wf_decoder_set_scorer(decoder, table, &err), WF_ERR_UNSUPPORTED);
+  assert_non_null(strstr(err.message, "on the CPU only"));
+  assert_ok(wf_decoder_set_scorer(decoder, boost, &err));
+  wf_decoder_free(decoder);
+  task.options.recombine = 1;
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  assert_int_equal(wf_decoder_set_scorer(decoder, boost, &err), WF_ERR_UNSUPPORTED);
+  assert_non_null(strstr(err.message, "recombine=state"));
+  wf_decoder_free(decoder);
+  wf_scorer_free(table);
+  wf_scorer_free(boost);
+  test_free_tables(&tables);
+  test_free_task(&task);
+}
+
+/* A little of everything, for compute-sanitizer. */
+static void test_small(void **state) {
+  test_batches(state);
+  test_random_tasks(state);
+  test_large_tasks(state);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_refused)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches), cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* random_scorers.h - random scorers of every kind that is plain arrays: boosts of words and of phrases, n-gram models, chains of up to three. Their words are the
+ * labels 1 .. 4 of decode_tasks.h, and 5. */
+#ifndef TESTS_RANDOM_SCORERS_H
+#define TESTS_RANDOM_SCORERS_H
+
+#include "lm_model.h"
+
+enum { RANDOM_WORDS = 5 };
+
+/* Few different values, so that costs tie. */
+static inline float random_boost(test_rng *rng) { return (float)((int)test_below(rng, 9) - 2) / 4; }
+
+static inline wf_scorer *random_word_boost(test_rng *rng) {
+  wf_error err = {0};
+  wf_scorer *scorer;
+  int32_t words[RANDOM_WORDS];
+  float boosts[RANDOM_WORDS];
+  size_t count = 0;
+  for (int32_t w = 1; w <= RANDOM_WORDS; w++)
+    if (test_below(rng, 2)) words[count] = w, boosts[count++] = random_boost(rng);
+  assert_ok(wf_scorer_boost_words(words, boosts, count, &scorer, &err));
+  return scorer;
+}
+
+/* Some are silent: contexts without costs, so that only they tell tokens apart. */
+static inline wf_scorer *random_phrase_boost(test_rng *rng) {
+  wf_error err = {0};
+  wf_scorer *scorer = NULL;
+  const bool silent = test_below(rng, 2);
+  while (scorer == NULL) { /* the same phrase twice with different boosts is refused */
+    int32_t words[64];
+    uint64_t off[17] = {0};
+    float boosts[16];
+    size_t count = test_below(rng, 12);
+    for (size_t i = 0; i < count; i++) {
+      off[i + 1] = off[i];
+      do words[off[i + 1]++] = 1 + (int32_t)test_below(rng, RANDOM_WORDS - 1);
+      while (off[i + 1] - off[i] < 4 && test_below(rng, 3));
+      boosts[i] = silent ? 0 : random_boost(rng);
+    }
+    if (wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err) != WF_OK) scorer = NULL;
+  }
+  return scorer;
+}
+
+/* A model of its own; `coarse`: costs are multiples of 1/2. */
+static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bool coarse) {
+  wf_error err = {0};
+  wf_scorer *scorer = NULL;
+  while (scorer == NULL) {
+    static model m;
+    make_model(&m, rng, false);
+    for (int i = 0; i < m.size && coarse; i++) {
+      m.grams[i].p = isinf(m.grams[i].p) ? m.grams[i].p : floor(m.grams[i].p * 2) / 2;
+      m.grams[i].bow = isinf(m.grams[i].bow) ? m.grams[i].bow : floor(m.grams[i].bow * 2) / 2;
+    }
+    const char *text = model_text(&m, rng);
+    char arpa[512];
+    snprintf(arpa, sizeof arpa, "%s", test_write_file("random.arpa", text, strlen(text)));
+    const char *out = test_temp_path("random.wlm");
+    wf_wlm_options build;
+    wf_wlm *lm;
+    wf_wlm_options_init(&build);
+    build.pack = (int32_t)test_below(rng, 3);
+    assert_ok(wf_wlm_build(arpa, out, NULL, &build, NULL, NULL, NULL, &err));
+    assert_ok(wf_wlm_open(out, &lm, &err));
+    remove(arpa);
+    remove(out);
+    wf_ngram_scorer_options options;
+    wf_ngram_scorer_options_init(&options);
+    options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;
+    options.placement = (int32_t)test_below(rng, 3);
+    options.lm_gpu_bytes = test_below(rng, 2) ? (int64_t)test_below(rng, 40000) : 0; /* these models are a few kB: too little, or room for a small cache */
+    if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL; /* it may know none of the words */
+    wf_wlm_free(lm);
+  }
+  return scorer;
+}
+
+static inline wf_symbols *random_scorer_words(void) {
+  wf_error err = {0};
+  wf_symbols *words;
+  static const char *const texts[] = {"<eps>", "c", "a", "d", "b", "e"};
+  assert_ok(wf_symbols_create("words", &words, &err));
+  for (int64_t i = 0; i <= RANDOM_WORDS; i++) assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
+  return words;
+}
+
+static inline wf_scorer *random_part(test_rng *rng, const wf_symbols *words) {
+  uint32_t kind = test_below(rng, 4);
+  return kind == 0 ? random_word_boost(rng) : kind == 1 ? random_phrase_boost(rng) : random_ngram(rng, words, kind == 2);
+}
+
+static inline wf_scorer *random_scorer(test_rng *rng, const wf_symbols *words) {
+  wf_error err = {0};
+  wf_scorer *scorer = random_part(rng, words), *chain;
+  for (uint32_t parts = 1 + test_below(rng, 3); parts > 1; parts--) {
+    wf_scorer *other = random_part(rng, words);
+    bool first = test_below(rng, 2);
+    assert_ok(wf_scorer_chain(first ? other : scorer, first ? scorer : other, &chain, &err));
+    wf_scorer_free(scorer);
+    wf_scorer_free(other);
+    scorer = chain;
+  }
+  return scorer;
+}
+
+#endif
