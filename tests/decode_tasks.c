@@ -150,3 +150,28 @@ uint64_t test_seeds(uint64_t usual) {
   const char *few = getenv("WARPFST_TEST_SEEDS");
   return few != NULL ? strtoull(few, NULL, 10) : usual;
 }
+
+struct decode_task test_large_task(void) {
+  test_rng rng = {9};
+  wf_error err = {0};
+  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  wf_fst *fst = test_random_fst(&rng, &shape);
+  struct decode_task task = {.scores = {.num_columns = 50}};
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  return task;
+}
+
+void test_set_large_limits(struct decode_task *task, size_t k) {
+  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
+  wf_decoder_options_init(&task->options);
+  task->options.beam = k % 2 == 0 ? 6 : 9;
+  task->options.max_active = actives[k % 3];
+  task->options.max_tokens = tokens[k % 5];
+}
+
+void test_listen(void *user, wf_log_level level, const char *text) {
+  (void)level;
+  struct test_heard *heard = user;
+  heard->times += strstr(text, heard->text) != NULL;
+}

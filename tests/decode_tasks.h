@@ -26,6 +26,16 @@ void test_free_results(wf_result **results, size_t count);
 void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **results);
 /* Says so, too: GPU tests then end with 77, skipped. */
 bool test_no_gpu(void);
+/* Its graph, of 60,000 states, fills the tables of a GPU search; limits number k (of 15 that differ) calls for every number of blocks. The graph alone is to be
+ * freed. */
+struct decode_task test_large_task(void);
+void test_set_large_limits(struct decode_task *task, size_t k);
+/* How often a message with this text was heard: for wf_set_log(test_listen, &heard). */
+struct test_heard {
+  const char *text;
+  int times;
+};
+void test_listen(void *heard, wf_log_level level, const char *text);
 /* As many as WARPFST_TEST_SEEDS says: compute-sanitizer is a hundred times slower. */
 uint64_t test_seeds(uint64_t usual);
 

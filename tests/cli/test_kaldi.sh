@@ -2,14 +2,7 @@
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 oracle=$SOURCE_DIR/tests/cli/kaldi_oracle.py
 "$python" -c 'import kaldi_hmm_gmm, kaldifst' || { echo "no Kaldi for $python: ./run test installs tests/python-requirements.txt"; exit 1; }
-fail() { echo "$*" >&2; exit 1; }
-expect() { # CODE PATTERN COMMAND...
-  local want=$1 pattern=$2 code=0
-  shift 2
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
-  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
-}
+source "$SOURCE_DIR/tests/cli/expect.sh"
 mkgraph() { "$WARPFST" mkgraph hmm -q "$@"; }
 # decode OUTPUT GRAPH [FLAGS]
 decode() {

@@ -1,14 +1,7 @@
 # `warpfst lattice prune | determinize | nbest | rescore | convert | oracle | stats` on small lattices, against the list of all their paths (lattice_ops.py); then on
 # real speech, where one command must agree with another.
 ops="$SOURCE_DIR/tests/cli/lattice_ops.py"
-fail() { echo "$*" >&2; exit 1; }
-expect() { # CODE PATTERN COMMAND...
-  local want=$1 pattern=$2 code=0
-  shift 2
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
-  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
-}
+source "$SOURCE_DIR/tests/cli/expect.sh"
 lattice() { "$WARPFST" lattice "$@"; }
 
 # --- all paths --------------------------------------------------------------------------------------------------------------

@@ -72,24 +72,13 @@ static void test_blank(void **state) {
 static void test_large_tasks(void **state) {
   (void)state;
   const bool few = test_seeds(400) < 400;
-  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
-  test_rng rng = {9};
-  wf_error err = {0};
-  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
-  wf_fst *fst = test_random_fst(&rng, &shape);
-  struct decode_task task = {0};
-  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
-  wf_fst_free(fst);
-  task.scores.num_columns = 50;
+  struct decode_task task = test_large_task();
   for (size_t k = 0; k < 15; k++) {
     size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 5 : few ? 8 : 20;
     wf_scores batch[20];
     float *data[20];
     wf_result *cpu[20], *gpu[20];
-    wf_decoder_options_init(&task.options);
-    task.options.beam = k % 2 == 0 ? 6 : 9;
-    task.options.max_active = actives[k % 3];
-    task.options.max_tokens = tokens[k % 5];
+    test_set_large_limits(&task, k);
     test_random_batch(&task, batch, data, count, k, few ? 5 : 40);
     decode_both(task.graph, task.options, batch, count, cpu, gpu);
     test_assert_same_batch(k, cpu, gpu, count);

@@ -316,16 +316,6 @@ static struct decode_task dense_task(uint32_t num_states, uint32_t degree) {
   return task;
 }
 
-struct heard {
-  const char *text;
-  int times;
-};
-static void listen(void *user, wf_log_level level, const char *text) {
-  (void)level;
-  struct heard *heard = user;
-  heard->times += strstr(text, heard->text) != NULL;
-}
-
 /* A trace with room for a third: what nothing comes from any more makes room on the GPU; the imitated one has the CPU decode the longest utterances. */
 static void test_no_room(void **state) {
   (void)state;
@@ -350,8 +340,8 @@ static void test_no_room(void **state) {
     assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &tight, &err));
     assert_true(tight.trace_bytes < plan.trace_bytes && tight.num_lanes == plan.num_lanes);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
-    struct heard misfits = {"did not fit", 0};
-    wf_set_log(listen, &misfits);
+    struct test_heard misfits = {"did not fit", 0};
+    wf_set_log(test_listen, &misfits);
     test_decode_on("cuda", task.graph, task.options, forms.shaped, BATCH, gpu);
     wf_set_log(NULL, NULL);
     test_assert_same_batch(7, cpu, gpu, BATCH);
@@ -387,7 +377,7 @@ static void test_wide_frames(void **state) {
     wf_decoder *decoder;
     wf_plan plan;
     const bool on_device = form % 2, tight = form / 2;
-    struct heard again = {"again in wider", 0};
+    struct test_heard again = {"again in wider", 0};
     make_forms(&forms, &task, (uint64_t)form, 24, WF_FLOAT32, on_device);
     for (int i = 0; i < TIMES * BATCH; i++) scores[i] = forms.shaped[i % BATCH];
     wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
@@ -398,7 +388,7 @@ static void test_wide_frames(void **state) {
     if (tight) task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) / (uint64_t)plan.num_lanes) * (on_device ? 1 : 2);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    wf_set_log(listen, &again);
+    wf_set_log(test_listen, &again);
     for (int batch = 0; batch < 2; batch++) {
       assert_ok(wf_decode(decoder, scores, TIMES * BATCH, NULL, gpu, &err));
       for (int k = 0; k < TIMES; k++) test_assert_same_batch((uint64_t)form, cpu, gpu + k * BATCH, BATCH);

@@ -120,16 +120,6 @@ static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
   return task;
 }
 
-struct heard {
-  const char *text;
-  int times;
-};
-static void listen(void *user, wf_log_level level, const char *text) {
-  (void)level;
-  struct heard *heard = user;
-  heard->times += strstr(text, heard->text) != NULL;
-}
-
 /* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many lanes if it is to be `tight`; returns how many of them
  * the GPU had no room for. */
 static int decode_long(struct decode_task *task, bool tight, int64_t num_frames, size_t count) {
@@ -138,7 +128,7 @@ static int decode_long(struct decode_task *task, bool tight, int64_t num_frames,
   float *data[BATCH];
   wf_result *cpu[BATCH], *gpu[BATCH];
   wf_plan full, plan;
-  struct heard misfits = {"did not fit", 0};
+  struct test_heard misfits = {"did not fit", 0};
   wf_batch_shape shape = {.num_utterances = count, .max_frames = num_frames};
   test_rng rng = {5};
   for (size_t i = 0; i < count; i++) {
@@ -161,7 +151,7 @@ static int decode_long(struct decode_task *task, bool tight, int64_t num_frames,
     break;
   }
   test_decode_on("cpu", task->graph, task->options, batch, count, cpu);
-  wf_set_log(listen, &misfits);
+  wf_set_log(test_listen, &misfits);
   test_decode_on("cuda", task->graph, task->options, batch, count, gpu);
   wf_set_log(NULL, NULL);
   test_assert_same_batch((uint64_t)count, cpu, gpu, count);
@@ -193,26 +183,15 @@ static void test_no_pages(void **state) {
 /* Tables at their fullest, with every number of blocks that max_tokens and the batch call for. */
 static void test_large_tasks(void **state) {
   (void)state;
-  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
-  test_rng rng = {9};
-  wf_error err = {0};
-  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
-  wf_fst *fst = test_random_fst(&rng, &shape);
-  struct decode_task task = {0};
-  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
-  wf_fst_free(fst);
-  task.scores.num_columns = 50;
+  struct decode_task task = test_large_task();
   const bool few = test_seeds(400) < 400;
   for (size_t k = 0; k < (few ? 3 : 15); k++) {
     size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 5 : BATCH;
     wf_scores batch[BATCH];
     float *data[BATCH];
     wf_result *cpu[BATCH], *gpu[BATCH];
-    wf_decoder_options_init(&task.options);
-    task.options.beam = k % 2 == 0 ? 6 : 9;
+    test_set_large_limits(&task, k);
     task.options.lattice_beam = 1 + (float)(k % 4);
-    task.options.max_active = actives[k % 3];
-    task.options.max_tokens = tokens[k % 5];
     if (few) count = 1 + k % 2;
     test_random_batch(&task, batch, data, count, k, few ? 6 : 40);
     test_decode_on("cpu", task.graph, task.options, batch, count, cpu);

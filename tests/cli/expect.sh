@@ -1,0 +1,9 @@
+# expect.sh - what tests of commands that must fail share; to be sourced.
+fail() { echo "$*" >&2; exit 1; }
+expect() { # CODE PATTERN COMMAND...
+  local want=$1 pattern=$2 code=0
+  shift 2
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" = "$want" ] || fail "exit $code, not $want: $*: $(cat err.txt)"
+  grep -q -- "$pattern" err.txt || fail "no '$pattern' from: $*: $(cat err.txt)"
+}
