@@ -38,8 +38,4 @@ void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
 
-/* What formats and compact lattices, which know two costs only, call the graph's: a scorer's is of the same kind. */
-static inline float wf__arc_graph_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
-static inline float wf__final_graph_cost(const wf_lattice_view *lattice, uint64_t s) { return lattice->final_graph_cost[s] + lattice->final_scorer_cost[s]; }
-
 #endif
