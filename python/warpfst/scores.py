@@ -183,8 +183,9 @@ def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
 
 
 def _check(tensor: Tensor, what: str) -> None:
+    empty = 0 in tensor.shape  # its strides mean nothing; numpy exports zeros
     for size, stride, axis in zip(tensor.shape, tensor.strides, range(-len(tensor.shape), 0)):
-        if size > 1 and (stride != 1 if axis == -1 else stride < 0):
+        if not empty and size > 1 and (stride != 1 if axis == -1 else stride < 0):
             raise ValueError(f"{what}: strides {tensor.strides} of shape {tensor.shape}: columns must lie side by side, frames in order (make it contiguous)")
     if tensor.shape[-1] >= 2**31:
         raise ValueError(f"{what}: {tensor.shape[-1]} columns")

@@ -76,17 +76,15 @@ __device__ bool searcher<RANKS>::find_sources(bool *any) {
 #pragma unroll
   for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
   *any = most > 0;
-  if (most > WF__LANE_WORD_LOG) return false;
-  if (most == 0) return true;
-  const u32 size = own().num_logged;
+  const u32 size = most <= WF__LANE_WORD_LOG ? own().num_logged : 0;
   for (u32 i = tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
     if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
     atomicMin(sources() + ((int64_t)rank - l.rank()) * SLOTS + slot, (u64)entry.source);
   }
-  l.sync();
-  return true;
+  l.sync(); /* in every case: the next frame clears the counts that others may still have to read */
+  return most <= WF__LANE_WORD_LOG;
 }
 
 /* --- ties --------------------------------------------------------------------------------------------------------------- */

@@ -365,6 +365,13 @@ def test_every_form_of_a_batch(ctc_graph, ctc_scores, dtype):
         assert same(decoder.decode(matrix), [result])
 
 
+def test_no_frames(ctc_graph, ctc_scores):
+    decoder = wf.Decoder(ctc_graph)
+    matrix = next(iter(ctc_scores.values()))
+    empty = FakeTensor(matrix[:0], strides=(0, 0))  # as numpy 2 exports it
+    assert same(decoder.decode([matrix, empty]), decoder.decode([matrix, matrix[:0]]))
+
+
 def test_bfloat16(ctc_graph, ctc_scores):
     matrices = list(ctc_scores.values())[:5]
     bits = [(matrix.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for matrix in matrices]
