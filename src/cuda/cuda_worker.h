@@ -6,7 +6,8 @@
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
- *   cuda_plan.c      how much memory, before any is allocated */
+ *   cuda_plan.c      how much memory, before any is allocated
+ *   cuda_streams.c   streams (cuda_streams.h) */
 #ifndef WF_CUDA_CUDA_WORKER_H
 #define WF_CUDA_CUDA_WORKER_H
 
@@ -96,6 +97,7 @@ typedef struct wf__gpu_worker {
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
   struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
+  struct wf__gpu_streams *streams; /* made for the first stream */
 } wf__gpu_worker;
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
@@ -132,6 +134,9 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);
 
+/* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
+bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
+
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
@@ -139,6 +144,12 @@ void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
 wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err);
 
 /* cuda_worker.c */
+/* What the kernels must know of graph and options. */
+void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
+/* Into the result: which score is bad, of scores on the GPU, too. `first`: number of the scores' first frame. */
+wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err);
+/* Rows from `from` on of scores that may lie on the GPU, in host memory: *copy is to be freed, also after a failure. */
+wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err);
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
 /* Bits of a lane's blocks one size up from the plan's; 0 if there are no such lanes. */
