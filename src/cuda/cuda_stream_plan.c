@@ -103,30 +103,35 @@ static void free_workspace(wf__gpu_streams *streams) {
   streams->memory = streams->box = streams->out = NULL;
 }
 
+static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  wf__gpu_facts facts = {.available = 0};
+  WF__TRY(wf__gpu_free_memory(&facts.available, err));
+  facts.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = streams->lanes[b];
+  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &facts, num_sharing, streams->scored, &streams->plan, err));
+  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes), "the memory of streams; lower gpu_memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->box, streams->plan.box_bytes, cudaHostAllocPortable), "page-locked host memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable), "page-locked host memory");
+  return WF_OK;
+}
+
 wf_status wf__streams_reserve(wf__gpu_worker *worker, int num_sharing, bool scored, wf_error *err) {
-  if (worker->streams == NULL) {
-    const wf_status status = create(worker, err);
-    if (status != WF_OK) {
-      wf__streams_release(worker);
-      return status;
-    }
+  wf_status status = worker->streams == NULL ? create(worker, err) : WF_OK;
+  if (status != WF_OK) {
+    wf__streams_release(worker);
+    return status;
   }
   wf__gpu_streams *streams = worker->streams;
   if (streams->memory != NULL && (streams->scored || !scored)) return WF_OK;
-  wf__gpu_facts facts = {.available = 0};
-  WF__TRY(wf__gpu_free_memory(&facts.available, err));
-  facts.available += worker->graph_bytes;
-  if (streams->memory != NULL) facts.available += streams->plan.bytes + streams->num_slots * streams->plan.slot_bytes;
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = streams->lanes[b];
-  wf__stream_plan plan;
-  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &facts, num_sharing, scored, &plan, err));
+  const bool was_scored = streams->scored;
   free_workspace(streams);
-  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, plan.bytes), "the memory of streams; lower gpu_memory");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->box, plan.box_bytes, cudaHostAllocPortable), "page-locked host memory");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->out, plan.out_bytes, cudaHostAllocPortable), "page-locked host memory");
-  streams->plan = plan;
-  streams->scored = scored;
-  return WF_OK;
+  streams->scored = was_scored || scored;
+  status = allocate(worker, num_sharing, err);
+  if (status == WF_OK) return WF_OK;
+  free_workspace(streams);
+  streams->scored = was_scored;
+  return status;
 }
 
 wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *err) {

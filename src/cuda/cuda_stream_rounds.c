@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/cuda_backend.h"
+#include "math/cost.h"
 
 enum {
   FEW_TOKENS = 512,         /* of a frame and block: for fewer a wider lane brings nothing */
@@ -74,10 +75,21 @@ static wf_status add_ancestors(wf__channel *base, const wf__lane_ancestor *from,
   return WF_OK;
 }
 
+static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *err) {
+  wf__scoring *scoring = &channel->worker->scorings[thread];
+  wf__scoring_exchange(scoring, &channel->base.scoring); /* the cache is the thread's */
+  const wf_status status = wf__scoring_begin(scoring, err);
+  wf__scoring_exchange(scoring, &channel->base.scoring);
+  channel->base.stem_sum = (wf__score_sum){channel->base.scoring.start, 0};
+  return status;
+}
+
 static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, const wf__lane_ancestor *from, int thread, wf_error *err) {
   wf__channel *base = &channel->base;
   wf__path *path = &base->path;
+  if (!base->begun && channel->held != NULL) WF__TRY(begin_scoring(channel, thread, err));
   base->begun = true;
+  channel->stale = false;
   if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, from, advance->num_ancestors, err));
   if (advance->num_ancestors > 0) WF__TRY(add_ancestors(base, from, advance, err));
   path->flags |= advance->flags;
@@ -95,6 +107,8 @@ static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *
   channel->best_cost = advance->best_cost;
   channel->ending_cost = advance->ending_cost;
   channel->final_cost = advance->final_cost;
+  channel->select_key = advance->select_key;
+  channel->select_context = advance->select_context;
   return base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT ? wf__streams_collect(channel, thread, err) : WF_OK;
 }
 
@@ -175,7 +189,8 @@ static void describe_item(const struct round *round, uint64_t number) {
                            .stride = scores->on_device ? scores->stride : worker->graph->min_columns,
                            .num_frames = item->rows,
                            .num_columns = worker->graph->min_columns,
-                           .dtype = (int32_t)scores->dtype};
+                           .dtype = (int32_t)scores->dtype,
+                           .scorer = wf__gpu_held_flat(channel->held)};
   ((wf__lane_chunk *)box_at(streams, WF__STREAM_CHUNK))[number] =
       (wf__lane_chunk){.tokens = channel->tokens,
                        .contexts = channel->contexts,
@@ -219,10 +234,11 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
 }
 
 /* Puts the round on the worker's stream; nothing here waits. */
-static wf_status launch(wf__gpu_worker *worker, const wf__batch *batch, void *caller_stream, wf_error *err) {
+static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t bytes;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err)); /* it is there, unless room for scorers failed */
   WF__TRY(choose_items(worker, batch, &bytes, err));
   const uint64_t count = streams->flight.size;
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
@@ -235,7 +251,7 @@ static wf_status launch(wf__gpu_worker *worker, const wf__batch *batch, void *ca
     score_off[i] = at;
     at += packed_bytes(worker, &batch->scores[item->index], item->rows);
     on_gpu = on_gpu || is_on_gpu(item, batch);
-    if (item->channel->base.scoring.scorer != NULL) order[count - ++num_scored] = (uint32_t)i;
+    if (item->channel->held != NULL) order[count - ++num_scored] = (uint32_t)i;
     else order[num_plain++] = (uint32_t)i;
     describe_item(&round, i);
   }
@@ -245,7 +261,7 @@ static wf_status launch(wf__gpu_worker *worker, const wf__batch *batch, void *ca
   free(score_off);
   memset(box_at(streams, WF__STREAM_COUNTERS), 0, 16);
   if (on_gpu) {
-    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
+    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream), "the caller's stream");
     WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
   }
   WF__CUDA_TRY(cudaMemcpyAsync(streams->memory + streams->plan.off[WF__STREAM_BOX], streams->box, streams->plan.box_off[WF__STREAM_SCORES] + bytes, cudaMemcpyHostToDevice,
@@ -359,24 +375,58 @@ static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf
 
 /* --- on the CPU -------------------------------------------------------------------------------------------------------------- */
 
+/* The tokens of the newest frame: of a stream that has died those that were expanded. */
+static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
+  wf__channel *base = &channel->base;
+  const bool scored = channel->held != NULL;
+  base->tokens.size = 0;
+  for (uint32_t i = 0; i < channel->num_tokens; i++) {
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
+    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
+    if (scored) base->contexts.data[base->tokens.size] = context;
+    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
+  }
+  base->contexts.size = scored ? base->tokens.size : 0;
+  base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
+}
+
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
   wf__channel *base = &channel->base;
   const uint64_t count = base->begun ? channel->num_tokens : 0;
   if (self->cpu == NULL) WF__TRY(wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err));
-  base->tokens.size = base->contexts.size = 0;
+  channel->on_cpu = true;
+  if (count == 0) return WF_OK;
+  base->tokens.size = base->contexts.size = base->past_contexts.size = 0;
   WF__TRY(wf__vec_grow(&base->tokens, count, "tokens", err));
-  if (base->scoring.scorer != NULL) WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
   wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  cudaError_t code = count > 0 ? cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost) : cudaSuccess;
-  if (code == cudaSuccess && count > 0 && base->scoring.scorer != NULL)
-    code = cudaMemcpy(base->contexts.data, channel->contexts, count * sizeof *base->contexts.data, cudaMemcpyDeviceToHost);
-  for (uint64_t i = 0; i < count && code == cudaSuccess; i++) base->tokens.data[i] = (wf__saved_token){tokens[i].cost, tokens[i].state, 0};
+  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess && channel->held != NULL)
+    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess) keep_tokens(channel, tokens);
   free(tokens);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
-  base->tokens.size = count;
-  if (base->scoring.scorer != NULL) base->contexts.size = count;
-  channel->on_cpu = true;
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "tokens from the GPU");
+}
+
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->tokens.size;
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
+  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
+  if (code == cudaSuccess && base->scoring.scorer != NULL)
+    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->num_tokens = (uint32_t)count;
+  channel->on_cpu = false;
+  channel->stale = true;
   return WF_OK;
 }
 
@@ -430,7 +480,7 @@ static wf_status deal(struct wf__cuda_backend *self, const wf__batch *batch, voi
     if (batch->skip[i]) continue;
     WF__TRY(check_home(channel->worker, scores, batch->results[i], err));
     const bool unchecked = scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
-    const bool searches = batch->results[i]->status == WF_OK && !channel->base.died && (scores->num_frames > 0 || !channel->base.begun);
+    const bool searches = batch->results[i]->status == WF_OK && !channel->base.died && (scores->num_frames > 0 || !channel->base.begun || channel->stale);
     const wf__stream_item item = {.channel = channel, .index = (uint32_t)i, .unchecked = unchecked};
     if (!unchecked && !searches) continue;
     WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending, item, "streams", err));
@@ -442,7 +492,7 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
   for (bool any = true; any;) {
     any = false;
     for (int i = 0; i < self->num_workers; i++)
-      if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(&self->workers[i], batch, self->stream, err));
+      if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(self, &self->workers[i], batch, err));
     for (int i = 0; i < self->num_workers; i++) {
       if (self->workers[i].streams == NULL || self->workers[i].streams->flight.size == 0) continue;
       WF__TRY(finish_round(&self->workers[i], batch, rest, err));

@@ -11,7 +11,7 @@
 static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
   channel->best = channel->ending = UINT32_MAX;
-  channel->on_cpu = false;
+  channel->on_cpu = channel->stale = false;
   channel->base.trace.keeps_loglikes = true;
 }
 
@@ -25,6 +25,12 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (channel == NULL) return;
   wf__streams_return_slot(channel->worker, channel->tokens);
   wf__streams_return_slot(channel->worker, channel->contexts);
+  if (channel->held != NULL) {
+    const int caller = wf__callers_device();
+    (void)cudaSetDevice(channel->worker->device);
+    wf__gpu_let_scorer_go(channel->worker, &channel->held);
+    wf__give_back_device(caller);
+  }
   channel->worker->streams->num_channels--;
   wf__cpu_streams.close(NULL, channel); /* frees it: base is its first member */
 }
@@ -87,8 +93,8 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   return status;
 }
 
-/* The start's tokens, of a stream that has had no chunk. */
-static wf_status begin(void *self, wf__gpu_channel *channel, wf_error *err) {
+/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there are. */
+static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   const wf_scores none = {0};
   const bool skip = false;
   wf_result said = {0}, *result = &said;
@@ -122,7 +128,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
-  if (!base->begun) WF__TRY(begin(opaque, channel, err));
+  if (!channel->on_cpu && (!base->begun || channel->stale)) WF__TRY(refresh(opaque, channel, err));
   if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, goes_on, out, err);
   const bool final = !goes_on && channel->ending != UINT32_MAX;
   wf__path_clear(out);
@@ -136,9 +142,40 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
 }
 
-static wf_status set_scorer(void *self, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
-  if (scorer == NULL) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with scorers are decoded on the CPU only; leave the scorer out, or take device cpu");
+/* --- scorers ------------------------------------------------------------------------------------------------------------------ */
+
+/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. */
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
+  if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
+  WF__TRY(wf__streams_to_cpu(self, channel, err));
+  WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+  return channel->base.died ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+}
+
+static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
+  wf__held_scorer *held = NULL;
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  if (scorer != NULL) {
+    WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
+    if (channel->contexts == NULL) WF__TRY(wf__streams_take_slot(worker, (void **)&channel->contexts, err));
+    WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
+  }
+  const wf_status status = exchange_scorer(self, channel, scorer, words, num_words, err);
+  wf__held_scorer *old = status == WF_OK ? channel->held : held;
+  if (status == WF_OK) channel->held = held;
+  wf__gpu_let_scorer_go(worker, &old);
+  return status;
+}
+
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (scorer == channel->base.scoring.scorer) return WF_OK;
+  const int caller = wf__callers_device();
+  const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
+  wf__give_back_device(caller);
+  return status;
 }
 
 static wf_status lattice(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err) {

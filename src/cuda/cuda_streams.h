@@ -72,9 +72,12 @@ typedef struct wf__gpu_channel {
   wf__gpu_worker *worker;
   wf__lane_token *tokens; /* slots on the GPU */
   uint64_t *contexts;     /* NULL: it has had no scorer */
+  wf__held_scorer *held;  /* base.scoring's scorer on the GPU; NULL: none */
   uint32_t num_tokens, usual_size;
   uint32_t best, ending;  /* as in wf__lane_advance */
   float best_cost, ending_cost, final_cost;
+  uint64_t select_key, select_context; /* the same */
+  bool stale;  /* another scorer has changed costs: best, ending are not known */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
 } wf__gpu_channel;
 
@@ -130,6 +133,9 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *ba
 wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err);
 /* From now on the CPU has the stream's tokens. */
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err);
+
+/* Back again. */
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
 
 extern const wf__stream_backend wf__cuda_streams; /* cuda_streams.c */
 

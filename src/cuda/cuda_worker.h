@@ -74,6 +74,14 @@ typedef struct wf__gpu_scorers {
   uint64_t hits, reads;           /* of models that are gone */
 } wf__gpu_scorers;
 
+/* A scorer that streams have, in memory of its own: it is sent once, not with every chunk. */
+typedef struct wf__held_scorer {
+  wf_scorer *scorer;
+  uint64_t users;
+  wf__gpu_scorers store; /* without models, which are the worker's */
+  struct wf__held_scorer *next;
+} wf__held_scorer;
+
 typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -93,6 +101,7 @@ typedef struct wf__gpu_worker {
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
+  wf__held_scorer *held; /* by streams */
   wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
@@ -128,6 +137,11 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
 /* Where the scorer is there; NULL for none. */
 const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance);
 void wf__gpu_release_scorers(wf__gpu_worker *worker);
+/* The scorer for as long as a stream has it. On the current device. */
+wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err);
+/* *place becomes NULL, as it may have been. */
+void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place);
+const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held);
 /* Adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "decode_tasks.h"
+#include "random_scorers.h"
 
 static wf_error err;
 
@@ -78,18 +79,34 @@ static void accept_both(const struct pair *pair, const wf_scores *chunk, bool ev
   assert_true(event[0].trailing_silence == event[1].trailing_silence && event[0].relative_cost == event[1].relative_cost);
 }
 
-/* One stream in chunks of 0 to 3 frames, or longer than one launch takes, looked at now and then, used twice. */
+static wf_result *decode_alone(const struct decode_task *task, const wf_scorer *scorer) {
+  wf_decoder *decoder = decoder_on("cpu", task->graph, task->options);
+  wf_result *result;
+  assert_ok(wf_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static void set_both(const struct pair *pair, const wf_scorer *scorer) {
+  for (int i = 0; i < 2; i++) assert_ok(wf_stream_set_scorer(pair->stream[i], scorer, &err));
+}
+
+/* One stream in chunks of 0 to 3 frames, or longer than one launch takes, looked at now and then, used twice; every other one with a scorer. */
 static void test_chunks(void **state) {
   (void)state;
-  uint64_t failed = 0, dead = 0, skipping = 0;
+  uint64_t failed = 0, dead = 0, skipping = 0, scored = 0;
+  wf_symbols *words = random_scorer_words();
   const uint64_t seeds = test_seeds(400);
   misfits.times = 0;
   wf_set_log(test_listen, &misfits);
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     struct decode_task task = stream_task(seed);
     test_rng rng = {seed};
-    wf_result *expected = test_decode_alone(&task), *result;
+    wf_scorer *scorer = seed % 2 == 0 ? random_scorer(&rng, words) : NULL;
+    wf_result *expected = decode_alone(&task, scorer), *result;
     struct pair pair = open_pair(task.graph, task.options, NULL);
+    set_both(&pair, scorer);
+    wf_scorer_free(scorer);
     for (int round = 0; round < 2; round++) {
       const uint32_t longest = round == 0 ? 4 : 40;
       for (int64_t fed = 0; fed < task.scores.num_frames;) {
@@ -105,6 +122,7 @@ static void test_chunks(void **state) {
         test_assert_same_result(result, expected);
         failed += result->status != WF_OK;
         dead += (result->flags & WF_RESULT_DIED) != 0 && result->num_decoded > 0;
+        scored += result->scorer_cost != 0;
         for (int64_t t = 0; t < result->num_decoded; t++) skipping += result->alignment[t] == 0;
         wf_result_free(result);
         assert_int_equal(wf_stream_finish(pair.stream[i], &result, &err), WF_ERR_STATE);
@@ -115,9 +133,45 @@ static void test_chunks(void **state) {
     wf_result_free(expected);
     test_free_task(&task);
   }
+  wf_symbols_free(words);
   wf_set_log(NULL, NULL);
   assert_int_equal(misfits.times, 0);
-  if (seeds >= 400) assert_true(failed > 5 && dead > 20 && skipping > 50);
+  if (seeds >= 400) assert_true(failed > 5 && dead > 20 && skipping > 50 && scored > 100);
+}
+
+/* Other scorers, or none, in the middle of utterances: as on the CPU. */
+static void test_list_changes(void **state) {
+  (void)state;
+  uint64_t scored = 0, dead = 0;
+  const uint64_t seeds = test_seeds(200);
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= seeds; seed++) {
+    struct decode_task task = stream_task(seed + 2000);
+    test_rng rng = {seed};
+    wf_scorer *scorers[3] = {random_scorer(&rng, words), random_scorer(&rng, words), NULL};
+    wf_result *result[2];
+    struct pair pair = open_pair(task.graph, task.options, NULL);
+    set_both(&pair, scorers[test_below(&rng, 3)]);
+    for (int64_t fed = 0; fed < task.scores.num_frames;) {
+      int64_t count = test_below(&rng, 5);
+      if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
+      const wf_scores chunk = rows(&task.scores, fed, count);
+      accept_both(&pair, &chunk, test_below(&rng, 2) == 0);
+      fed += count;
+      if (test_below(&rng, 2) == 0) set_both(&pair, scorers[test_below(&rng, 3)]);
+      if (test_below(&rng, 3) == 0) compare_partials(&pair);
+    }
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_finish(pair.stream[i], &result[i], &err));
+    test_assert_same_result(result[0], result[1]);
+    scored += result[0]->scorer_cost != 0;
+    dead += (result[0]->flags & WF_RESULT_DIED) != 0;
+    test_free_results(result, 2);
+    close_pair(&pair);
+    for (int i = 0; i < 3; i++) wf_scorer_free(scorers[i]);
+    test_free_task(&task);
+  }
+  wf_symbols_free(words);
+  if (seeds >= 200) assert_true(scored > 50 && dead > 5);
 }
 
 /* Many streams at once, each with its own pace, between batches of whole utterances; some are closed and opened, some reset, in the middle. */
@@ -343,6 +397,7 @@ static void test_device_scores(void **state) {
 static void test_small(void **state) {
   test_bad_chunks(state);
   test_chunks(state);
+  test_list_changes(state);
   test_device_scores(state);
 }
 
@@ -358,7 +413,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)}, kernels[] = {cmocka_unit_test(test_kernels)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_chunks), cmocka_unit_test(test_chunks), cmocka_unit_test(test_device_scores), cmocka_unit_test(test_neighbours),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_chunks), cmocka_unit_test(test_chunks), cmocka_unit_test(test_list_changes), cmocka_unit_test(test_device_scores), cmocka_unit_test(test_neighbours),
                                      cmocka_unit_test(test_long), cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
