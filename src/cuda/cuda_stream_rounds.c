@@ -37,6 +37,7 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   base->trace.renumber_cap = 0;
   wf__vec_shrink(&base->trace.records);
   wf__vec_shrink(&base->trace.loglikes);
+  channel->collected = status == WF_OK;
   if (status != WF_OK || base->scoring.scorer == NULL) return status;
   wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
   status = wf__scoring_resume(scoring, err);
@@ -109,7 +110,9 @@ static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *
   channel->final_cost = advance->final_cost;
   channel->select_key = advance->select_key;
   channel->select_context = advance->select_context;
-  return base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT ? wf__streams_collect(channel, thread, err) : WF_OK;
+  channel->collected = channel->collected && advance->num_ancestors == 0;
+  const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
+  return full || (channel->watched && !channel->collected) ? wf__streams_collect(channel, thread, err) : WF_OK;
 }
 
 /* --- a round ---------------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
   channel->best = channel->ending = UINT32_MAX;
-  channel->on_cpu = channel->stale = false;
+  channel->on_cpu = channel->stale = channel->collected = false;
   channel->base.trace.keeps_loglikes = true;
 }
 
@@ -110,7 +110,8 @@ static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *ou
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   if (channel->on_cpu) return wf__cpu_streams.stem(self->cpu, channel, now, out, err);
-  if (now && channel->base.begun) WF__TRY(wf__streams_collect(channel, 0, err));
+  channel->watched = channel->watched || now;
+  if (now && channel->base.begun && !channel->collected) WF__TRY(wf__streams_collect(channel, 0, err));
   return wf__channel_take_stem(&channel->base, out, err);
 }
 

@@ -77,6 +77,7 @@ typedef struct wf__gpu_channel {
   uint32_t best, ending;  /* as in wf__lane_advance */
   float best_cost, ending_cost, final_cost;
   uint64_t select_key, select_context; /* the same */
+  bool collected, watched; /* since the last chunk; partials are asked for: then the pool's threads collect each chunk as it lands */
   bool stale;  /* another scorer has changed costs: best, ending are not known */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
 } wf__gpu_channel;

@@ -393,6 +393,83 @@ static void test_device_scores(void **state) {
   }
 }
 
+#ifdef FAKE_CUDA
+/* A short life of two streams, one of them with a scorer that changes; the first failure ends it. */
+static wf_status live_once(const struct decode_task *task, wf_scorer *const *scorers, wf_result **results) {
+  wf_decoder *decoder;
+  wf_stream *streams[2] = {NULL, NULL};
+  wf_decoder_options options = task->options;
+  options.device = "cuda";
+  wf_status status = wf_decoder_create(task->graph, &options, &decoder, &err);
+  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_stream_open(decoder, NULL, &streams[i], &err);
+  if (status == WF_OK) status = wf_stream_set_scorer(streams[0], scorers[0], &err);
+  for (int64_t fed = 0; fed < 6 && status == WF_OK; fed += 3) {
+    const wf_scores chunks[2] = {rows(&task->scores, fed, 3), rows(&task->scores, fed, 3)};
+    status = wf_streams_advance(decoder, streams, chunks, 2, NULL, &err);
+    if (status == WF_OK && fed == 0) status = wf_stream_set_scorer(streams[0], scorers[1], &err);
+  }
+  for (int i = 0; i < 2 && status == WF_OK; i++) {
+    status = wf_stream_finish(streams[i], &results[i], &err);
+    if (status == WF_OK && results[i]->status != WF_OK) { /* what failed was the stream's alone */
+      status = results[i]->status;
+      snprintf(err.message, sizeof err.message, "%s", results[i]->message);
+    }
+    if (status == WF_OK || results[i] == NULL) continue;
+    wf_result_free(results[i]);
+    results[i] = NULL;
+  }
+  for (int i = 0; i < 2; i++) wf_stream_close(streams[i]);
+  wf_decoder_free(decoder);
+  return status;
+}
+
+/* Each CUDA call fails in turn: an error, nothing lost, nothing wrong. */
+static void test_failures(void **state) {
+  (void)state;
+  test_rng rng = {5};
+  wf_symbols *words = random_scorer_words();
+  struct decode_task task = stream_task(7);
+  for (uint64_t seed = 8; task.scores.num_frames < 6 || wf_graph_min_columns(task.graph) == 0; seed++) {
+    test_free_task(&task);
+    task = stream_task(seed);
+  }
+  task.options.max_tokens = 28000;
+  wf_scorer *scorers[2] = {random_scorer(&rng, words), random_phrase_boost(&rng)};
+  wf_result *expected[2], *results[2] = {NULL, NULL};
+  assert_ok(live_once(&task, scorers, expected));
+  const long objects = fake_gpus.num_objects;
+  int errors = 0;
+  bool reached = true;
+  for (long n = 1; reached; n++) {
+    fake_gpus.num_calls = 0;
+    fake_gpus.fail_at = n;
+    const wf_status status = live_once(&task, scorers, results);
+    reached = fake_gpus.num_calls >= n;
+    fake_gpus.fail_at = 0;
+    if (status == WF_OK) {
+      for (int i = 0; i < 2; i++) test_assert_same_result(results[i], expected[i]);
+    } else {
+      if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY) fail_msg("call %ld: status %d, %s", n, status, err.message);
+      errors++;
+    }
+    for (int i = 0; i < 2; i++) {
+      wf_result_free(results[i]);
+      results[i] = NULL;
+    }
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+  }
+  test_free_results(expected, 2);
+  for (int i = 0; i < 2; i++) wf_scorer_free(scorers[i]);
+  wf_symbols_free(words);
+  test_free_task(&task);
+  print_message("%d planted failures were told\n", errors);
+  assert_true(errors > 30);
+}
+#else
+static void test_failures(void **state) { (void)state; }
+#endif
+
 /* A little of everything, for compute-sanitizer. */
 static void test_small(void **state) {
   test_bad_chunks(state);
@@ -403,6 +480,7 @@ static void test_small(void **state) {
 
 static void test_kernels(void **state) {
   test_small(state);
+  test_failures(state);
   test_neighbours(state);
   test_long(state);
   test_large_tasks(state);
