@@ -62,11 +62,9 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     const bool within = known.y <= p->lattice_beam;
     const u32 bound = __reduce_max_sync(ALL, within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
-    if (within) {
-      u32 slot;
-      u64 old;
-      offer_own<RANKS>(l, __ldcg(trace() + first + i).x, i, &slot, &old);
-    }
+    u32 slot;
+    u64 old;
+    offer_own<RANKS>(l, within, within ? __ldcg(trace() + first + i).x : 0, i, &slot, &old);
     __syncwarp();
   }
   l.sync();
@@ -276,14 +274,15 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       const bool live = leads_on(extra <= beam, state, to, number);
       if (OUT) {
         put_links(live, wf__lane_link{number, state, a, 0});
-      } else if (live && extra < __ldcg(past() + first + i).y) {
-        if (improve(i, first, extra)) {
-          u32 slot;
-          u64 old;
-          offer_own<RANKS>(l, state, i, &slot, &old);
+      } else {
+        const bool better = live && extra < __ldcg(past() + first + i).y;
+        u32 slot;
+        u64 old;
+        offer_own<RANKS>(l, better && improve(i, first, extra), state, i, &slot, &old);
+        if (better) {
+          atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+          work.changed[round % 3] = 1;
         }
-        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
-        work.changed[round % 3] = 1;
       }
       __syncwarp();
     }
