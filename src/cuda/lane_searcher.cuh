@@ -178,6 +178,7 @@ struct searcher {
   __device__ float least_candidate(float cost, int epsilon) const;
   __device__ void put_links(bool live, const wf__lane_link &link);
   __device__ void close_page();
+  __device__ void open_page();
   __device__ u32 depth_of(u32 state, u32 number);
   __device__ bool leads_on(bool live, u32 from, u32 to, u32 number);
   __device__ void relax_emitting(u32 number, bool out);
