@@ -15,7 +15,8 @@ struct decode_task {
 struct decode_task test_random_task(uint64_t seed);
 void test_free_task(struct decode_task *task);
 wf_result *test_decode_alone(struct decode_task *task);
-/* `count` matrices for the task's graph, of fewer than max_frames frames each; data[i] is to be freed. */
+/* `count` matrices for the task's graph, of fewer than max_frames and test_most_frames frames each; data[i] is to be freed. */
+extern int64_t test_most_frames;
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
 /* Every bit of two results, statistics included. */
 void test_assert_same_result(const wf_result *a, const wf_result *b);

@@ -209,8 +209,17 @@ static void test_small(void **state) {
   test_pruning(state);
 }
 
+/* For racecheck, which makes barriers of large shared memory a thousand times slower. */
+static void test_races(void **state) {
+  test_most_frames = 4;
+  test_random_tasks(state);
+  test_company(state);
+}
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
+  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
