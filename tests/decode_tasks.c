@@ -67,11 +67,8 @@ wf_result *test_decode_alone(struct decode_task *task) {
   return result;
 }
 
-int64_t test_most_frames = INT64_MAX;
-
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames) {
   test_rng rng = {seed};
-  if (max_frames > test_most_frames) max_frames = test_most_frames;
   for (size_t i = 0; i < count; i++) {
     int64_t num_frames = test_below(&rng, (uint32_t)max_frames);
     batch[i] = (wf_scores){.num_frames = num_frames, .num_columns = task->scores.num_columns, .stride = task->scores.num_columns};
@@ -79,6 +76,30 @@ void test_random_batch(struct decode_task *task, wf_scores *batch, float **data,
     for (int64_t k = 0; k < num_frames * batch[i].stride; k++) data[i][k] = -test_unit(&rng) * 4;
     batch[i].data = data[i];
   }
+}
+
+void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_t seed) {
+  enum { COUNT = 2 };
+  wf_error err = {0};
+  wf_scores batch[COUNT];
+  float *data[COUNT];
+  const wf_scorer *scorers[COUNT] = {scorer, NULL};
+  wf_decoder *decoders[2];
+  wf_result *want[COUNT], *got[COUNT];
+  wf_decoder_options on_gpu = task->options;
+  on_gpu.device = "cuda";
+  test_random_batch(task, batch, data, COUNT, seed, 5);
+  assert_ok(wf_decoder_create(task->graph, &task->options, &decoders[0], &err));
+  assert_ok(wf_decoder_create(task->graph, &on_gpu, &decoders[1], &err));
+  assert_ok(wf_decode_scored(decoders[0], batch, scorers, COUNT, NULL, want, &err));
+  for (int turn = 0; turn < 2; turn++) {
+    assert_ok(wf_decode_scored(decoders[1], batch, scorers, COUNT, NULL, got, &err));
+    test_assert_same_batch(seed, want, got, COUNT);
+    test_free_results(got, COUNT);
+  }
+  test_free_results(want, COUNT);
+  for (int i = 0; i < COUNT; i++) free(data[i]);
+  for (int i = 0; i < 2; i++) wf_decoder_free(decoders[i]);
 }
 
 static bool same(const wf_result *a, const wf_result *b) {
