@@ -65,12 +65,12 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
     l.sync();
     for (u32 base = l.rank() * THREADS; base < chunk.num_tokens; base += RANKS * THREADS) {
       const u32 i = base + tid();
-      if (i < chunk.num_tokens) {
-        u32 rank, slot;
-        u64 old;
-        const wf__lane_token token = chunk.tokens[i];
-        offer<RANKS>(l, key_of(token.state, SCORED ? chunk.contexts[i] : 0), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
-      }
+      const bool live = i < chunk.num_tokens;
+      const wf__lane_token token = live ? chunk.tokens[i] : wf__lane_token{0, 0};
+      const u64 context = SCORED && live ? chunk.contexts[i] : 0;
+      u32 rank, slot;
+      u64 old;
+      offer<RANKS>(l, live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
       __syncwarp();
     }
     l.sync();

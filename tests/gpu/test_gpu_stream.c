@@ -478,6 +478,46 @@ static void test_small(void **state) {
   test_device_scores(state);
 }
 
+/* Two streams, one with a scorer, in chunks of two frames; for racecheck, to which a barrier costs a look at all of a block's shared memory. */
+static void test_races(void **state) {
+  (void)state;
+  wf_symbols *words = random_scorer_words();
+  test_rng rng = {1};
+  for (uint64_t seed = 1; seed <= test_seeds(8); seed++) {
+    struct decode_task task = stream_task(seed);
+    wf_scorer *scorer = random_scorer(&rng, words);
+    wf_scores batch[2], chunks[2];
+    float *data[2];
+    wf_stream *streams[2];
+    wf_result *result;
+    wf_decoder *decoder = decoder_on("cuda", task.graph, task.options);
+    test_random_batch(&task, batch, data, 2, seed, 6);
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    assert_ok(wf_stream_set_scorer(streams[1], scorer, &err));
+    for (int64_t fed = 0; fed < 6; fed += 2) {
+      for (int i = 0; i < 2; i++) {
+        const int64_t left = batch[i].num_frames - fed;
+        chunks[i] = rows(&batch[i], fed, left > 2 ? 2 : left > 0 ? left : 0);
+      }
+      assert_ok(wf_streams_advance(decoder, streams, chunks, 2, NULL, &err));
+    }
+    for (int i = 0; i < 2; i++) {
+      struct decode_task alone = {.graph = task.graph, .options = task.options, .scores = batch[i]};
+      wf_result *expected = decode_alone(&alone, i == 1 ? scorer : NULL);
+      assert_ok(wf_stream_finish(streams[i], &result, &err));
+      test_assert_same_result(result, expected);
+      wf_result_free(result);
+      wf_result_free(expected);
+      wf_stream_close(streams[i]);
+      free(data[i]);
+    }
+    wf_decoder_free(decoder);
+    wf_scorer_free(scorer);
+    test_free_task(&task);
+  }
+  wf_symbols_free(words);
+}
+
 static void test_kernels(void **state) {
   test_small(state);
   test_failures(state);
@@ -488,6 +528,8 @@ static void test_kernels(void **state) {
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
+  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)}, kernels[] = {cmocka_unit_test(test_kernels)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
