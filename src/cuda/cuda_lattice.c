@@ -13,7 +13,8 @@
 /* One for each thread, used again and again. */
 struct wf__gpu_drafts {
   wf__history history;
-  WF__VEC(uint64_t) ends;     /* by frame: where its arcs end, then where they begin */
+  WF__VEC(int64_t) rows;       /* by frame: of its scores; those of skipped frames are missing */
+  WF__VEC(uint64_t) ends;      /* by frame: where its arcs end, then where they begin */
   WF__VEC(wf__lane_link) arcs; /* of all frames, in order */
   WF__VEC(uint32_t) states[2]; /* tokens of the frame, and of the one before */
   wf__link_vec epsilons;
@@ -27,6 +28,7 @@ wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count) {
   for (int i = 0; i < count; i++) {
     wf__history_free(&drafts[i].history);
+    wf__vec_free(&drafts[i].rows);
     wf__vec_free(&drafts[i].ends);
     wf__vec_free(&drafts[i].arcs);
     wf__vec_free(&drafts[i].states[0]);
@@ -117,7 +119,7 @@ static wf_status add_links(struct wf__gpu_drafts *draft, const wf_graph *graph, 
 
 static wf_status add_frame(struct wf__gpu_drafts *draft, const wf_graph *graph, uint64_t f, wf_error *err) {
   const uint64_t first = draft->ends.data[f], end = draft->ends.data[f + 1];
-  WF__TRY(wf__history_begin_frame(&draft->history, f > 0 ? (int64_t)f - 1 : 0, err));
+  WF__TRY(wf__history_begin_frame(&draft->history, draft->rows.data[f], err));
   draft->states[f & 1].size = 0;
   for (uint64_t i = first; i < end; i++) {
     const uint32_t state = draft->arcs.data[i].source;
@@ -140,9 +142,20 @@ static wf_status add_endings(struct wf__gpu_drafts *draft, uint64_t num_frames, 
   return WF_OK;
 }
 
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err) {
+/* The frames that were searched, the start's before them: every path goes through all of them. */
+static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph, const wf__lane_step *path, uint32_t path_size, wf_error *err) {
+  draft->rows.size = 0;
+  WF__TRY(wf__vec_push(&draft->rows, 0, "the lattice", err));
+  for (uint32_t k = 0; k < path_size; k++)
+    if (graph->view.arcs[path[k].arc].ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
+  return WF_OK;
+}
+
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__lane_link *pages, int thread, wf_lattice **out,
+                          wf_error *err) {
   struct wf__gpu_drafts *draft = &worker->drafts[thread];
-  const uint64_t num_frames = (uint64_t)outcome->num_decoded + 1; /* with the start's */
+  WF__TRY(list_rows(draft, worker->graph, path, outcome->path_size, err));
+  const uint64_t num_frames = draft->rows.size;
   wf__scoring none = {0};
   wf__history_clear(&draft->history, worker->options.lattice_beam);
   draft->history.keeps_loglikes = true;

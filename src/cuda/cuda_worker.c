@@ -209,11 +209,12 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
+  const wf__lane_step *path = landing->steps + outcome->path_off;
   if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
-      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, scorer, thread, result, err));
-      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, landing->pages, thread, &result->lattice, err) : WF_OK;
+      WF__TRY(fill_from_path(worker, outcome, path, scorer, thread, result, err));
+      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, path, landing->pages, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:

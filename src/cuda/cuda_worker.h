@@ -135,8 +135,9 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its chain of pages; `thread` of the worker's pool. */
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err);
+/* The lattice of an utterance that a lane has finished, from its best path and its chain of pages; `thread` of the worker's pool. */
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__lane_link *pages, int thread, wf_lattice **out,
+                          wf_error *err);
 
 /* cuda_worker.c */
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */

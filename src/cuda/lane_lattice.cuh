@@ -188,16 +188,17 @@ __device__ void searcher<RANKS>::put_endings() {
 
 /* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
 
-/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table. `out`: the arcs themselves go out. */
+/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. `out`: the arcs
+ * themselves go out. */
 template <int RANKS>
-__device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
+__device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const u64 last = records()[number + 1].last, select = records()[number].select;
   const float best = records()[number].best, beam = p->lattice_beam;
   float *before = (float *)agenda();
-  load_row(number);
+  load_row(row);
   for (u32 i = tid(); i < size; i += THREADS) {
     before[i] = __ldcg(past() + first + i).y;
     past()[first + i].y = INFINITY;
@@ -244,7 +245,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
         }
       }
       __syncwarp();
-      if (out) put_links(live, live ? wf__lane_link{number, __ldcg(trace() + first + i).x, a, loglike(row_of(number), column)} : wf__lane_link{});
+      if (out) put_links(live, live ? wf__lane_link{number, __ldcg(trace() + first + i).x, a, penalised(loglike(row_of(row), column), column)} : wf__lane_link{});
     }
   }
 }
@@ -357,9 +358,10 @@ __device__ bool searcher<RANKS>::as_before(u32 number) {
 /* --- the way back -------------------------------------------------------------------------------------------------------- */
 
 /* Extra costs from those of the newest frame on back. `ends`: these are what ending costs, the way goes to the first frame, and the lattice out; else to a
- * frame that has been pruned before and in which nothing has changed, and what is beyond the beam is dropped. False if there is no room. */
+ * frame that has been pruned before and in which nothing has changed, and what is beyond the beam is dropped. `row`: the first whose scores have not been
+ * searched. False if there is no room. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::go_back(bool ends) {
+__device__ bool searcher<RANKS>::go_back(u32 row, bool ends) {
   lattice_work &work = work_of(l, l.rank());
   const u32 newest = frame - 1, settled = records()[0].settled;
   u32 from = 0;
@@ -382,7 +384,8 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
       break;
     }
     if (number == 0) break;
-    relax_emitting(number - 1, ends);
+    row = row_before(row);
+    relax_emitting(number - 1, row, ends);
     l.sync(); /* extra costs stand */
   }
   l.sync();
@@ -398,11 +401,11 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
   return fits;
 }
 
-/* Makes room in the trace between two frames. */
+/* Makes room in the trace between two frames; `next` is searched next. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::prune() {
-  const bool fits = go_back(false);
-  load_row(frame - 1);
+__device__ __noinline__ bool searcher<RANKS>::prune(u32 next) {
+  const bool fits = go_back(next, false);
+  load_row(next);
   return fits;
 }
 
@@ -419,11 +422,11 @@ __device__ void searcher<RANKS>::set_endings(bool died, bool final, float least)
   }
 }
 
-/* The lattice of the utterance into pages. False if there are not enough. */
+/* The lattice of the utterance into pages; `end` is the first frame that was not searched. False if there are not enough. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::end_lattice(bool died, bool final, float least) {
+__device__ __noinline__ bool searcher<RANKS>::end_lattice(u32 end, bool died, bool final, float least) {
   set_endings(died, final, least);
-  return go_back(true);
+  return go_back(end, true);
 }
 
 }  // namespace WF_LANE_SPACE

@@ -62,9 +62,9 @@ __device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best
   return true;
 }
 
-/* Table to costs and trace, in table order; empties the table. False if the trace is full. */
+/* Table to costs and trace, in table order; empties the table. `next` is searched next. False if the trace is full. */
 template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
+__device__ __forceinline__ bool searcher<RANKS>::finish_frame(u32 next) {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
   for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
@@ -122,7 +122,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
   if constexpr (!SCORED)
-    if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
+    if (most >> 32 && remembers() && !aside([&](searcher &self) { return self.prune(next); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
@@ -163,7 +163,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   note_last((u64)ordered(p->beam) << 32 | 0xffffffffu);
   if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
-  if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+  if (status == WF__LANE_OK && !finish_frame(0)) status = WF__LANE_NO_ROOM;
   return status;
 }
 
@@ -240,7 +240,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
     }
   }
   if constexpr (!SCORED)
-    if (remembers() && !end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
@@ -282,7 +282,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     mark(5);
-    if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+    if (status == WF__LANE_OK && !finish_frame(next)) status = WF__LANE_NO_ROOM;
     mark(6);
   }
   __pipeline_wait_prior(0);

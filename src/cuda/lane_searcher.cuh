@@ -162,7 +162,7 @@ struct searcher {
   template <bool REMEMBERS>
   __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
   __device__ __noinline__ bool remember_tokens(u32 to, float best);
-  __device__ __forceinline__ bool finish_frame();
+  __device__ __forceinline__ bool finish_frame(u32 next);
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
@@ -181,16 +181,16 @@ struct searcher {
   __device__ void open_page();
   __device__ u32 depth_of(u32 state, u32 number);
   __device__ bool leads_on(bool live, u32 from, u32 to, u32 number);
-  __device__ void relax_emitting(u32 number, bool out);
+  __device__ void relax_emitting(u32 number, u32 row, bool out);
   template <bool OUT>
   __device__ void relax_epsilons(u32 number, u32 round);
   __device__ bool close_back(u32 number);
   __device__ bool as_before(u32 number);
   __device__ void put_endings();
-  __device__ bool go_back(bool ends);
-  __device__ __noinline__ bool prune();
+  __device__ bool go_back(u32 row, bool ends);
+  __device__ __noinline__ bool prune(u32 next);
   __device__ void set_endings(bool died, bool final, float least);
-  __device__ __noinline__ bool end_lattice(bool died, bool final, float least);
+  __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
 };
