@@ -7,9 +7,7 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
-#ifndef WF_LANE_SCORED
 #include "lane_lattice.cuh"
-#endif
 #include "lane_words.cuh"
 
 namespace WF_LANE_SPACE {
@@ -19,7 +17,9 @@ namespace WF_LANE_SPACE {
 /* For the lattice: the last candidate that the frame lets in. */
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::note_last(u64 last) {
-  if (remembers() && l.rank() == 0 && tid() == 0) records()[frame].last = last;
+  if (!remembers() || l.rank() != 0 || tid() != 0) return;
+  records()[frame].last = last;
+  if (SCORED) records()[frame].last_context = f.last_context;
 }
 
 /* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
@@ -52,13 +52,15 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
   }
   if (!REMEMBERS || l.rank() != 0 || tid() != 0) return;
   records()[frame].best = best;
-  if (frame > 0) records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (frame == 0) return;
+  records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
 /* Apart from the search, whose registers are dear. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best) {
-  write_tokens<true>(to, best, false);
+__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best, bool words) {
+  write_tokens<true>(to, best, words);
   return true;
 }
 
@@ -103,12 +105,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame(u32 next) {
   }
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (!SCORED) {
-    if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
-    else write_tokens<false>(to, best, false);
-  } else {
-    write_tokens<false>(to, best, words);
-  }
+  if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best, words); });
+  else write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -121,8 +119,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame(u32 next) {
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
-  if constexpr (!SCORED)
-    if (most >> 32 && remembers() && !aside([&](searcher &self) { return self.prune(next); })) return false;
+  if (most >> 32 && remembers() && !aside([next](searcher &self) { return self.prune(next); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
@@ -239,8 +236,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->num_narrowed = own().num_narrowed;
     }
   }
-  if constexpr (!SCORED)
-    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+  if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "decode/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
+#include "random_scorers.h"
 
 enum { BATCH = 12 };
 
@@ -125,6 +126,59 @@ static void test_company(void **state) {
   }
 }
 
+/* With scorers of all kinds, several in a batch, some utterances without; blank options in some. test_scorer.c holds the CPU's against brute force. */
+static void test_scorers(void **state) {
+  (void)state;
+  enum { SCORERS = 4 };
+  wf_error err = {0};
+  struct test_heard misfits = {"did not fit", 0};
+  uint64_t arcs = 0, scored = 0, pairs = 0;
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
+    test_rng rng = {seed};
+    struct decode_task task = test_random_task(seed + 3000);
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_scorer *scorers[SCORERS];
+    const wf_scorer *chosen[BATCH];
+    wf_result *results[2][BATCH];
+    const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 4;
+    test_random_batch(&task, batch, data, BATCH, seed, 20);
+    for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
+    for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
+    for (size_t i = 0; i < BATCH && seed % 4 > 1; i++) /* scores that tie */
+      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = floorf(data[i][k]);
+    task.options.lattice_beam = beams[seed % 4];
+    if (seed % 5 == 0 && wf_graph_min_columns(task.graph) > 0) set_blank_options(&task.options, seed);
+    for (int k = 0; k < 2; k++) {
+      wf_decoder *decoder;
+      task.options.device = k == 0 ? "cpu" : "cuda";
+      wf_set_log(test_listen, &misfits);
+      assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+      assert_ok(wf_decode_scored(decoder, batch, chosen, count, NULL, results[k], &err));
+      wf_set_log(NULL, NULL);
+      wf_decoder_free(decoder);
+    }
+    test_assert_same_batch(seed, results[0], results[1], count);
+    for (size_t i = 0; i < count; i++) {
+      if (results[1][i]->lattice == NULL) continue;
+      wf_lattice_view lattice = wf_lattice_get(results[1][i]->lattice);
+      arcs += lattice.num_arcs;
+      for (uint64_t a = 0; a < lattice.num_arcs; a++) scored += lattice.arcs[a].scorer_cost != 0;
+      for (uint64_t s = 1; s < lattice.num_states; s++) pairs += lattice.frames[s] == lattice.frames[s - 1];
+    }
+    test_free_results(results[0], count);
+    test_free_results(results[1], count);
+    for (size_t i = 0; i < BATCH; i++) free(data[i]);
+    for (int i = 0; i < SCORERS; i++) wf_scorer_free(scorers[i]);
+    test_free_task(&task);
+  }
+  wf_symbols_free(words);
+  assert_int_equal(misfits.times, 0);
+  if (test_seeds(400) < 400) return;
+  assert_true(arcs > 20000 && scored > 2000 && pairs > 5000);
+}
+
 /* A graph in which all states are alive after a few frames. */
 static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
   wf_error err = {0};
@@ -227,6 +281,7 @@ static void test_large_tasks(void **state) {
 static void test_small(void **state) {
   test_random_tasks(state);
   test_company(state);
+  test_scorers(state);
   test_pruning(state);
 }
 
@@ -234,9 +289,9 @@ int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
                                      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
