@@ -440,9 +440,10 @@ __device__ bool searcher<RANKS>::go_back(u32 row, bool ends) {
   return fits;
 }
 
-/* Makes room in the trace between two frames; `next` is searched next. */
+/* Makes room in the trace between two frames. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::prune(u32 next) {
+__device__ __noinline__ bool searcher<RANKS>::prune() {
+  const u32 next = own().next;
   const bool fits = go_back(next, false);
   load_row(next);
   return fits;

@@ -160,18 +160,17 @@ struct searcher {
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
-  __device__ __forceinline__ void note_last(u64 last);
   template <bool REMEMBERS>
   __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
   __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
-  __device__ __forceinline__ bool finish_frame(u32 next);
+  __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
   __device__ bool follow_arcs(u32 number);
   __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
   __device__ bool slide(u32 from);
-  __device__ __noinline__ bool collect();
+  __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
   /* No path of epsilons that goes round no cycle has this many arcs. */
   __device__ __forceinline__ u32 most_rounds() const { return SCORED ? RANKS * SLOTS : p->num_states; }
@@ -194,7 +193,7 @@ struct searcher {
   __device__ bool as_before(u32 number);
   __device__ void put_endings();
   __device__ bool go_back(u32 row, bool ends);
-  __device__ __noinline__ bool prune(u32 next);
+  __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
