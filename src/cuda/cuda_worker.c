@@ -240,6 +240,7 @@ static void land_one(void *user, uint64_t item, int thread) {
   wf_result *result = landing->deal->batch->results[u];
   wf_status status = cudaSetDevice(worker->device) == cudaSuccess ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
   if (status == WF_OK) status = fill_result(landing, (uint32_t)item, thread, result, err);
+  if (status == WF_OK) status = wf__result_determinize(landing->deal->batch, result, err);
   if (status == WF_OK) return;
   if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) {
     int none = 0;

@@ -3,6 +3,7 @@
 #include "decode/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
+#include "lattice_paths.h"
 #include "random_scorers.h"
 
 enum { BATCH = 12 };
@@ -133,6 +134,8 @@ static void test_scorers(void **state) {
   wf_error err = {0};
   struct test_heard misfits = {"did not fit", 0};
   uint64_t arcs = 0, scored = 0, pairs = 0;
+  wf_lattice_determinize_options determinizing;
+  wf_lattice_determinize_options_init(&determinizing);
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
     test_rng rng = {seed};
@@ -155,6 +158,7 @@ static void test_scorers(void **state) {
       task.options.device = k == 0 ? "cpu" : "cuda";
       wf_set_log(test_listen, &misfits);
       assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+      if (seed % 2 == 0) assert_ok(wf_decoder_set_determinization(decoder, &determinizing, &err));
       assert_ok(wf_decode_scored(decoder, batch, chosen, count, NULL, results[k], &err));
       wf_set_log(NULL, NULL);
       wf_decoder_free(decoder);
@@ -162,6 +166,8 @@ static void test_scorers(void **state) {
     test_assert_same_batch(seed, results[0], results[1], count);
     for (size_t i = 0; i < count; i++) {
       if (results[1][i]->lattice == NULL) continue;
+      assert_int_equal(results[1][i]->determinized != NULL, seed % 2 == 0);
+      if (seed % 2 == 0) assert_true(test_same_compact(results[0][i]->determinized->lattice, results[1][i]->determinized->lattice));
       wf_lattice_view lattice = wf_lattice_get(results[1][i]->lattice);
       arcs += lattice.num_arcs;
       for (uint64_t a = 0; a < lattice.num_arcs; a++) scored += lattice.arcs[a].scorer_cost != 0;
