@@ -1220,6 +1220,8 @@ typedef struct wf_result {
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
   double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
+  struct wf_determinized *determinized; /* what became of `lattice`; NULL unless wf_decoder_set_determinization asked for it. Freed with the result; its lattice may
+                                           be taken out of it */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -1231,8 +1233,8 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
  * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
  * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
- * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair and without lattices (else
- * WF_ERR_UNSUPPORTED, which names what). */
+ * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair (else WF_ERR_UNSUPPORTED, which
+ * names what). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);
@@ -1644,6 +1646,11 @@ WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattic
 /* `count` lattices over num_threads threads; NULL entries are passed over. A lattice that fails says so in out[i]. A failing return leaves no lattices. */
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
+
+/* From now on the decoder determinizes lattices as they come, each by the thread of its pool that has made it, while others search (or the GPU does): results of wf_decode
+ * have `determinized`, as wf_lattice_determinize fills it without phones. num_threads is not looked at. NULL, as at first: it does not. Streams' results have none. Errors:
+ * WF_ERR_ARGUMENT for a decoder that makes no lattices. */
+WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_determinize_options *options, wf_error *err);
 
 /* Another language model in place of the first: to the graph costs of every path comes new_lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
  * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is

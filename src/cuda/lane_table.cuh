@@ -75,6 +75,8 @@ struct lane_shared {
   u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
   u32 num_near;            /* keys in `boxes` while sources are selected */
   u64 select_key;
+  u64 last;                /* candidate that the frame let in */
+  u32 next;                /* frame of the scores to be searched next */
   u32 full;                /* on any rank */
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */
