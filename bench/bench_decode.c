@@ -20,12 +20,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef WARPFST_BENCH_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
+#include "common.h"
 #include "warpfst.h"
 
 enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64 };
@@ -67,27 +67,6 @@ struct totals {
   uint64_t digest;
   wf_wer_counts wer;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_decode: %s\n", message);
-  exit(2);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
-}
-
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
-  if (memory == NULL) fail("out of memory");
-  return memory;
-}
 
 /* --- scores in the form that a run wants --------------------------------------------------------------------------------- */
 
