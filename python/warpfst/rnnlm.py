@@ -21,6 +21,10 @@ class RnnLM(Handle):
     def open(cls, path: str | os.PathLike[str], unk_symbol: str | None = None) -> RnnLM:
         return cls(create("wf_rnnlm_open", encode_path(path), None if unk_symbol is None else encode_text(unk_symbol)))
 
+    def on_device(self, device: str | None) -> RnnLM:
+        """The model with its weights on a GPU, too ("cuda", "cuda:1"): costs and scorers made of it compute there. None or "cpu": the model as it was."""
+        return RnnLM(create("wf_rnnlm_on_device", self.address, None if device is None else encode_text(device)))
+
     def info(self) -> dict[str, Any]:
         info = _abi.wf_rnnlm_info()
         lib.wf_rnnlm_info_init(ctypes.byref(info))
