@@ -62,11 +62,9 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     const bool within = known.y <= p->lattice_beam;
     const u32 bound = __reduce_max_sync(ALL, within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
-    if (within) {
-      u32 slot;
-      u64 old;
-      offer_own<RANKS>(l, __ldcg(trace() + first + i).x, i, &slot, &old);
-    }
+    u32 slot;
+    u64 old;
+    offer_own<RANKS>(l, within, within ? __ldcg(trace() + first + i).x : 0, i, &slot, &old);
     __syncwarp();
   }
   l.sync();
@@ -130,12 +128,30 @@ __device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const
 
 /* --- what goes out ------------------------------------------------------------------------------------------------------- */
 
-/* Tells the page how much of it is used. By one thread of the warp. */
+/* Tells the warp's page how much of it is used, and clears the rest, as pages are copied whole. */
 template <int RANKS>
 __device__ void searcher<RANKS>::close_page() {
   lattice_work &work = work_of(l, l.rank());
-  const u32 page = work.page[warp()];
-  if (page != NO_PAGE) p->pages[(u64)page * WF__LANE_PAGE].source = work.fill[warp()];
+  const u32 page = work.page[warp()], fill = work.fill[warp()];
+  if (page == NO_PAGE) return;
+  wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
+  for (u32 i = fill + in_warp(); i < WF__LANE_PAGE; i += 32) links[i] = wf__lane_link{0, 0, 0, 0};
+  if (in_warp() == 0) links[0].source = fill;
+}
+
+/* The warp's next page: before it in the chain is what was the last one. */
+template <int RANKS>
+__device__ void searcher<RANKS>::open_page() {
+  lattice_work &work = work_of(l, l.rank());
+  u32 page = work.no_room == 0 ? atomicAdd(p->pages_used, 1u) : NO_PAGE;
+  if (page >= p->pages_cap) {
+    page = NO_PAGE;
+    work.no_room = 1;
+  } else {
+    p->pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{atomicExch(&p->outcomes[own().utterance].last_page, page + 1), 0, 0, 0};
+  }
+  work.page[warp()] = page;
+  work.fill[warp()] = 1;
 }
 
 /* Appends the links of the live threads of a warp. */
@@ -144,24 +160,16 @@ __device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link)
   lattice_work &work = work_of(l, l.rank());
   const u32 votes = __ballot_sync(ALL, live), count = __popc(votes);
   if (count == 0) return;
-  if (in_warp() == 0 && (work.page[warp()] == NO_PAGE || work.fill[warp()] + count > WF__LANE_PAGE) && work.no_room == 0) {
+  if (work.page[warp()] == NO_PAGE || work.fill[warp()] + count > WF__LANE_PAGE) {
     close_page();
-    u32 page = atomicAdd(p->pages_used, 1u);
-    if (page >= p->pages_cap) {
-      page = NO_PAGE;
-      work.no_room = 1;
-    } else {
-      p->pages[(u64)page * WF__LANE_PAGE].frame = atomicExch(&p->outcomes[own().utterance].last_page, page + 1);
-    }
-    work.page[warp()] = page;
-    work.fill[warp()] = 1;
+    __syncwarp();
+    if (in_warp() == 0) open_page();
+    __syncwarp();
   }
-  __syncwarp();
   const u32 page = work.page[warp()], fill = work.fill[warp()];
-  const bool fits = page != NO_PAGE && fill + count <= WF__LANE_PAGE;
-  if (live && fits) p->pages[(u64)page * WF__LANE_PAGE + fill + __popc(votes & ((1u << in_warp()) - 1))] = link;
+  if (live && page != NO_PAGE) p->pages[(u64)page * WF__LANE_PAGE + fill + __popc(votes & ((1u << in_warp()) - 1))] = link;
   __syncwarp();
-  if (in_warp() == 0 && fits) work.fill[warp()] = fill + count;
+  if (in_warp() == 0) work.fill[warp()] = fill + count;
   __syncwarp();
 }
 
@@ -276,14 +284,15 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       const bool live = leads_on(extra <= beam, state, to, number);
       if (OUT) {
         put_links(live, wf__lane_link{number, state, a, 0});
-      } else if (live && extra < __ldcg(past() + first + i).y) {
-        if (improve(i, first, extra)) {
-          u32 slot;
-          u64 old;
-          offer_own<RANKS>(l, state, i, &slot, &old);
+      } else {
+        const bool better = live && extra < __ldcg(past() + first + i).y;
+        u32 slot;
+        u64 old;
+        offer_own<RANKS>(l, better && improve(i, first, extra), state, i, &slot, &old);
+        if (better) {
+          atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+          work.changed[round % 3] = 1;
         }
-        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
-        work.changed[round % 3] = 1;
       }
       __syncwarp();
     }
@@ -353,6 +362,7 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
   lattice_work &work = work_of(l, l.rank());
   const u32 newest = frame - 1, settled = records()[0].settled;
   u32 from = 0;
+  bool fits = true;
   __pipeline_wait_prior(0); /* a row may be on its way */
   l.sync();
   clear_table(WF__LANE_SLOT_BITS);
@@ -362,8 +372,9 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
   if (ends) put_endings();
   for (u32 number = newest;; number--) {
     fill_table(number);
-    if ((ends || number < newest) && !close_back(number)) return false;
-    if (own().full != 0) return false;
+    if ((ends || number < newest) && !close_back(number)) fits = false;
+    if (own().full != 0) fits = false;
+    if (!fits) break;
     if (ends && p->has_epsilons) relax_epsilons<true>(number, 0);
     if (!ends && number < newest && number < settled && as_before(number)) {
       from = number + 1;
@@ -374,11 +385,10 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
     l.sync(); /* extra costs stand */
   }
   l.sync();
-  bool fits = true;
   if (ends) {
-    if (in_warp() == 0) close_page();
-    fits = l.sum(tid() == 0 && work.no_room != 0) == 0;
-  } else {
+    close_page();
+    fits = l.sum(tid() == 0 && work.no_room != 0) == 0 && fits;
+  } else if (fits) {
     fits = slide(from);
     if (l.rank() == 0 && tid() == 0) records()[0].settled = frame;
   }

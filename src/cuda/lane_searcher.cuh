@@ -152,9 +152,9 @@ struct searcher {
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
-  __device__ __forceinline__ void relax(u32 a, float cost, u64 context, float cutoff, u32 next);
+  __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
   __device__ __forceinline__ int relax_rounds(float cutoff);
-  __device__ __forceinline__ void read_mail(u32 place, u32 next);
+  __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
@@ -178,6 +178,7 @@ struct searcher {
   __device__ float least_candidate(float cost, int epsilon) const;
   __device__ void put_links(bool live, const wf__lane_link &link);
   __device__ void close_page();
+  __device__ void open_page();
   __device__ u32 depth_of(u32 state, u32 number);
   __device__ bool leads_on(bool live, u32 from, u32 to, u32 number);
   __device__ void relax_emitting(u32 number, bool out);

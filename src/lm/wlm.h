@@ -217,7 +217,7 @@ static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t
  * from memory: the look-ups of a sentence, each of which needs the state that the one before found, then overlap. A compiler that knew the two to be the same
  * would take `next`. */
 static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t word, uint32_t next) {
-#if !defined(WF__WLM_CACHED) && defined(__GNUC__)
+#if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)
   uint32_t guess = view->unigrams[word].next, same = guess;
   __asm__("" : "+r"(same));
   if (next == guess) {
