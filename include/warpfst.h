@@ -1877,7 +1877,9 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+/* Thousands may be open: one that has no scores yet takes two kilobytes; on a GPU 8 bytes of its memory for each of max_tokens, twice that with a scorer. There it
+ * belongs to one of the decoder's GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the GPU holds no more; a malformed list of
+ * silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);
