@@ -81,6 +81,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.past = wf__flight_array(worker, flight, WF__ARRAY_PAST);
   p.records = wf__flight_array(worker, flight, WF__ARRAY_RECORDS);
   p.pages = wf__flight_array(worker, flight, WF__ARRAY_PAGES);
+  p.page_contexts = wf__flight_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS);
   p.pages_cap = plan->pages_cap;
   return p;
 }
@@ -112,7 +113,7 @@ struct landing {
   wf__flight *flight;
   wf__deal *deal;
   wf__lane_step *steps;
-  wf__lane_link *pages;
+  wf__gpu_pages pages;
   wf_error error; /* of the thread that set deal->failed */
 };
 
@@ -217,11 +218,12 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
+  const wf__lane_step *path = landing->steps + outcome->path_off;
   if (bad != UINT64_MAX) return wf__gpu_tell_bad_score(scores, bad, 0, flight->stream, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
-      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, scorer, thread, result, err));
-      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, landing->pages, thread, &result->lattice, err) : WF_OK;
+      WF__TRY(fill_from_path(worker, outcome, path, scorer, thread, result, err));
+      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, path, &landing->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:
@@ -246,6 +248,7 @@ static void land_one(void *user, uint64_t item, int thread) {
   wf_result *result = landing->deal->batch->results[u];
   wf_status status = cudaSetDevice(worker->device) == cudaSuccess ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
   if (status == WF_OK) status = fill_result(landing, (uint32_t)item, thread, result, err);
+  if (status == WF_OK) status = wf__result_determinize(landing->deal->batch, result, err);
   if (status == WF_OK) return;
   if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) {
     int none = 0;
@@ -293,10 +296,12 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
-  const uint64_t num_pages = *pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap;
+  const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
+  wf__gpu_pages *pages = &landing.pages;
   wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_pages * WF__LANE_PAGE * sizeof *landing.pages, (void **)&landing.pages, "lattices", err);
+  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, (void **)&pages->links, "lattices", err);
+  if (status == WF_OK && worker->facts.scored)
+    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, (void **)&pages->contexts, "lattices", err);
   if (status == WF_OK) {
     atomic_fetch_add(&deal->num_done, flight->count);
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
@@ -305,7 +310,8 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     learn(worker, flight);
   }
   free(landing.steps);
-  free(landing.pages);
+  free(pages->links);
+  free(pages->contexts);
   flight->count = 0;
   return status;
 }

@@ -151,11 +151,19 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
 /* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
 bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
 
+/* Arcs of lattices as lanes wrote them. */
+typedef struct wf__gpu_pages {
+  wf__lane_link *links; /* [pages][WF__LANE_PAGE] */
+  uint64_t *contexts;   /* beside them; NULL without scorers */
+} wf__gpu_pages;
+
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its chain of pages; `thread` of the worker's pool. */
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err);
+/* The lattice of an utterance that a lane has finished, from its best path and its chain of pages; `thread` of the worker's pool, whose scoring has the
+ * utterance's scorer if it is `scored`. */
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
+                          wf_lattice **out, wf_error *err);
 
 /* cuda_worker.c */
 /* What the kernels must know of graph and options. */

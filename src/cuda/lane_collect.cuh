@@ -136,8 +136,9 @@ __device__ bool searcher<RANKS>::slide(u32 from) {
   return l.sum(tid() == 0 && to > p->trace_room - p->trace_room / 8) == 0;
 }
 
+/* Makes room for `total` tokens of this rank. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::collect() {
+__device__ __noinline__ bool searcher<RANKS>::collect(u32 total) {
   l.sync();
   for (u32 number = frame; number-- > 0;) {
     bool again = number > 0 || !resumes(); /* the tokens that a chunk began with have no arcs */
@@ -146,7 +147,7 @@ __device__ __noinline__ bool searcher<RANKS>::collect() {
       l.sync(); /* marks stand */
     }
   }
-  return slide(0);
+  return slide(0) && l.sum(tid() == 0 && trace_used + total > p->trace_cap) == 0;
 }
 
 }  // namespace WF_LANE_SPACE

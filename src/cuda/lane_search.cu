@@ -7,10 +7,9 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
-#if !defined(WF_LANE_SCORED) && !defined(WF_LANE_STREAMS)
+#ifndef WF_LANE_STREAMS
 #include "lane_lattice.cuh"
-#endif
-#ifdef WF_LANE_STREAMS
+#else
 #include "lane_stream.cuh"
 #endif
 #include "lane_words.cuh"
@@ -18,12 +17,6 @@
 namespace WF_LANE_SPACE {
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
-
-/* For the lattice: the last candidate that the frame lets in. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::note_last(u64 last) {
-  if (remembers() && l.rank() == 0 && tid() == 0) records()[frame].last = last;
-}
 
 /* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
  * find_sources has found some. */
@@ -54,14 +47,18 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     to += __popc(vote);
   }
   if (!REMEMBERS || l.rank() != 0 || tid() != 0) return;
+  records()[frame].last = own().last;
+  if (SCORED) records()[frame].last_context = f.last_context;
   records()[frame].best = best;
-  if (frame > 0) records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (frame == 0) return;
+  records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
 /* Apart from the search, whose registers are dear. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best) {
-  write_tokens<true>(to, best, false);
+__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best, bool words) {
+  write_tokens<true>(to, best, words);
   return true;
 }
 
@@ -101,15 +98,12 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   const float best = RENORMALISES ? cost_of((u32)(packed >> 32)) : 0;
   const u64 most = l.combine((u64)(trace_used + total > p->trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->frames_cap) return false;
-  if (most >> 32 && !remembers()) {
-    if (!aside([](searcher &self) { return self.collect(); })) return false;
-    if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
-  }
+  if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
   if constexpr (LATTICES) {
-    if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
-    else write_tokens<false>(to, best, false);
+    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+    else write_tokens<false>(to, best, words);
   } else {
     write_tokens<false>(to, best, words);
   }
@@ -165,7 +159,10 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   int status = close(p->beam);
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
-  note_last((u64)ordered(p->beam) << 32 | 0xffffffffu);
+  if (tid() == 0) {
+    own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
+    own().next = 0;
+  }
   if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
   if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
   return status;
@@ -251,7 +248,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
     }
   }
   if constexpr (LATTICES)
-    if (remembers() && !end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
@@ -278,7 +275,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   mark(7);
   bool died = false;
-  for (u32 next; t < num_frames && status == WF__LANE_OK; t = next) {
+  for (; t < num_frames && status == WF__LANE_OK; t = own().next) {
     u64 last, tokens;
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -293,10 +290,13 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
       break;
     }
     mark(4);
-    next = row_after(t);
+    const u32 next = row_after(t);
     load_row(next);
     emission_arcs = frame_arcs;
-    note_last(last);
+    if (tid() == 0) {
+      own().last = last;
+      own().next = next;
+    }
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     mark(5);

@@ -13,7 +13,7 @@
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain
+ *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
@@ -117,6 +117,7 @@ typedef struct wf__lane_link {
 typedef struct wf__lane_frame {
   uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of the closure */
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
+  uint64_t last_context, select_context; /* with scorers: of those with these keys */
   float best;      /* cost of a token, subtracted from all of them */
   uint32_t settled; /* in frame 0: frames there were when the lattice was last pruned */
 } wf__lane_frame;
@@ -209,6 +210,7 @@ typedef struct wf__lane_params {
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
+  uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
   uint32_t *pages_used, pages_cap;
   /* of streams */
   const wf__lane_chunk *chunks; /* [num_utterances] */

@@ -54,7 +54,7 @@ constexpr bool STREAMS = true;
 #else
 constexpr bool STREAMS = false;
 #endif
-constexpr bool LATTICES = !SCORED && !STREAMS;
+constexpr bool LATTICES = !STREAMS;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
@@ -85,6 +85,8 @@ struct lane_shared {
   u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
   u32 num_near;            /* keys in `boxes` while sources are selected */
   u64 select_key;
+  u64 last;                /* candidate that the frame let in */
+  u32 next;                /* frame of the scores to be searched next */
   u32 full;                /* on any rank */
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */
