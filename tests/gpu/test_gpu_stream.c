@@ -433,7 +433,7 @@ static void test_failures(void **state) {
     test_free_task(&task);
     task = stream_task(seed);
   }
-  task.options.max_tokens = 28000;
+  task.options.max_active = task.options.max_tokens = 400; /* little memory: it is made each time */
   wf_scorer *scorers[2] = {random_scorer(&rng, words), random_phrase_boost(&rng)};
   wf_result *expected[2], *results[2] = {NULL, NULL};
   assert_ok(live_once(&task, scorers, expected));
