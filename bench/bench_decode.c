@@ -1,6 +1,6 @@
 /* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a line. bench/decode.py makes tables of them.
  *
- *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] RUN...
+ *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
  *
  * RUN is a list of settings, comma-separated, each of which may be left out:
  *     device=cpu|cuda[:N]      where to search
@@ -11,12 +11,17 @@
  *                              least 16 and --check)
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
  *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads, which is no part of the time
- *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU; one at least on the CPU)
+ *     determinize=0            1: lattices are determinized while others are searched, which is part of the time
+ *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one round, after which the memory of host and GPU is told
+ *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there; table: as device, and on the CPU with its look-up table, from
+ *                              that run on
+ *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the index
+ *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they take more than 20 seconds; one at least on the CPU)
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
- * the same beam, max_active and dtype must agree on it wherever they ran. A run that fails is an object with "error"; the others go on, and the exit code is 1.
+ * the same beams, max_active, dtype and frames must agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all rounds together. A run that fails is an object with "error"; the others go on, and the exit code is 1.
  * Anything else that is wrong ends the program: exit code 2. */
-#include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +31,20 @@
 #endif
 
 #include "common.h"
+#include "peak_memory.h"
 #include "warpfst.h"
 
-enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64 };
+enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64, MAX_SECONDS = 20 };
 
 struct run {
   char device[16], scores[8], dtype[8];
   size_t batch, utterances;
   wf_decoder_options options;
   double seconds;
+  int64_t frames;
+  bool determinize;
+  char lm[8];
+  double lm_cache;
 };
 
 /* What a run reads again and again: matrix i in the run's form. */
@@ -44,8 +54,8 @@ struct held {
 };
 
 struct bench {
-  const char *graph_path, *scores_path, *ref_path, *words_path;
-  float acoustic_scale;
+  const char *graph_path, *scores_path, *ref_path, *words_path, *lm_path;
+  float acoustic_scale, lm_scale;
   double frame_shift_s;
   size_t check;
   wf_fst *fst;
@@ -56,13 +66,18 @@ struct bench {
   size_t num_matrices;
   struct held *held; /* [num_matrices], for the form below */
   char held_form[16];
+  struct held tiled; /* of a run with `frames` */
+  atomic_size_t num_on_cpu; /* in this run, as messages said */
+  wf_wlm *lm;          /* NULL: none */
+  wf_wlm_info lm_info;
   wf_decoder *decoder; /* of the last run's options, used again if they stay */
   wf_decoder_options decoder_options;
-  char decoder_device[16];
+  char decoder_device[16], decoder_lm[8];
+  double decoder_cache;
 };
 
 struct totals {
-  double tokens, expanded, arcs, narrowed, cost, lattice_arcs;
+  double tokens, expanded, arcs, narrowed, cost, lattice_arcs, host_mib;
   size_t num_not_final, num_narrowed, num_died, num_overflow, num_failed;
   uint64_t digest;
   wf_wer_counts wer;
@@ -166,6 +181,38 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
   }
 }
 
+/* One utterance of run->frames frames. */
+static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *out) {
+  const size_t columns = (size_t)bench->matrices[0].num_columns, row = columns * element_bytes(run->dtype), bytes = (size_t)run->frames * row;
+  char *data = allocate((size_t)run->frames, row);
+  size_t i = 0;
+  for (int64_t t = 0, from = 0; t < run->frames; t++, from++) {
+    for (; from == bench->matrices[i].num_frames; from = 0) i = (i + 1) % bench->num_matrices;
+    convert(bench->matrices[i].data + (size_t)from * columns, data + (size_t)t * row, columns, run->dtype);
+  }
+  bench->tiled = (struct held){.data = data, .owned = true};
+  if (strcmp(run->scores, "host") != 0) {
+    bool device = strcmp(run->scores, "device") == 0;
+    bench->tiled = (struct held){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
+    if (device) gpu_send(bench->tiled.data, data, bytes);
+    else memcpy(bench->tiled.data, data, bytes);
+    free(data);
+  }
+  *out = (wf_scores){.data = bench->tiled.data, .num_frames = run->frames, .num_columns = (int32_t)columns, .stride = (int64_t)columns, .on_device = bench->tiled.on_device};
+  out->dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+}
+
+static void release_tiled(struct bench *bench) {
+  if (bench->tiled.on_device || bench->tiled.pinned) gpu_free(bench->tiled.data, bench->tiled.on_device);
+  else free(bench->tiled.data);
+  bench->tiled = (struct held){0};
+}
+
+static void hear(void *user, wf_log_level level, const char *text) {
+  struct bench *bench = user;
+  if (strstr(text, "did not fit the GPU's plan") != NULL) atomic_fetch_add(&bench->num_on_cpu, 1);
+}
+
 /* --- results -------------------------------------------------------------------------------------------------------------- */
 
 static void digest_bytes(uint64_t *digest, const void *data, size_t bytes) {
@@ -188,7 +235,7 @@ static void digest_result(uint64_t *digest, const wf_result *result) {
 }
 
 static void count_errors(const struct bench *bench, size_t i, const wf_result *result, wf_wer *wer) {
-  int64_t at = bench->references != NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
+  int64_t at = bench->references != NULL && bench->tiled.data == NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
   if (at < 0 || bench->words == NULL) return;
   wf_error err = {0};
   wf_transcript reference = wf_transcripts_at(bench->references, (size_t)at);
@@ -207,7 +254,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
   wf_error err = {0};
   wf_wer *wer;
   check(wf_wer_create(NULL, &wer, &err), &err);
-  *out = (struct totals){.digest = 0xCBF29CE484222325u};
+  *out = (struct totals){.digest = 0xCBF29CE484222325u, .host_mib = out->host_mib};
   for (size_t i = 0; i < count; i++) {
     const wf_result *r = results[i];
     out->tokens += (double)r->num_tokens;
@@ -258,18 +305,47 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
 
 static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
 
+static bool has_lm(const struct run *run) { return strcmp(run->lm, "off") != 0; }
+
+static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *err) {
+  wf_ngram_scorer_options o;
+  wf_scorer *scorer;
+  wf_ngram_scorer_options_init(&o);
+  o.lm_scale = bench->lm_scale;
+  const bool hybrid = strcmp(run->lm, "hybrid") == 0;
+  check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement", hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err), err);
+  const uint64_t index = bench->lm_info.index_bytes;
+  if (hybrid) o.lm_gpu_bytes = (int64_t)(run->lm_cache > 0 ? (double)index + run->lm_cache / 100 * (double)(bench->lm_info.file_bytes - index) : 1);
+  if (strcmp(run->lm, "table") == 0) check(wf_wlm_make_table(bench->lm, NULL, err), err);
+  wf_status status = wf_scorer_from_lm(bench->lm, bench->words, &o, &scorer, err);
+  if (status == WF_OK) status = wf_decoder_set_scorer(bench->decoder, scorer, err);
+  if (status == WF_OK) wf_scorer_free(scorer);
+  return status;
+}
+
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
   bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->lattice_beam == o.lattice_beam &&
-              old->num_threads == o.num_threads && strcmp(old->device, o.device) == 0;
+              old->num_threads == o.num_threads && run->frames == 0 && /* with frames, memory is the run's alone */
+              strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
   snprintf(bench->decoder_device, sizeof bench->decoder_device, "%s", o.device);
   bench->decoder_options = o;
   bench->decoder_options.device = bench->decoder_device;
-  return wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+  bench->decoder_cache = run->lm_cache;
+  memcpy(bench->decoder_lm, run->lm, sizeof run->lm);
+  wf_status status = wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+  return status == WF_OK && has_lm(run) ? set_lm(bench, run, err) : status;
+}
+
+static wf_status set_determinization(struct bench *bench, const struct run *run, wf_error *err) {
+  wf_lattice_determinize_options options;
+  wf_lattice_determinize_options_init(&options);
+  options.beam = run->options.lattice_beam;
+  return wf_decoder_set_determinization(bench->decoder, run->determinize ? &options : NULL, err);
 }
 
 /* One call of wf_decode after another. */
@@ -301,6 +377,15 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   if (run->options.lattice_beam > 0)
     printf(", \"lattice_beam\": %g, \"lattice_arcs_per_frame\": %.3f, \"determinize_s\": %.6f, \"compact_arcs\": %.0f", run->options.lattice_beam, t->lattice_arcs / n,
            determinize_s, compact_arcs);
+  if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
+  if (gpu) printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20), atomic_load(&bench->num_on_cpu));
+  printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false", run->frames > 0 ? "true" : "false");
+  if (has_lm(run)) {
+    wf_lm_stats lm = wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
+    printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu",
+           run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes, (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
+           (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads);
+  }
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
 }
@@ -310,25 +395,32 @@ static bool measure(struct bench *bench, const struct run *run) {
   wf_error err = {0};
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
   wf_result **results = allocate(run->utterances, sizeof *results);
-  struct totals totals;
+  struct totals totals = {0};
   double times[MAX_ROUNDS], sum = 0, determinize_s = 0, compact_arcs = 0;
   int64_t frames = 0;
-  bool gpu = strncmp(run->device, "cuda", 4) == 0;
-  int rounds = 0, least = gpu ? 3 : 1;
-  hold_all(bench, run, scores);
+  bool gpu = strncmp(run->device, "cuda", 4) == 0, tiled = run->frames > 0;
+  int rounds = 0, least = gpu && !tiled ? 3 : 1;
+  if (tiled) hold_tiled(bench, run, scores);
+  else hold_all(bench, run, scores);
   for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
   wf_status status = need_decoder(bench, run, &err);
-  if (gpu && status == WF_OK) { /* memory, kernels: not part of any round */
+  if (status == WF_OK) status = set_determinization(bench, run, &err);
+  const double before_mib = tiled && forget_peak() ? memory_mib("VmRSS:") : 0;
+  atomic_store(&bench->num_on_cpu, 0);
+  wf_set_log(hear, bench);
+  if (gpu && !tiled && status == WF_OK) { /* memory, kernels: not part of any round */
     status = decode_all(bench, run, scores, run->batch < run->utterances ? run->batch : run->utterances, results, &err);
     if (status == WF_OK) take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances, &totals);
   }
-  while (status == WF_OK && rounds < MAX_ROUNDS && (rounds < least || sum < run->seconds)) {
+  while (status == WF_OK && rounds < MAX_ROUNDS && ((rounds < least && sum < MAX_SECONDS) || (!tiled && sum < run->seconds))) {
     double start = now_s();
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
+    if (tiled && before_mib > 0) totals.host_mib = memory_mib("VmHWM:") - before_mib;
     if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1) determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
     if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
+  wf_set_log(NULL, NULL);
   if (status == WF_OK) {
     qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
     print_run(bench, run, times, rounds, frames, &totals, determinize_s, compact_arcs);
@@ -342,6 +434,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   }
   free(scores);
   free(results);
+  if (tiled) release_tiled(bench);
   return status == WF_OK;
 }
 
@@ -358,7 +451,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   wf_error err = {0};
   char copy[512];
   snprintf(copy, sizeof copy, "%s", text);
-  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1};
+  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
   wf_decoder_options_init(&out->options);
   out->options.beam = 17;
   out->options.acoustic_scale = bench->acoustic_scale;
@@ -372,18 +465,28 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
     else if (strcmp(item, "dtype") == 0)
       copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
+    else if (strcmp(item, "lm") == 0)
+      copy_setting(out->lm, sizeof out->lm, value, " off device hybrid host table ");
+    else if (strcmp(item, "lm_cache") == 0)
+      out->lm_cache = strtod(value, NULL);
     else if (strcmp(item, "batch") == 0)
       out->batch = strtoul(value, NULL, 10);
     else if (strcmp(item, "utterances") == 0)
       out->utterances = strtoul(value, NULL, 10);
+    else if (strcmp(item, "frames") == 0)
+      out->frames = strtoll(value, NULL, 10);
+    else if (strcmp(item, "determinize") == 0)
+      out->determinize = strcmp(value, "0") != 0;
     else if (strcmp(item, "seconds") == 0)
       out->seconds = strtod(value, NULL);
     else
       check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
   }
   if (out->batch == 0) fail("RUN: batch=0");
+  if (has_lm(out) && bench->lm == NULL) fail("RUN: lm without --lm");
   if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
   if (out->utterances < bench->check) out->utterances = bench->check;
+  if (out->frames > 0) out->batch = out->utterances = 1;
   out->options.device = out->device;
   if (out->options.max_tokens < out->options.max_active) out->options.max_tokens = out->options.max_active;
 }
@@ -391,14 +494,14 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
 static bool parse_flag(struct bench *bench, const char *argument) {
   struct {
     const char *name, **to;
-  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}};
+  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}, {"--lm=", &bench->lm_path}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
     *texts[i].to = argument + strlen(texts[i].name);
     return true;
   }
   return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 || sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
-         sscanf(argument, "--check=%zu", &bench->check) == 1;
+         sscanf(argument, "--check=%zu", &bench->check) == 1 || sscanf(argument, "--lm-scale=%f", &bench->lm_scale) == 1;
 }
 
 static void load(struct bench *bench) {
@@ -410,6 +513,11 @@ static void load(struct bench *bench) {
     check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
   else if (wf_fst_osymbols(bench->fst) != NULL)
     bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
+  if (bench->lm_path != NULL) {
+    check(wf_wlm_open(bench->lm_path, &bench->lm, &err), &err);
+    wf_wlm_info_init(&bench->lm_info);
+    check(wf_wlm_get_info(bench->lm, &bench->lm_info, &err), &err);
+  }
   if (bench->ref_path != NULL) check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
   check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
   bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
@@ -428,6 +536,7 @@ static void unload(struct bench *bench) {
   free(bench->matrices);
   free(bench->held);
   wf_decoder_free(bench->decoder);
+  wf_wlm_free(bench->lm);
   wf_transcripts_free(bench->references);
   wf_symbols_free(bench->words);
   wf_graph_free(bench->graph);
@@ -435,7 +544,7 @@ static void unload(struct bench *bench) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8};
+  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8, .lm_scale = 1};
   int first_run = 3;
   if (argc > 3) {
     bench.graph_path = argv[1];
@@ -444,7 +553,7 @@ int main(int argc, char **argv) {
   }
   if (first_run >= argc || argv[first_run][0] == '-') {
     fprintf(stderr,
-            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] RUN...\n"
+            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] [--lm=FILE] [--lm-scale=X] RUN...\n"
             "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
     return 2;
   }

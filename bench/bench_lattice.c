@@ -6,12 +6,12 @@
  * with a lattice, in turn, and prints a line of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
  * With references: words, errors of the best path and of the path in each lattice that has the fewest (oracle), and utterances whose lattice holds exactly
  * what was said. */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
+#include "peak_memory.h"
 #include "warpfst.h"
 
 enum { MAX_UTTERANCES = 4096 };
@@ -26,23 +26,6 @@ struct bench {
   wf_transcripts *references;
   uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, held;
 };
-
-/* Freed memory goes back to the system, and the peak so far is forgotten. */
-static void forget_peak(void) {
-  malloc_trim(0);
-  FILE *file = fopen("/proc/self/clear_refs", "w");
-  if (file == NULL || fputs("5", file) < 0 || fclose(file) != 0) exit(1);
-}
-
-static double memory_mib(const char *field) {
-  FILE *file = fopen("/proc/self/status", "r");
-  char line[256];
-  double kib = 0;
-  while (file != NULL && fgets(line, sizeof line, file) != NULL)
-    if (strncmp(line, field, strlen(field)) == 0) kib = strtod(line + strlen(field), NULL);
-  if (file == NULL || fclose(file) != 0 || kib == 0) exit(1);
-  return kib / 1024;
-}
 
 /* Truncated to binary16; scores are within its range. */
 static uint16_t half_of(float value) {
@@ -132,9 +115,9 @@ static void add_result(struct bench *b, size_t i) {
 /* Seconds; the results are summed up if they have lattices and it is the last round. */
 static double decode(struct bench *b, wf_decoder *decoder, bool sum) {
   wf_error err = {0};
-  double start = now_s();
+  double start = cpu_s();
   check(wf_decode(decoder, b->scores, b->count, NULL, b->results, &err), &err);
-  double took = now_s() - start;
+  double took = cpu_s() - start;
   for (size_t i = 0; i < b->count; i++) {
     if (b->results[i]->status != WF_OK) {
       fprintf(stderr, "bench_lattice: %s\n", b->results[i]->message);
@@ -188,7 +171,7 @@ int main(int argc, char **argv) {
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
   if (atoll(argv[9]) > 0 && b.count > 0) tile(&b, atoll(argv[9]));
   for (size_t i = 0; i < b.count; i++) b.num_frames += b.scores[i].num_frames;
-  forget_peak();
+  if (!forget_peak()) return 1;
   double read_mib = memory_mib("VmRSS:"), plain_s = 1e30, lattice_s = 1e30, plain_mib = 0;
   int rounds = atoi(argv[8]);
   for (int round = 0; round < rounds; round++) {

@@ -21,7 +21,7 @@ enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
-  bool json;
+  bool json, lm_table;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -172,6 +172,7 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
+  if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
   if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
   if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
   wf_wlm_free(lm);
@@ -206,6 +207,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
   if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  if (status == WF_OK) status = decode_lattices_prepare(&run->lattices, run->decoder, err);
   if (status == WF_OK) status = decode_lattices_open(&run->lattices, &run->writer_options, (size_t)run->max_batch, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
@@ -466,8 +468,11 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   rnnlm_scorer_print(stderr, &run->rnnlm, false);
-  if (run->lattices.determinizes)
-    fprintf(stderr, "determinized in %.2f s, %llu with a narrower beam for lack of room\n", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
+  if (run->lattices.determinizes) {
+    if (run->chunk_s > 0) fprintf(stderr, "determinized in %.2f s", run->lattices.seconds);
+    else fprintf(stderr, "determinized while decoding");
+    fprintf(stderr, ", %llu with a narrower beam for lack of room\n", (unsigned long long)run->lattices.num_narrowed);
+  }
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
@@ -550,6 +555,7 @@ int cmd_decode(int argc, char **argv) {
   added_flags(&parser, &run.added_request);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
+  cli_flag_bool(&parser, "lm-table", 0, &run.lm_table, "on a CPU: a table of its n-grams in memory first (21 bytes each); look-ups are faster, results the same");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);

@@ -77,6 +77,10 @@ class RnnLM(Handle):
         """PATH and PATH.nnet in the toolkit's format."""
         call("wf_rnnlm_write", self.address, encode_path(path))
 
+    def on_device(self, device: str | None) -> RnnLM:
+        """The model with its weights on a GPU, too ("cuda", "cuda:1"): costs and scorers made of it compute there. None or "cpu": the model as it was."""
+        return RnnLM(create("wf_rnnlm_on_device", self.address, None if device is None else encode_text(device)))
+
     def info(self) -> dict[str, Any]:
         info = _abi.wf_rnnlm_info()
         lib.wf_rnnlm_info_init(ctypes.byref(info))
