@@ -73,10 +73,6 @@ class RnnLM(Handle):
             raise raised[0]
         return model
 
-    def on_device(self, device: str) -> RnnLM:
-        """The same model with its weights in a GPU's memory, too ("cuda", "cuda:1"): `costs`, and decoding with scorers made of it, compute there."""
-        return RnnLM(create("wf_rnnlm_on_device", self.address, encode_text(device)))
-
     def write(self, path: str | os.PathLike[str]) -> None:
         """PATH and PATH.nnet in the toolkit's format."""
         call("wf_rnnlm_write", self.address, encode_path(path))

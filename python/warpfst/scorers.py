@@ -56,11 +56,6 @@ class LargeLM(Handle):
         assert words is not None
         return words
 
-    def make_table(self, progress: Progress | None = None) -> None:
-        """Puts the arcs into memory once more, as a table: look-ups on the CPU are several times as fast, costs the same. Before other threads have the model."""
-        with ProgressGuard(progress) as guard:
-            call("wf_wlm_make_table", self.address, guard.pointer)
-
     def verify(self, progress: Progress | None = None) -> None:
         """Checks every sum, number and look-up table of the file."""
         with ProgressGuard(progress) as guard:
