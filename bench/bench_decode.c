@@ -17,18 +17,17 @@
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
  * the same beams, max_active, dtype and frames must agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all rounds together. A run that fails is an object with "error"; the others go on, and the exit code is 1.
  * Anything else that is wrong ends the program: exit code 2. */
-#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef WARPFST_BENCH_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
+#include "common.h"
 #include "peak_memory.h"
 #include "warpfst.h"
 
@@ -75,27 +74,6 @@ struct totals {
   uint64_t digest;
   wf_wer_counts wer;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_decode: %s\n", message);
-  exit(2);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
-}
-
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
-  if (memory == NULL) fail("out of memory");
-  return memory;
-}
 
 /* --- scores in the form that a run wants --------------------------------------------------------------------------------- */
 

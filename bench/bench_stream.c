@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "warpfst.h"
 
 enum { MAX_UTTERANCES = 100000 };
@@ -56,27 +56,6 @@ struct bench {
   double busy_s, audio_s;
   uint64_t num_calls, num_batched;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_stream: %s\n", message);
-  exit(2);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
-}
-
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
-  if (memory == NULL) fail("out of memory");
-  return memory;
-}
 
 static void add(struct samples *samples, double value) {
   if (samples->size == samples->cap) {

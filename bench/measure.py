@@ -74,6 +74,9 @@ def load():
 
 
 def commit():
+    """This tree's, or what WARPFST_COMMIT says: for figures that were measured elsewhere and are recorded here."""
+    if "WARPFST_COMMIT" in os.environ:
+        return os.environ["WARPFST_COMMIT"]
     try:
         done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     except FileNotFoundError:  # a machine without git

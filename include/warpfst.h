@@ -799,9 +799,14 @@ WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
 /* Id of a word of a text: its own, else that of the unknown word, else -1. Toolkit models know words by their first 99 bytes. */
 WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
 
+/* The same model with its weights in a GPU's memory, too: wf_rnnlm_score of it and scorers made of it compute there, all else on the CPU. Costs are the CPU's but for the order of
+ * sums: within 1e-4, and the same bits whatever else is computed with them. `device`: cuda or cuda:N; NULL or cpu: the model as it was. Errors: no such GPU, too little memory
+ * there, a library without CUDA (WF_ERR_DEVICE). */
+WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out, wf_error *err);
+
 /* Scores whole sentences. Sentence s is words[first[s]] .. words[first[s + 1] - 1], without <s> and </s>; costs[first[s] + s] .. receive -ln p of each word and
- * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor. The costs do not depend on it, nor on
- * what else is in the call. Errors: a word outside the vocabulary. */
+ * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor; a model on a GPU uses the calling thread alone. The costs do
+ * not depend on it, nor on what else is in the call. Errors: a word outside the vocabulary. */
 WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs,
                                 wf_error *err);
 

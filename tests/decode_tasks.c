@@ -78,6 +78,30 @@ void test_random_batch(struct decode_task *task, wf_scores *batch, float **data,
   }
 }
 
+void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_t seed) {
+  enum { COUNT = 2 };
+  wf_error err = {0};
+  wf_scores batch[COUNT];
+  float *data[COUNT];
+  const wf_scorer *scorers[COUNT] = {scorer, NULL};
+  wf_decoder *decoders[2];
+  wf_result *want[COUNT], *got[COUNT];
+  wf_decoder_options on_gpu = task->options;
+  on_gpu.device = "cuda";
+  test_random_batch(task, batch, data, COUNT, seed, 5);
+  assert_ok(wf_decoder_create(task->graph, &task->options, &decoders[0], &err));
+  assert_ok(wf_decoder_create(task->graph, &on_gpu, &decoders[1], &err));
+  assert_ok(wf_decode_scored(decoders[0], batch, scorers, COUNT, NULL, want, &err));
+  for (int turn = 0; turn < 2; turn++) {
+    assert_ok(wf_decode_scored(decoders[1], batch, scorers, COUNT, NULL, got, &err));
+    test_assert_same_batch(seed, want, got, COUNT);
+    test_free_results(got, COUNT);
+  }
+  test_free_results(want, COUNT);
+  for (int i = 0; i < COUNT; i++) free(data[i]);
+  for (int i = 0; i < 2; i++) wf_decoder_free(decoders[i]);
+}
+
 static bool same(const wf_result *a, const wf_result *b) {
   return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
          a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&

@@ -17,6 +17,9 @@ void test_free_task(struct decode_task *task);
 wf_result *test_decode_alone(struct decode_task *task);
 /* `count` matrices for the task's graph, of fewer than max_frames frames each; data[i] is to be freed. */
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
+/* Two short utterances, one with the scorer if there is one, on the CPU and twice by a decoder on the GPU, which after the first time knows how few tokens there
+ * are and makes its lanes narrower. For racecheck, to which a barrier costs a look at all of a block's shared memory. */
+void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_t seed);
 /* Every bit of two results, statistics included. */
 void test_assert_same_result(const wf_result *a, const wf_result *b);
 /* The same of two batches, lattices included. */

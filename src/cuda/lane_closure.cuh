@@ -28,27 +28,32 @@ __device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u3
   return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
-/* Epsilon arc `a` from a token of this cost and context, offered to the table; what it improves goes on the agenda `next`. */
+/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp, offered to the table; what it improves goes on the agenda
+ * `next`. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax(u32 a, float cost, u64 context, float cutoff, u32 next) {
-  const uint4 arc = __ldg(arcs() + a);
-  float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
+__device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
+  uint4 arc = make_uint4(0, 0, 0, 0);
+  float candidate = cost;
   const u64 from = context;
-  if (arc.w != 0) {
-    candidate = __fsub_rn(candidate, p->word_score);
-    if (SCORED) candidate = word_cost(arc.w, candidate, &context);
+  if (live) {
+    arc = __ldg(arcs() + a);
+    candidate = __fadd_rn(cost, __uint_as_float(arc.y));
+    if (arc.w != 0) {
+      candidate = __fsub_rn(candidate, p->word_score);
+      if (SCORED) candidate = word_cost(arc.w, candidate, &context);
+    }
+    live = candidate <= cutoff;
   }
-  if (!(candidate <= cutoff)) return;
   const token_key key = key_of(arc.x, context);
   const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
   u32 rank, slot;
   u64 old;
   if (slack() != 0) {
     place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
-    if (!gains(l.of(rank), slot, key, candidate)) return;
+    live = live && gains(l.of(rank), slot, key, candidate);
   }
-  const bool lowered = offer<RANKS>(l, key, value, &rank, &slot, &old);
-  if (SCORED && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
+  const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
+  if (SCORED && live && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
   if (!lowered) return;
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
@@ -124,7 +129,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         float candidate;
         u64 context;
         share.at(k0, in_warp(), &a, &candidate, &context);
-        if (k0 + in_warp() < share.total) relax(a, candidate, context, cutoff, next);
+        relax(k0 + in_warp() < share.total, a, candidate, context, cutoff, next);
         __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
@@ -133,18 +138,22 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
   }
 }
 
-/* A candidate that came by mail: to the table, and what it improves to the agenda `next`. */
+/* A candidate of each live thread of the warp, which came by mail: to the table, and what it improves to the agenda `next`. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::read_mail(u32 place, u32 next) {
-  u64 value = own().values[place], old;
-  u32 key = own().keys[place], rank, slot;
-  own().values[place] = NO_TOKEN;
-  own().keys[place] = NO_STATE;
+__device__ __forceinline__ void searcher<RANKS>::read_mail(bool live, u32 place, u32 next) {
+  u64 value = NO_TOKEN, old;
+  u32 key = 0, rank, slot;
+  if (live) {
+    value = own().values[place];
+    key = own().keys[place];
+    own().values[place] = NO_TOKEN;
+    own().keys[place] = NO_STATE;
+  }
   if (p->epsilon_slack != 0) {
     place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
-    if (!gains(own(), slot, key, cost_of((u32)(value >> 32)))) return;
+    live = live && gains(own(), slot, key, cost_of((u32)(value >> 32)));
   }
-  if (!offer_own<RANKS>(l, key, value, &slot, &old)) return;
+  if (!offer_own<RANKS>(l, live, key, value, &slot, &old)) return;
   if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
 }
@@ -200,7 +209,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
     const u32 listed = own().num_listed[which], count = min(listed, room);
     if (listed > count && tid() < RANKS) l.of(tid()).full = 1;
     for (u32 first = 0; first < count; first += THREADS) {
-      if (first + tid() < count) read_mail(mail + first + tid(), next);
+      read_mail(first + tid() < count, mail + first + tid(), next);
       __syncwarp();
     }
     agenda_now = next;

@@ -178,12 +178,12 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
         atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
       if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
         atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
-      if ((MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) && live) {
+      if (MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) {
         u32 rank, slot;
         u64 old;
         const u64 value = (u64)order << 32 | (a + 1);
-        const bool lowered = offer<RANKS>(l, key_of(arc.x, to), value, &rank, &slot, &old);
-        if (SCORED && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
+        const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
+        if (SCORED && live && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
       }
       __syncwarp(); /* else those who probed longer go on alone, arc after arc */
     }
@@ -331,12 +331,11 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
-    if (i < size && key <= last && (above == 0 || key > above)) {
-      u32 slot;
-      u64 old;
-      count++;
-      offer_own<RANKS>(l, own().keys[(1u << l.bits) + i], key + 1, &slot, &old); /* arc + 1 */
-    }
+    const bool live = i < size && key <= last && (above == 0 || key > above);
+    u32 slot;
+    u64 old;
+    count += live;
+    offer_own<RANKS>(l, live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot, &old); /* arc + 1 */
     __syncwarp();
   }
   return count;

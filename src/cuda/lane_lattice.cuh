@@ -83,13 +83,11 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     const bool within = known.y <= p->lattice_beam;
     const u32 bound = __reduce_max_sync(ALL, within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
-    if (within) {
-      const u32 state = __ldcg(trace() + first + i).x;
-      u32 slot;
-      u64 old;
-      offer_own<RANKS>(l, key_of(state, traced_context(first + i)), i, &slot, &old);
-      note_state(state);
-    }
+    const u32 state = within ? __ldcg(trace() + first + i).x : 0;
+    u32 slot;
+    u64 old;
+    offer_own<RANKS>(l, within, within ? key_of(state, traced_context(first + i)) : 0, i, &slot, &old);
+    if (within) note_state(state);
     __syncwarp();
   }
   l.sync();
@@ -323,15 +321,16 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       const bool live = leads_on(extra <= beam, state, context, to, to_context, number);
       if (OUT) {
         put_links(live, wf__lane_link{number, state, a, 0}, context);
-      } else if (live && extra < __ldcg(past() + first + i).y) {
-        if (improve(i, first, extra)) {
-          u32 slot;
-          u64 old;
-          offer_own<RANKS>(l, key_of(state, context), i, &slot, &old);
-          note_state(state);
+      } else {
+        const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
+        u32 slot;
+        u64 old;
+        offer_own<RANKS>(l, improved, key_of(state, context), i, &slot, &old);
+        if (improved) note_state(state);
+        if (better) {
+          atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+          work.changed[round % 3] = 1;
         }
-        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
-        work.changed[round % 3] = 1;
       }
       __syncwarp();
     }

@@ -137,11 +137,11 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   u32 rank, slot;
   u64 old;
   place_of<RANKS>(key_of(p->start, start_context()), l.bits, &rank, &slot);
-  if (rank == l.rank() && tid() == 0) {
+  if (rank == l.rank() && warp() == 0) {
     uint4 info = __ldg(states() + p->start);
     token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
-    offer<RANKS>(l, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
-    if (info.y < info.z) {
+    offer<RANKS>(l, tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
+    if (tid() == 0 && info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
       put_agenda(l.rank(), 0, 0, slot);
     }

@@ -154,9 +154,9 @@ struct searcher {
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
-  __device__ __forceinline__ void relax(u32 a, float cost, u64 context, float cutoff, u32 next);
+  __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
   __device__ __forceinline__ int relax_rounds(float cutoff);
-  __device__ __forceinline__ void read_mail(u32 place, u32 next);
+  __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);

@@ -260,16 +260,18 @@ __device__ __forceinline__ u64 swap_key(u32 address, u64 seen, u64 key) {
   return words<CLUSTER>::swap64(address, seen, key);
 }
 
-/* Offers a candidate to the table of the block whose shared memory is at `base`; `at` is the home slot there. True if it lowered the slot's value; then
- * *slot says where and *old what stood there; with scorers *slot and *old are right also if it did not (*old: NO_TOKEN if there is no slot). By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on
- * another block's (docs/gpu.md). */
+/* Offers a candidate of each live thread of a warp to the table of the block whose shared memory is at `base`; `at` is the home slot there. Called by whole
+ * warps: they wait for each other between finding a slot and lowering its value, else those who are done first would go on alone. (With the threads that
+ * happen to be active in place of the warp, the compiler's own convergence barriers and that wait could wait for each other: docs/gpu.md.) True if it
+ * lowered the slot's value; then *slot says where and *old what stood there; with scorers *slot and *old are right also if it did not (*old: NO_TOKEN if
+ * there is no slot). By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
 template <bool CLUSTER, int RANKS>
-__device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
   typedef words<CLUSTER> there;
   constexpr u32 STEP = 16 / sizeof key;
-  const u32 mask = (1u << l.bits) - 1, peers = __activemask();
+  const u32 mask = (1u << l.bits) - 1;
   if (SCORED) *old = NO_TOKEN;
-  for (u32 left = min(MAX_PROBES * 4 / STEP, mask / (4 * STEP));;) {
+  for (u32 left = min(MAX_PROBES * 4 / STEP, mask / (4 * STEP)); live;) {
     const u32 address = base + OFFSET(keys) + at * (u32)sizeof key;
     token_key seen = 0;
     const u32 which = first_of<CLUSTER>(address, key, &seen);
@@ -283,13 +285,12 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, token
     }
     if (left-- == 0) {
       for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
-      at = mask + 1;
-      break;
+      live = false;
     }
     at = (at + STEP) & mask;
   }
-  __syncwarp(peers); /* those who are done first would go on alone */
-  if (at > mask) return false;
+  __syncwarp();
+  if (!live) return false;
   *slot = at;
   const u32 address = base + OFFSET(values) + at * 8;
   u64 seen = there::load64(address);
@@ -306,18 +307,18 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, u32 base, u32 at, token
 }
 
 template <int RANKS>
-__device__ __forceinline__ bool offer(lane<RANKS> &l, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
   u32 at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  return offer_at<(RANKS > 1)>(l, l.base_of(*rank), at, key, value, slot, old);
+  return offer_at<(RANKS > 1)>(l, live, l.base_of(*rank), at, key, value, slot, old);
 }
 
 /* Offers to the block's own part of the table. */
 template <int RANKS>
-__device__ __forceinline__ bool offer_own(lane<RANKS> &l, token_key key, u64 value, u32 *slot, u64 *old) {
+__device__ __forceinline__ bool offer_own(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *slot, u64 *old) {
   u32 rank, at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
-  return offer_at<false>(l, l.base, at, key, value, slot, old);
+  return offer_at<false>(l, live, l.base, at, key, value, slot, old);
 }
 
 /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the

@@ -246,18 +246,34 @@ static wf_status expand(struct run *run, uint64_t first, uint64_t count, bool *o
   return WF_OK;
 }
 
+/* Slim levels from pair `*first` on, which moves on. `*out_full`: the last of them is not done, there was no room. */
+static wf_status walk(struct run *run, uint64_t *first, bool *out_full, wf_error *err) {
+  wf__gpu_context *c = run->self->context;
+  wf__sparse_progress progress;
+  WF__CUDA_TRY(wf__sparse_walk(&run->self->in, &run->table, *first, c->stream), "pairs of states");
+  WF__TRY(wf__ops_to_host(c, &progress, run->table.progress, sizeof progress, err));
+  WF__TRY(wf__ops_finish(c, "pairs of states", err));
+  *first = progress.first;
+  *out_full = progress.full != 0;
+  run->counts.num_levels += progress.num_levels;
+  run->count = progress.count < run->table.room ? progress.count : run->table.room;
+  return WF_OK;
+}
+
 /* Level by level. */
 static wf_status search(struct run *run, wf_error *err) {
   WF__TRY(begin(run, err));
-  for (uint64_t first = 0, end; first < run->count; first = end) {
-    bool full = true;
-    end = run->count;
-    run->counts.num_levels++;
-    while (full) {
-      WF__TRY(expand(run, first, end - first, &full, err));
-      if (run->count > run->give_up) return WF_OK;
-      if (run->count > run->max_states) return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states (max_states)", (unsigned long long)run->max_states);
-      if (!full) break;
+  for (uint64_t first = 0; first < run->count;) {
+    const uint64_t from = first, end = run->count;
+    bool full = false;
+    if (end - from <= WF__SPARSE_SLIM_PAIRS) WF__TRY(walk(run, &first, &full, err));
+    if (first == from && !full) { /* not slim */
+      WF__TRY(expand(run, from, end - from, &full, err));
+      if (!full) first = end, run->counts.num_levels++;
+    }
+    if (run->count > run->give_up) return WF_OK;
+    if (run->count > run->max_states) return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states (max_states)", (unsigned long long)run->max_states);
+    if (full) {
       WF__TRY(grow(run, run->table.num_slots * GROWTH, err));
       WF__TRY(refill(run, err));
     }

@@ -144,19 +144,55 @@ __device__ static u64 target_of(const wf__sparse_inputs &in, const pair_arcs &p,
   return (u64)in.links[link].row * in.num_b + (it.alone ? p.b : in.b_arcs[arc].nextstate);
 }
 
+/* What an item leads to. */
+__device__ static void expand_item(const wf__sparse_inputs &in, const wf__sparse_table &t, const pair_arcs &p, u64 k) {
+  item it = item_of(in, p, k);
+  for (u64 x = 0; x < it.num_links; x++)
+    for (u64 y = 0; y < it.num_arcs; y++) find_pair(t, target_of(in, p, it, it.link + x, it.arc + y));
+}
+
 __global__ static void expand_kernel(const wf__sparse_inputs in, const wf__sparse_table t, const u64 *keys, u64 count, const u64 *item_off) {
   FOR_ALL(i, item_off[count]) {
     u64 owner = owner_of(item_off, count, i);
-    pair_arcs p = arcs_of(in, keys[owner]);
-    item it = item_of(in, p, i - item_off[owner]);
-    for (u64 x = 0; x < it.num_links; x++)
-      for (u64 y = 0; y < it.num_arcs; y++) find_pair(t, target_of(in, p, it, it.link + x, it.arc + y));
+    expand_item(in, t, arcs_of(in, keys[owner]), i - item_off[owner]);
   }
 }
 
 int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, const u64 *keys, u64 count, const u64 *item_off, void *stream) {
   return LAUNCH(expand_kernel, count * 4, stream, *in, *t, keys, count, item_off);
 }
+
+/* By one block: a warp for each pair, a lane for each item. */
+__global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_table t, u64 first) {
+  WF__SHARED(u64, end);
+  WF__SHARED(u32, stop);
+  WF__SHARED(u32, heavy);
+  for (u64 level = 0;; level++) {
+    if (this_thread() == 0) {
+      end = __ldcg(&t.progress->count);
+      stop = end == first || end - first > WF__SPARSE_SLIM_PAIRS || __ldcg(&t.progress->full) != 0; /* full: the level before is not done */
+      heavy = 0;
+      if (__ldcg(&t.progress->full) == 0) {
+        t.progress->first = first;
+        t.progress->num_levels = level;
+      }
+    }
+    __syncthreads();
+    if (stop != 0) return;
+    for (u64 i = first + this_thread(); i < end; i += num_threads())
+      if (arcs_of(in, __ldcg(&t.list[i])).num_items() > WF__SPARSE_SLIM_ITEMS) atomicExch(&heavy, 1u);
+    __syncthreads();
+    if (heavy != 0) return;
+    for (u64 i = first + this_thread() / LANES; i < end; i += num_threads() / LANES) {
+      const pair_arcs p = arcs_of(in, __ldcg(&t.list[i]));
+      for (u64 k = this_lane(); k < p.num_items(); k += LANES) expand_item(in, t, p, k);
+    }
+    first = end;
+    __syncthreads();
+  }
+}
+
+int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, u64 first, void *stream) { return LAUNCH(walk_kernel, 1, stream, *in, *t, first); }
 
 /* --- the result --------------------------------------------------------------------------------------------------------- */
 

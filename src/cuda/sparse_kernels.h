@@ -6,8 +6,8 @@
  *   item    of a pair: a link that needs no label or takes B's epsilons; then, whichever are fewer, its links with labels or B's arcs with labels, each of
  *           which finds its partners on the other side by bisection. Threads take items, so that no pair is anybody's alone, however many arcs it has
  *
- * A level is four launches and one look at the number of pairs. When the table is too full, a level stops; the host makes a larger one, and the level is done
- * again: what it had found stays found. */
+ * A level is four launches and one look at the number of pairs; levels of few pairs and items, as many of them as follow each other, are one launch of one
+ * block. When the table is too full, a level stops; the host makes a larger one, and the level is done again: what it had found stays found. */
 #ifndef WF_CUDA_SPARSE_KERNELS_H
 #define WF_CUDA_SPARSE_KERNELS_H
 
@@ -37,9 +37,13 @@ typedef struct wf__sparse_inputs {
   const uint32_t *a_place, *b_place; /* of the sorted arcs in the inputs as given; NULL: the same */
 } wf__sparse_inputs;
 
+/* A level of at most so many pairs, none of more than so many items, is slim. */
+enum { WF__SPARSE_SLIM_PAIRS = 256, WF__SPARSE_SLIM_ITEMS = 1024 };
+
 /* What a level leaves behind. */
 typedef struct wf__sparse_progress {
   uint64_t count; /* pairs found, more than the list holds if it was too short */
+  uint64_t first, num_levels; /* of slim levels: the pair where the first level begins that is not done, and how many are done */
   uint32_t full;
 } wf__sparse_progress;
 
@@ -63,6 +67,9 @@ int wf__sparse_refill(const wf__sparse_table *t, uint64_t count, void *stream);
 int wf__sparse_items(const wf__sparse_inputs *in, const uint64_t *keys, uint64_t count, uint64_t *items, void *stream);
 /* Finds what the items of pairs keys[0 .. count - 1] lead to; item_off [count + 1] are the sums of the items. */
 int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, const uint64_t *keys, uint64_t count, const uint64_t *item_off, void *stream);
+
+/* The same for slim levels, from that of the list's pairs from `first` on to the first that is not slim, or to the end. */
+int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, uint64_t first, void *stream);
 
 /* ranks[slot of keys[i]] = i. */
 int wf__sparse_rank(const wf__sparse_table *t, const uint64_t *keys, uint64_t count, uint32_t *ranks, void *stream);

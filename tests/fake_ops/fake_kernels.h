@@ -19,6 +19,8 @@ static uint64_t this_thread() { return 0; }
 static uint64_t num_threads() { return 1; }
 static uint32_t this_lane() { return 0; }
 static void grid_sync() {}
+static void __syncthreads() {}
+#define WF__SHARED(type, name) type name
 
 template <class T> static T __ldcg(const T *at) { return *at; }
 template <class T> static T __shfl_sync(uint32_t, T value, int) { return value; }

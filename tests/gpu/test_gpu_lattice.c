@@ -291,8 +291,20 @@ static void test_small(void **state) {
   test_pruning(state);
 }
 
+static void test_races(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= test_seeds(8); seed++) {
+    struct decode_task task = test_random_task(seed);
+    task.options.lattice_beam = beams[seed % 4];
+    test_short_batch(&task, NULL, seed);
+    test_free_task(&task);
+  }
+}
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
+  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};

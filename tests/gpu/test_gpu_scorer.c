@@ -184,8 +184,24 @@ static void test_small(void **state) {
   test_large_tasks(state);
 }
 
+static void test_races(void **state) {
+  (void)state;
+  wf_symbols *words = random_scorer_words();
+  test_rng rng = {1};
+  for (uint64_t seed = 1; seed <= test_seeds(8); seed++) {
+    struct decode_task task = test_random_task(seed);
+    wf_scorer *scorer = random_scorer(&rng, words);
+    test_short_batch(&task, scorer, seed);
+    wf_scorer_free(scorer);
+    test_free_task(&task);
+  }
+  wf_symbols_free(words);
+}
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
+  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);

@@ -104,6 +104,9 @@ static void test_small_words(void **state) {
   check_pair(words, graph, 0, true);
   check_pair(graph, graph, 0, true);
   check_pair(graph, line, 3, false);
+  wf_fst *long_line = oracle_emissions(seeds_to_run(60) < 60 ? 100 : 2000, 5, 4); /* many levels of few pairs, after and before others */
+  check_pair(words, long_line, 0, true);
+  wf_fst_free(long_line);
   wf_fst_free(words);
   wf_fst_free(line);
   wf_fst_free(graph);
