@@ -1,6 +1,6 @@
 /* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a line. bench/decode.py makes tables of them.
  *
- *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] RUN...
+ *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
  *
  * RUN is a list of settings, comma-separated, each of which may be left out:
  *     device=cpu|cuda[:N]      where to search
@@ -13,6 +13,9 @@
  *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads, which is no part of the time
  *     determinize=0            1: lattices are determinized while others are searched, which is part of the time
  *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one round, after which the memory of host and GPU is told
+ *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there; table: as device, and on the CPU with its look-up table, from
+ *                              that run on
+ *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the index
  *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they take more than 20 seconds; one at least on the CPU)
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
  * the same beams, max_active, dtype and frames must agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all rounds together. A run that fails is an object with "error"; the others go on, and the exit code is 1.
@@ -40,6 +43,8 @@ struct run {
   double seconds;
   int64_t frames;
   bool determinize;
+  char lm[8];
+  double lm_cache;
 };
 
 /* What a run reads again and again: matrix i in the run's form. */
@@ -49,8 +54,8 @@ struct held {
 };
 
 struct bench {
-  const char *graph_path, *scores_path, *ref_path, *words_path;
-  float acoustic_scale;
+  const char *graph_path, *scores_path, *ref_path, *words_path, *lm_path;
+  float acoustic_scale, lm_scale;
   double frame_shift_s;
   size_t check;
   wf_fst *fst;
@@ -63,9 +68,12 @@ struct bench {
   char held_form[16];
   struct held tiled; /* of a run with `frames` */
   atomic_size_t num_on_cpu; /* in this run, as messages said */
+  wf_wlm *lm;          /* NULL: none */
+  wf_wlm_info lm_info;
   wf_decoder *decoder; /* of the last run's options, used again if they stay */
   wf_decoder_options decoder_options;
-  char decoder_device[16];
+  char decoder_device[16], decoder_lm[8];
+  double decoder_cache;
 };
 
 struct totals {
@@ -297,18 +305,40 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
 
 static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
 
+static bool has_lm(const struct run *run) { return strcmp(run->lm, "off") != 0; }
+
+static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *err) {
+  wf_ngram_scorer_options o;
+  wf_scorer *scorer;
+  wf_ngram_scorer_options_init(&o);
+  o.lm_scale = bench->lm_scale;
+  const bool hybrid = strcmp(run->lm, "hybrid") == 0;
+  check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement", hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err), err);
+  const uint64_t index = bench->lm_info.index_bytes;
+  if (hybrid) o.lm_gpu_bytes = (int64_t)(run->lm_cache > 0 ? (double)index + run->lm_cache / 100 * (double)(bench->lm_info.file_bytes - index) : 1);
+  if (strcmp(run->lm, "table") == 0) check(wf_wlm_make_table(bench->lm, NULL, err), err);
+  wf_status status = wf_scorer_from_lm(bench->lm, bench->words, &o, &scorer, err);
+  if (status == WF_OK) status = wf_decoder_set_scorer(bench->decoder, scorer, err);
+  if (status == WF_OK) wf_scorer_free(scorer);
+  return status;
+}
+
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
   bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->lattice_beam == o.lattice_beam &&
-              old->num_threads == o.num_threads && run->frames == 0 && strcmp(old->device, o.device) == 0; /* with frames, memory is the run's alone */
+              old->num_threads == o.num_threads && run->frames == 0 && /* with frames, memory is the run's alone */
+              strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
   snprintf(bench->decoder_device, sizeof bench->decoder_device, "%s", o.device);
   bench->decoder_options = o;
   bench->decoder_options.device = bench->decoder_device;
-  return wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+  bench->decoder_cache = run->lm_cache;
+  memcpy(bench->decoder_lm, run->lm, sizeof run->lm);
+  wf_status status = wf_decoder_create(bench->graph, &o, &bench->decoder, err);
+  return status == WF_OK && has_lm(run) ? set_lm(bench, run, err) : status;
 }
 
 static wf_status set_determinization(struct bench *bench, const struct run *run, wf_error *err) {
@@ -350,6 +380,12 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
   if (gpu) printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20), atomic_load(&bench->num_on_cpu));
   printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false", run->frames > 0 ? "true" : "false");
+  if (has_lm(run)) {
+    wf_lm_stats lm = wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
+    printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu",
+           run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes, (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
+           (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads);
+  }
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
 }
@@ -415,7 +451,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   wf_error err = {0};
   char copy[512];
   snprintf(copy, sizeof copy, "%s", text);
-  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1};
+  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
   wf_decoder_options_init(&out->options);
   out->options.beam = 17;
   out->options.acoustic_scale = bench->acoustic_scale;
@@ -429,6 +465,10 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
     else if (strcmp(item, "dtype") == 0)
       copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
+    else if (strcmp(item, "lm") == 0)
+      copy_setting(out->lm, sizeof out->lm, value, " off device hybrid host table ");
+    else if (strcmp(item, "lm_cache") == 0)
+      out->lm_cache = strtod(value, NULL);
     else if (strcmp(item, "batch") == 0)
       out->batch = strtoul(value, NULL, 10);
     else if (strcmp(item, "utterances") == 0)
@@ -443,6 +483,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
   }
   if (out->batch == 0) fail("RUN: batch=0");
+  if (has_lm(out) && bench->lm == NULL) fail("RUN: lm without --lm");
   if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
   if (out->utterances < bench->check) out->utterances = bench->check;
   if (out->frames > 0) out->batch = out->utterances = 1;
@@ -453,14 +494,14 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
 static bool parse_flag(struct bench *bench, const char *argument) {
   struct {
     const char *name, **to;
-  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}};
+  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}, {"--lm=", &bench->lm_path}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
     *texts[i].to = argument + strlen(texts[i].name);
     return true;
   }
   return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 || sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
-         sscanf(argument, "--check=%zu", &bench->check) == 1;
+         sscanf(argument, "--check=%zu", &bench->check) == 1 || sscanf(argument, "--lm-scale=%f", &bench->lm_scale) == 1;
 }
 
 static void load(struct bench *bench) {
@@ -472,6 +513,11 @@ static void load(struct bench *bench) {
     check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
   else if (wf_fst_osymbols(bench->fst) != NULL)
     bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
+  if (bench->lm_path != NULL) {
+    check(wf_wlm_open(bench->lm_path, &bench->lm, &err), &err);
+    wf_wlm_info_init(&bench->lm_info);
+    check(wf_wlm_get_info(bench->lm, &bench->lm_info, &err), &err);
+  }
   if (bench->ref_path != NULL) check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
   check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
   bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
@@ -490,6 +536,7 @@ static void unload(struct bench *bench) {
   free(bench->matrices);
   free(bench->held);
   wf_decoder_free(bench->decoder);
+  wf_wlm_free(bench->lm);
   wf_transcripts_free(bench->references);
   wf_symbols_free(bench->words);
   wf_graph_free(bench->graph);
@@ -497,7 +544,7 @@ static void unload(struct bench *bench) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8};
+  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8, .lm_scale = 1};
   int first_run = 3;
   if (argc > 3) {
     bench.graph_path = argv[1];
@@ -506,7 +553,7 @@ int main(int argc, char **argv) {
   }
   if (first_run >= argc || argv[first_run][0] == '-') {
     fprintf(stderr,
-            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] RUN...\n"
+            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] [--lm=FILE] [--lm-scale=X] RUN...\n"
             "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
     return 2;
   }

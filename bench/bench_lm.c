@@ -1,5 +1,5 @@
 /* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per second on one core.
- *     bench_lm LM TEXT [SECONDS]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a sentence a line
+ *     bench_lm LM TEXT [SECONDS [table]]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a sentence a line; table: by way of wf_wlm_make_table
  * The text is turned into labels first, so that the second figure is lookups alone. Of a .wlm the third is wf_wlm_step_many's, on LANES sentences side by side,
  * their ends left out. Prints one line of JSON. */
 #include <stdio.h>
@@ -125,12 +125,13 @@ static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, d
   f->many_per_s = sum != 0 ? (double)queries / used : 0;
 }
 
-static void measure_wlm(const char *path, const char *text, double seconds, struct figures *f) {
+static void measure_wlm(const char *path, const char *text, double seconds, bool table, struct figures *f) {
   wf_error err;
   wf_wlm *lm;
   wf_wlm_info info;
   size_t size;
   check(wf_wlm_open(path, &lm, &err), &err);
+  if (table) check(wf_wlm_make_table(lm, NULL, &err), &err);
   f->read_wall_s = now_s() - f->read_wall_s;
   f->read_cpu_s = cpu_s() - f->read_cpu_s;
   int32_t *labels = labels_of(wf_wlm_words(lm), text, &size);
@@ -139,20 +140,20 @@ static void measure_wlm(const char *path, const char *text, double seconds, stru
   wf_wlm_info_init(&info);
   check(wf_wlm_get_info(lm, &info, &err), &err);
   for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
-  f->bytes = info.file_bytes;
+  f->bytes = info.file_bytes + info.table_bytes;
   free(labels);
   wf_wlm_free(lm);
 }
 
 int main(int argc, char **argv) {
   if (argc < 3) {
-    fprintf(stderr, "usage: bench_lm LM TEXT [SECONDS]\n");
+    fprintf(stderr, "usage: bench_lm LM TEXT [SECONDS [table]]\n");
     return 2;
   }
   struct figures f = {.read_wall_s = now_s(), .read_cpu_s = cpu_s()};
   size_t length = strlen(argv[1]);
   double seconds = argc > 3 ? atof(argv[3]) : 1;
-  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0) measure_wlm(argv[1], argv[2], seconds, &f);
+  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0) measure_wlm(argv[1], argv[2], seconds, argc > 4, &f);
   else measure_lm(argv[1], argv[2], seconds, &f);
   printf("{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, \"queries_per_cpu_s\": %.0f, \"many_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",
          (unsigned long long)f.ngrams, (unsigned long long)f.bytes, f.read_wall_s, f.read_cpu_s, f.queries_per_s, f.many_per_s, f.mean_nats);

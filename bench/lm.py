@@ -8,6 +8,7 @@ models, built from the sources of PyPI's kenlm (bench/run.sh): building, bytes a
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -49,8 +50,11 @@ EN_US = pathlib.Path("/usr/share/pocketsphinx/model/en-us/en-us.lm.bin")
 FORMS = [("wlm", []), ("wlm, packed", ["--pack=exact"]), ("wlm, 12-bit costs", ["--pack=codebook", "--cost-bits=12"]), ("wlm, 8-bit costs", ["--pack=codebook", "--cost-bits=8"])]
 
 
-def query(command, seconds):
-    done = subprocess.run(measure.pinned([*command, str(seconds)], measure.last_core()), stdout=subprocess.PIPE, check=True, text=True)
+TABLE = "wlm, and its table in memory"
+
+
+def query(command, seconds, *more):
+    done = subprocess.run(measure.pinned([*command, str(seconds), *more], measure.last_core()), stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout)
 
 
@@ -65,7 +69,9 @@ def compare_forms(arpa, text, arguments):
     runs, costs, sizes = {}, {}, {}
     for name, flags in FORMS:
         runs[name] = [bench, BUILD / f"en-us.{name.replace(' ', '_').replace(',', '')}.wlm"]
-        costs[name] = measure.timed([measure.WARPFST, "lm", "build", "--quiet", arpa, "-o", runs[name][1], *flags], core)
+        costs[name] = measure.timed([measure.WARPFST, "lm", "build", arpa, "-o", runs[name][1], *flags], core)
+    runs[TABLE] = runs["wlm"]
+    costs[TABLE] = measure.timed([bench, runs["wlm"][1], text, 0.01, "table"], core) + costs["wlm"]
     for kind in ("probing", "trie"):
         if not KENLM.exists():
             continue
@@ -73,21 +79,21 @@ def compare_forms(arpa, text, arguments):
         runs[name] = [BUILD / "peer_kenlm", BUILD / f"en-us.{kind}.kenlm"]
         costs[name] = measure.timed([KENLM, "-s", kind, arpa, runs[name][1]], core)
     rates, together = {name: 0.0 for name in runs}, {name: 0.0 for name in runs}
-    means = {}
     for _ in range(arguments.repeat):
         for name, (program, model) in runs.items():
-            answer = query([program, model, text], arguments.seconds)
+            answer = query([program, model, text], arguments.seconds, *(["table"] if name == TABLE else []))
             rates[name] = max(rates[name], answer["queries_per_cpu_s"])
             together[name] = max(together[name], answer.get("many_per_cpu_s", 0))
-            means[name] = answer["mean_nats"]
-            sizes[name] = model.stat().st_size
+            sizes[name] = answer.get("bytes", model.stat().st_size)
     ngrams = query([*runs["wlm"], text], 0.1)["ngrams"]
     exact = perplexity(runs["wlm"][1], text)
     rows, figures = [], []
     for name, (_, model) in runs.items():
         loss = f"{100 * (perplexity(model, text) / exact - 1):+.3f}" if name.startswith("wlm") else ""
+        rounded = re.search("off by ([0-9.]+) nats on average, by ([0-9.]+) at most", costs[name].stderr)
+        mean, worst = rounded.groups() if rounded else ("", "")
         rows.append([name, f"{costs[name].cpu_s:.2f}", f"{costs[name].peak_mib:.0f}", f"{sizes[name] / ngrams:.2f}", f"{rates[name] / 1e6:.2f}",
-                     f"{together[name] / 1e6:.2f}" if together[name] else "", f"{means[name]:.4f}", loss])
+                     f"{together[name] / 1e6:.2f}" if together[name] else "", loss, mean, worst])
         figures += [("LM forms, lookups", f"en-us, {ngrams} n-grams, {name}, one core", f"{rates[name] / 1e6:.2f}", "million/s"),
                     ("LM forms, size", f"en-us, {ngrams} n-grams, {name}", f"{sizes[name] / ngrams:.2f}", "bytes/n-gram"),
                     ("LM forms, building", f"en-us, {ngrams} n-grams, {name}, one core, processor time", f"{costs[name].cpu_s:.2f}", "s")]
@@ -95,6 +101,8 @@ def compare_forms(arpa, text, arguments):
             figures.append(("LM forms, lookups", f"en-us, {ngrams} n-grams, {name}, one core, many at once", f"{together[name] / 1e6:.2f}", "million/s"))
         if loss and name != "wlm":
             figures.append(("LM forms, perplexity", f"en-us, {name}, over exact", loss, "%"))
+        if worst:
+            figures.append(("LM forms, largest error of a cost", f"en-us, {name}", worst, "nats"))
     return rows, figures
 
 
@@ -133,7 +141,7 @@ def main():
     if EN_US.exists():
         forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
         figures += more
-        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes an n-gram", "million lookups/s", "many at once", "mean, nats", "perplexity, %"], forms))
+        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes an n-gram", "million lookups/s", "many at once", "perplexity, %", "off by, nats", "at most"], forms))
     if arguments.record:
         measure.record(figures, "./run bench lm")
 

@@ -27,8 +27,8 @@ def run(*command):
 class Cost:
     """Seconds of processor and wall time, and peak memory, of commands one after the other."""
 
-    def __init__(self, cpu_s=0.0, wall_s=0.0, peak_mib=0.0):
-        self.cpu_s, self.wall_s, self.peak_mib = cpu_s, wall_s, peak_mib
+    def __init__(self, cpu_s=0.0, wall_s=0.0, peak_mib=0.0, stderr=""):
+        self.cpu_s, self.wall_s, self.peak_mib, self.stderr = cpu_s, wall_s, peak_mib, stderr
 
     def __add__(self, other):
         return Cost(self.cpu_s + other.cpu_s, self.wall_s + other.wall_s, max(self.peak_mib, other.peak_mib))
@@ -48,7 +48,7 @@ def timed(command, core):
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr}")
     cpu_s = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
-    return Cost(cpu_s, end - begin, int(report.read_text().split()[-1]) / 1024)
+    return Cost(cpu_s, end - begin, int(report.read_text().split()[-1]) / 1024, done.stderr)
 
 
 def median(costs):

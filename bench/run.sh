@@ -2,7 +2,8 @@
 # run.sh WHAT [ARGUMENTS] - measurements; called by `./run bench`, which installs and builds what is needed.
 #   fstops   OpenFst's operations against ours, side by side
 #   decode   scores to words, frames per second
-#   lm       reading and querying language models
+#   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly
+#   lm_scale a model of 1G n-grams: size, opening; `lm build` within a limit of memory; not in `all`
 #   rnnlm    recurrent models: training, scoring, decoding with one
 #   lattice  decoding with lattices against without, their size and oracle
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
@@ -45,13 +46,18 @@ shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
-  lm) build_kenlm && python3 bench/lm.py "$@" ;;
-  decode | rnnlm | lattice | stream | graph | hybrid | fly) python3 "bench/$what.py" "$@" ;;
+  lm)
+    case " $* " in
+      *' --device='*) python3 bench/lm_decode.py "$@" ;;
+      *) build_kenlm && python3 bench/lm.py "$@" ;;
+    esac
+    ;;
+  decode | rnnlm | lattice | stream | graph | hybrid | fly | lm_scale) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

@@ -21,7 +21,7 @@ enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
-  bool json;
+  bool json, lm_table;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
@@ -172,6 +172,7 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
+  if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
   if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
   if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
   wf_wlm_free(lm);
@@ -554,6 +555,7 @@ int cmd_decode(int argc, char **argv) {
   added_flags(&parser, &run.added_request);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
+  cli_flag_bool(&parser, "lm-table", 0, &run.lm_table, "on a CPU: a table of its n-grams in memory first (21 bytes each); look-ups are faster, results the same");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);

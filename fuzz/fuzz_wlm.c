@@ -74,20 +74,33 @@ static void make_models(void) {
   remove(g_out);
 }
 
-static void use(wf_wlm *lm, bool must_be_sound) {
-  wf_error err;
-  bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
-  check(sound || !must_be_sound);
+/* Every word after the first states; returns a sum over the answers. */
+static uint64_t ask(const wf_wlm *lm, bool sound) {
+  uint64_t sum = 0;
   for (uint32_t s = 0; s < lm->view.num_states && s < 100; s++) {
     for (int32_t w = -1; w < WORDS + 6; w++) {
       uint32_t next;
       int32_t order;
       float cost = wf_wlm_step(lm, s, w, &next, &order);
       check(next < lm->view.num_states && order >= 0 && order <= WF_LM_MAX_ORDER && !(sound && isnan(cost)));
+      uint32_t bits;
+      memcpy(&bits, &cost, sizeof bits);
+      sum = sum * 31 + bits + next;
     }
     float cost = wf_wlm_final(lm, s, NULL);
     check(!(sound && isnan(cost)));
   }
+  return sum;
+}
+
+static void use(wf_wlm *lm, bool must_be_sound) {
+  wf_error err;
+  bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
+  check(sound || !must_be_sound);
+  uint64_t sum = ask(lm, sound);
+  bool table = wf_wlm_make_table(lm, NULL, &err) == WF_OK; /* what is sound can have one, which answers the same */
+  check(table || !sound);
+  check(ask(lm, sound) == sum || !sound);
   wf_wlm_info info;
   wf_wlm_info_init(&info);
   check(wf_wlm_get_info(lm, &info, &err) == WF_OK);

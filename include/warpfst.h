@@ -731,7 +731,8 @@ typedef struct wf_wlm_info {
   uint64_t file_bytes, index_bytes;         /* index: all but the arcs and the words' texts, what a GPU keeps when the arcs are elsewhere */
   float scale;                              /* on the large model */
   bool difference, packed, has_unk;
-  int32_t cost_bits; /* 32: exact */
+  int32_t cost_bits;    /* 32: exact */
+  uint64_t table_bytes; /* of wf_wlm_make_table; 0: there is none */
 } wf_wlm_info;
 WF_API void wf_wlm_info_init(wf_wlm_info *info);
 WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
@@ -742,6 +743,10 @@ WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
 /* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
 WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order);
 WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
+/* Puts the arcs into memory once more, as a table that look-ups on the CPU are several times as fast with: about 21 bytes an n-gram above order 1 and 8 a state;
+ * reads the whole file. Answers stay what they are, bit for bit. Before any other thread has the model; a scorer made of it uses the table, too. Errors: a file
+ * whose states share arcs (WF_ERR_FORMAT), memory. */
+WF_API wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *err);
 /* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a model larger than the processor's caches several times as
  * fast, since they wait for memory together. */
 WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next);
@@ -1872,7 +1877,9 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+/* Thousands may be open: one that has no scores yet takes two kilobytes; on a GPU 8 bytes of its memory for each of max_tokens, twice that with a scorer. There it
+ * belongs to one of the decoder's GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the GPU holds no more; a malformed list of
+ * silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);

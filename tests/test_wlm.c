@@ -78,9 +78,40 @@ static void check_many(const wf_wlm *lm, test_rng *rng) {
   free(costs);
 }
 
+/* Every word after every state, and its end: the table's answers are the file's, to the bit. It stays with the model, which is asked by way of it from here on. */
+static void check_table(wf_wlm *lm, test_rng *rng) {
+  uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
+  size_t count = (size_t)num_states * num_words;
+  uint32_t *next = malloc(count * sizeof *next), to;
+  float *costs = malloc(count * sizeof *costs), *finals = malloc(num_states * sizeof *finals);
+  int32_t *orders = malloc(count * sizeof *orders), order;
+  wf_error err = {0};
+  for (size_t i = 0; i < count; i++) costs[i] = wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &next[i], &orders[i]);
+  for (uint32_t s = 0; s < num_states; s++) finals[s] = wf_wlm_final(lm, s, NULL);
+  assert_null(lm->table.memory);
+  assert_ok(wf_wlm_make_table(lm, NULL, &err));
+  assert_non_null(lm->table.memory);
+  assert_int_equal((uintptr_t)lm->table.slots % 64, 0);
+  for (size_t i = 0; i < count; i++) {
+    float cost = wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &to, &order);
+    assert_memory_equal(&cost, &costs[i], sizeof cost);
+    assert_true(to == next[i] && order == orders[i]);
+  }
+  for (uint32_t s = 0; s < num_states; s++) {
+    float cost = wf_wlm_final(lm, s, NULL);
+    assert_memory_equal(&cost, &finals[s], sizeof cost);
+  }
+  assert_ok(wf_wlm_make_table(lm, NULL, &err)); /* it is there already */
+  check_many(lm, rng);
+  free(next);
+  free(costs);
+  free(finals);
+  free(orders);
+}
+
 static void test_random_models(void **unused) {
   (void)unused;
-  uint64_t finite = 0, negative = 0, created = 0, large_states = 0;
+  uint64_t finite = 0, negative = 0, created = 0;
   for (uint64_t seed = 1; seed <= 800; seed++) {
     test_rng rng = {seed};
     static model m;
@@ -117,7 +148,7 @@ static void test_random_models(void **unused) {
       x = wf_lm_final(reference, a, &order), y = wf_wlm_final(lm, b, &same);
       assert_true(order == same && (x == y || fabsf(x - y) < 1e-5f));
     }
-    for (uint64_t s = 0; s < lm->view.num_states; s++) large_states += (lm->view.states[s].where & WF__WLM_LARGE) != 0;
+    check_table(lm, &rng);
     wf_lm_free(reference);
     wf_wlm_free(lm);
   }
@@ -200,6 +231,7 @@ static void test_wide_states(void **unused) {
     double worst = 0, sum = 0;
     test_rng rng = {(uint64_t)pack + 1};
     for (int i = 0; i < 50; i++) check_many(lm, &rng);
+    if (pack > 0) check_table(lm, &rng);
     for (int w = 0; w < WORDS; w++) {
       uint32_t state, next;
       int32_t order;
@@ -303,6 +335,7 @@ static void test_damage(void **unused) {
   snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", trigram, strlen(trigram)));
   snprintf(out, sizeof out, "%s", test_temp_path("model.wlm"));
   test_rng rng = {3};
+  uint64_t refused = 0;
   for (options.pack = 0; options.pack <= 2; options.pack++) {
     assert_ok(wf_wlm_build(arpa, out, NULL, &options, NULL, NULL, NULL, &err));
     size_t size;
@@ -337,7 +370,10 @@ static void test_damage(void **unused) {
       h->crc = wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc));
       const char *path = test_write_file("bad.wlm", bad, size);
       if (wf_wlm_open(path, &lm, &err) == WF_OK) {
-        wf_wlm_verify(lm, NULL, &err);
+        bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
+        ask_all(lm);
+        if (sound) check_table(lm, &rng);
+        else refused += wf_wlm_make_table(lm, NULL, &err) != WF_OK;
         ask_all(lm);
         wf_wlm_free(lm);
       }
@@ -346,6 +382,7 @@ static void test_damage(void **unused) {
     }
     free(file);
   }
+  assert_true(refused > 10);
 }
 
 static void test_bad_input(void **unused) {

@@ -38,6 +38,11 @@ class LargeLM(Handle):
             call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
         return cls.open(path)
 
+    def make_table(self, *, progress: Progress | None = None) -> None:
+        """Puts the n-grams into memory once more, as a table that makes look-ups on the CPU several times as fast; answers stay the same. Before other threads have the model."""
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_make_table", self.address, guard.pointer)
+
     def info(self) -> dict[str, Any]:
         info = _abi.wf_wlm_info()
         lib.wf_wlm_info_init(ctypes.byref(info))

@@ -29,7 +29,7 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal) {
 
 /* --- searching --------------------------------------------------------------------------------------------------------- */
 
-static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
+void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
   p->num_states = (uint32_t)graph->view.num_states;
   p->num_arcs = (uint32_t)graph->view.num_arcs;
   p->start = (uint32_t)graph->view.start;
@@ -118,9 +118,25 @@ struct landing {
 };
 
 /* Waits for what the stream holds, this last copy included. */
-static wf_status fetch(wf__flight *flight, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, flight->stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), what);
+static wf_status fetch(cudaStream_t stream, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  return WF_OK;
+}
+
+wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err) {
+  const uint64_t element = wf__dtype_bytes(scores->dtype);
+  *host = *scores;
+  *copy = NULL;
+  host->num_frames = scores->num_frames - from;
+  host->data = scores->data != NULL ? (const char *)scores->data + (uint64_t)(from * scores->stride) * element : NULL;
+  if (!scores->on_device || host->num_frames == 0) return WF_OK;
+  const uint64_t bytes = ((uint64_t)(host->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * element; /* the last row may end with its last column */
+  *copy = wf__alloc(bytes, 1);
+  if (*copy == NULL) return wf__fail_memory(err, bytes, "scores");
+  WF__TRY(fetch(stream, *copy, host->data, bytes, "scores from the GPU", err));
+  host->data = *copy;
+  host->on_device = false;
   return WF_OK;
 }
 
@@ -129,17 +145,9 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
                                wf_error *err) {
   if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
   wf__search *search = worker->searches[thread];
-  wf_scores host = *scores;
-  void *copy = NULL;
-  wf_status status = WF_OK;
-  if (scores->on_device && scores->num_frames > 0) { /* the last row may end with its last column */
-    uint64_t bytes = ((uint64_t)(scores->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * wf__dtype_bytes(scores->dtype);
-    copy = wf__alloc(bytes, 1);
-    if (copy == NULL) return wf__fail_memory(err, bytes, "scores");
-    host.data = copy;
-    host.on_device = false;
-    status = fetch(flight, copy, scores->data, bytes, "scores from the GPU", err);
-  }
+  wf_scores host;
+  void *copy;
+  wf_status status = wf__gpu_scores_to_host(scores, 0, flight->stream, &host, &copy, err);
   if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
   if (status == WF_OK) status = wf__search_begin(search, err);
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
@@ -150,7 +158,7 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
   return status;
 }
 
-static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uint64_t place, wf_result *result, wf_error *err) {
+wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err) {
   const int64_t frame = (int64_t)(place >> 32);
   const int32_t column = (int32_t)(uint32_t)place;
   wf_scores one = {.num_frames = 1, .num_columns = 1, .stride = 1, .dtype = scores->dtype};
@@ -158,11 +166,11 @@ static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uin
   const char *at = (const char *)scores->data + (uint64_t)(frame * scores->stride + column) * element;
   uint32_t bits = 0;
   if (scores->on_device)
-    WF__TRY(fetch(flight, &bits, at, element, "a score from the GPU", err));
+    WF__TRY(fetch(stream, &bits, at, element, "a score from the GPU", err));
   else
     memcpy(&bits, at, element);
   one.data = &bits;
-  wf__result_bad_score(result, frame, column, wf__score_at(&one, 0, 0));
+  wf__result_bad_score(result, first + frame, column, wf__score_at(&one, 0, 0));
   return WF_OK;
 }
 
@@ -211,7 +219,7 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
   const wf__lane_step *path = landing->steps + outcome->path_off;
-  if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
+  if (bad != UINT64_MAX) return wf__gpu_tell_bad_score(scores, bad, 0, flight->stream, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
       WF__TRY(fill_from_path(worker, outcome, path, scorer, thread, result, err));
@@ -278,7 +286,7 @@ static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, w
   if (bytes == 0) return WF_OK;
   *out = wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
-  return fetch(flight, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+  return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
 }
 
 /* Waits for the flight and fills its results. */
@@ -339,7 +347,7 @@ static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (worker->flights[0].count == 0) return WF_OK;
-  fill_options(&worker->params, worker->graph, &worker->options);
+  wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
   WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
   for (uint32_t k = 0; k < worker->plan.num_flights; k++)
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");

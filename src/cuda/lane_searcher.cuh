@@ -105,7 +105,7 @@ struct searcher {
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return LATTICES && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -163,11 +163,13 @@ struct searcher {
   template <bool REMEMBERS>
   __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
   __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
+  template <bool RENORMALISES>
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
   __device__ bool follow_arcs(u32 number);
+  __device__ u32 place_in_block(bool live, u32 *count);
   __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
   __device__ bool slide(u32 from);
   __device__ __noinline__ bool collect(u32 total);
@@ -196,8 +198,26 @@ struct searcher {
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
+  __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
-  __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
+  __device__ __forceinline__ void decode();
+  /* Of streams. */
+  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
+  __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
+  __device__ __forceinline__ u32 *handed() const { return p->handed + (u64)blockIdx.x * (p->frames_cap + 2); }
+  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->chunks[own().utterance].num_tokens) > 0; }
+  __device__ __noinline__ bool check_values();
+  __device__ __forceinline__ u32 first_row() const;
+  __device__ __noinline__ int resume();
+  __device__ u32 locate(u32 state, u64 context, u32 number, u32 *owner) const;
+  __device__ bool link_tokens(u32 number);
+  __device__ void number_tokens(u32 first);
+  __device__ u32 number_of(u32 rank, u32 place, u32 number) const;
+  __device__ u32 newest_before() const;
+  __device__ u32 number_of_end(u64 key, u64 context, bool final);
+  __device__ bool hand_out(u32 first, u64 *off, u32 *size);
+  __device__ void save_tokens(const wf__lane_chunk &chunk);
+  __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
 /* Empties the table and sets its size for what comes. */

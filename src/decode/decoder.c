@@ -143,13 +143,13 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
   return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu", decoder->options.device);
 }
 
-static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
   if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
   return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
-  WF__TRY(check_scorer(decoder, scorer, err));
+  WF__TRY(wf__check_scorer(decoder, scorer, err));
   wf_scorer *old = decoder->scorer;
   decoder->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
@@ -187,7 +187,7 @@ static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *cons
   *out = chosen;
   for (size_t i = 0; i < count; i++) {
     chosen[i] = scorers != NULL && scorers[i] != NULL ? scorers[i] : decoder->scorer;
-    WF__TRY(check_scorer(decoder, chosen[i], err));
+    WF__TRY(wf__check_scorer(decoder, chosen[i], err));
   }
   return WF_OK;
 }

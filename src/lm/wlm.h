@@ -213,6 +213,23 @@ static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t
   }
 }
 
+/* `next`, the state behind `word`. Most often that is the state of the word alone, so a branch tells the processor to go on from there before `next` has come
+ * from memory: the look-ups of a sentence, each of which needs the state that the one before found, then overlap. A compiler that knew the two to be the same
+ * would take `next`. */
+static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t word, uint32_t next) {
+#if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)
+  uint32_t guess = view->unigrams[word].next, same = guess;
+  __asm__("" : "+r"(same));
+  if (next == guess) {
+    __asm__ volatile(""); /* a branch, not a choice between two values */
+    return same;
+  }
+#else
+  (void)view, (void)word;
+#endif
+  return next;
+}
+
 /* Cost of a word that the model knows, summed in float32 in the order of the back-off hops; `*at` is the state whose arc was taken. */
 static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
   float cost = 0;
@@ -225,7 +242,7 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
     if (backoff != 0) wf__wlm_fetch_state(view, view->states[backoff].where, hash); /* most likely the next to be asked */
     else wf__wlm_fetch(&view->unigrams[word]);
     if (wf__wlm_find(view, record->where, word, hash, &arc)) {
-      *next = arc.next < view->num_states ? arc.next : 0;
+      *next = wf__wlm_settle(view, word, arc.next < view->num_states ? arc.next : 0);
       *at = state;
       wf__wlm_fetch(&view->states[*next]);
       return cost + arc.cost;

@@ -138,6 +138,7 @@ wf_wlm *wf_wlm_ref(const wf_wlm *lm) {
 void wf_wlm_free(wf_wlm *lm) {
   if (lm == NULL || atomic_fetch_sub(&lm->refs, 1) != 1) return;
   wf_symbols_free(lm->words);
+  wf__wlm_table_free(&lm->table);
   wf__input_close(&lm->input);
   free(lm);
 }
@@ -211,6 +212,7 @@ wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
                       .packed = h->cost_bits > 0, .has_unk = h->unk != WF__WLM_NONE && wf__wlm_knows(&lm->view, h->unk)};
   for (uint32_t k = 1; k <= h->order; k++) info.num_ngrams[k] = h->num_ngrams[k - 1];
   for (uint32_t w = 0; w < h->num_words; w++) info.num_words += wf__wlm_knows(&lm->view, w) && w != h->bos && w != h->eos && w != h->unk;
+  if (lm->table.memory != NULL) info.table_bytes = lm->table.num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) + h->num_states * sizeof(wf__wlm_hop);
   for (int i = WF__WLM_UNIGRAMS; i <= WF__WLM_BUCKETS; i++) info.index_bytes += h->sections[i].size;
   memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info);
   return WF_OK;
@@ -236,7 +238,7 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   *next = 0;
   if (order != NULL) *order = 0;
   if (state >= v->num_states || known == WF__WLM_NONE || !wf__wlm_knows(v, known)) return INFINITY;
-  float cost = wf__wlm_step(v, state, known, next, &at);
+  float cost = wf__wlm_ask(lm, state, known, next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
 }
@@ -248,7 +250,8 @@ void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *w
   for (size_t at = 0; at < count; at += PART) {
     size_t size = count - at < PART ? count - at : PART;
     for (size_t i = 0; i < size; i++) known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
-    wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
+    if (lm->table.memory != NULL) wf__wlm_table_step_many(v, &lm->table, states + at, known, size, costs + at, next + at);
+    else wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
   }
 }
 
@@ -257,7 +260,7 @@ float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order) {
   uint32_t next, at;
   if (order != NULL) *order = 0;
   if (state >= v->num_states || !wf__wlm_knows(v, v->eos)) return INFINITY;
-  float cost = wf__wlm_step(v, state, v->eos, &next, &at);
+  float cost = wf__wlm_ask(lm, state, v->eos, &next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
 }

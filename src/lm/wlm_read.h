@@ -6,6 +6,7 @@
 
 #include "base/input.h"
 #include "lm/wlm_file.h"
+#include "lm/wlm_table.h"
 
 struct wf_wlm {
   atomic_uint_fast32_t refs;
@@ -13,7 +14,14 @@ struct wf_wlm {
   const wf__wlm_header *header; /* in the file */
   wf_symbols *words;
   wf__wlm_view view;
+  wf__wlm_arc_table table; /* memory NULL: none */
 };
+
+/* As wf__wlm_step, whichever way is there. */
+static inline float wf__wlm_ask(const wf_wlm *lm, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+  if (lm->table.memory != NULL) return wf__wlm_table_step(&lm->view, &lm->table, state, word, next, at);
+  return wf__wlm_step(&lm->view, state, word, next, at);
+}
 
 bool wf__wlm_is(const wf__input *input);
 /* wf_wlm_open of bytes that are there; takes the input over, also on failure. */

@@ -35,7 +35,7 @@ static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t contex
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
   uint32_t word = (uint32_t)label < ngram->num_labels ? ngram->word_of[label] : WF__WLM_NONE, state = 0, at;
   *cost = INFINITY;
-  if (word != WF__WLM_NONE) *cost = sound(ngram->options.lm_scale * wf__wlm_step(&ngram->lm->view, (uint32_t)context, word, &state, &at));
+  if (word != WF__WLM_NONE) *cost = sound(ngram->options.lm_scale * wf__wlm_ask(ngram->lm, (uint32_t)context, word, &state, &at));
   *next = state;
   return WF_OK;
 }

@@ -64,6 +64,8 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
     rescored = wf.Decoder(small, lm=model, **wide)
     assert [r.text for r in rescored.decode(matrices)] == [r.text for r in expected]
     assert np.allclose([r.cost for r in rescored.decode(matrices)], [r.cost for r in expected], atol=1e-2)
+    model.make_table()
+    assert [(r.text, r.cost) for r in wf.Decoder(small, lm=model, **wide).decode(matrices)] == [(r.text, r.cost) for r in rescored.decode(matrices)]
     boosted = rescored.decode(matrices, boost={"ELEPHANT": 1.0})  # on top of the model
     assert math.isclose(boosted[0].cost, expected[0].cost - 1, abs_tol=1e-2) and math.isclose(boosted[1].cost, expected[1].cost, abs_tol=1e-2)
     assert [r.text for r in wf.Decoder(small, lm=tmp_path / "difference.wlm", **wide).decode(matrices)] == [r.text for r in expected]

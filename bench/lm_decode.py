@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""lm --device=cpu|cuda[:N] [--size=full|small|tiny] [--ngrams=N] [--lm-scale=0.1] [--batches=1,400] [--programs=FOLDER] [--work=FOLDER] [--seconds=1] [--save=FILE] [--record]
+
+Decoding with a large n-gram model on the fly, against the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
+generated beside it over the same words (bench_generate_lm, a part of the time; --ngrams: 200M, 20M or 300k unless told). Its costs are made up, so words and word error
+rates say nothing; the work is that of a real model, and on the fly there are more tokens than without, since paths with other histories do not meet: the table tells how many.
+
+  off      the graph alone
+  device   all of the model in GPU memory
+  hybrid   the index there, n-grams in host memory, with a cache for 30%, 10% or 0% of them
+  host     all of it in host memory
+  table    on the CPU, with the look-up table in memory; `device` there is the mapped file
+
+Everything on the fly must give the same results bit for bit, wherever the model lies and whoever searches.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import decode_tasks
+import measure
+
+NGRAMS = {"full": 200_000_000, "small": 20_000_000, "tiny": 300_000}
+
+
+def generate(programs, path, ngrams):
+    """The generator, running."""
+    command = [programs.find("bench_generate_lm"), path, f"--ngrams={ngrams}", "--words-log2=18", f"--memory={16 << 30 if ngrams > 50_000_000 else 1 << 30}"]
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, env=programs.environment)
+
+
+def tell_model(programs, path):
+    """Size, share of the index, and seconds to open it once it is cached."""
+    for _ in range(2):
+        begin = time.monotonic()
+        info = json.loads(subprocess.run([programs.warpfst, "lm", "info", "--json", path], stdout=subprocess.PIPE, check=True, text=True, env=programs.environment).stdout)
+        seconds = time.monotonic() - begin
+    ngrams = sum(info["ngrams"])
+    print(f"{ngrams} n-grams, {info['bytes'] / 1e9:.2f} GB, index {100 * info['index_bytes'] / info['bytes']:.1f}%, opened in {seconds:.3f} s")
+    setup = f"{ngrams} n-grams"
+    return ngrams, [("LM scale, file", setup, measure.figure(info["bytes"] / 1e9), "GB"), ("LM scale, index of the file", setup, measure.figure(100 * info["index_bytes"] / info["bytes"]), "%"),
+                    ("LM scale, opening, cached", setup, measure.figure(seconds), "s")]
+
+
+def runs_of(task, arguments, gpu):
+    """All batches with the model in one place, then the next: to send it takes longer than to decode."""
+    runs = []
+    if gpu:
+        for form in ({"lm": "off"}, {"lm": "device"}, {"lm": "hybrid", "lm_cache": 30}, {"lm": "hybrid", "lm_cache": 10}, {"lm": "hybrid"}, {"lm": "host"}):
+            for batch in arguments.batches:
+                runs.append(task.run(*task.base, device=arguments.device, scores="device", batch=batch, utterances=max(batch, task.check), seconds=0.5 * task.seconds, **form))
+    for form in ({"lm": "off"}, {"lm": "device"}, {"lm": "table"}):
+        for threads in (None, 1):
+            runs.append(task.run(*task.base, device="cpu", threads=threads, utterances=task.check if threads == 1 else task.cpu_utterances, seconds=task.seconds, **form))
+    return runs
+
+
+def execute(task, programs, model, arguments):
+    command = task.command(programs, [f"--lm={model}", f"--lm-scale={arguments.lm_scale}", *runs_of(task, arguments, arguments.device.startswith("cuda"))])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=programs.environment) as process:
+        for line in process.stdout:
+            row = {"lm": "off", "lm_cache": 0, "cores": len(os.sched_getaffinity(0)), **json.loads(line)}
+            print("  " + (row["error"] if "error" in row else f"{place(row)}, {model_of(row)}: RTFx {row['rtfx']:.1f}"), file=sys.stderr, flush=True)
+            yield row
+    if process.returncode not in (0, 1):
+        yield {"error": f"bench_decode: exit code {process.returncode}"}
+
+
+def place(r):
+    return f"GPU, batch {r['batch']}" if r["gpu"] else f"CPU, {r['threads'] or r['cores']} threads"
+
+
+def model_of(r):
+    return f"hybrid, cache {r['lm_cache']:g}%" if r["lm"] == "hybrid" else r["lm"]
+
+
+def per_frame(r):
+    """Arcs of the model that were asked of host memory or found in the cache, a frame of one round, about: the counters are of all rounds and one before."""
+    return (r.get("lm_host_reads", 0) + r.get("lm_cache_hits", 0)) / r["frames"] / (r["rounds"] + 1)
+
+
+def cells(r, alone):
+    asked = r.get("lm_host_reads", 0) + r.get("lm_cache_hits", 0)
+    seconds = r["seconds"] * (r["rounds"] + 1)
+    return [place(r), model_of(r), f"{r['rtfx']:.1f}", f"{alone['rtfx'] / r['rtfx']:.2f}" if alone else "-", f"{r['tokens_per_frame']:.0f}", f"{r['arcs_per_frame']:.0f}",
+            f"{r['seconds'] / (r['tokens_per_frame'] * r['frames']) * 1e9:.2f}", f"{r.get('lm_gpu_bytes', 0) / 1e9:.2f}", f"{r.get('lm_host_bytes', 0) / 1e9:.2f}",
+            f"{100 * r['lm_cache_hits'] / asked:.1f}" if asked else "-", f"{per_frame(r):.0f}" if asked else "-", f"{r['lm_host_reads'] * 32 / seconds / 1e9:.2f}" if asked else "-"]
+
+
+HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens a frame", "arcs", "ns a token", "GB on the GPU", "GB page-locked", "cache hits, %", "asked a frame", "GB/s over the bus, at least"]
+
+
+def check(rows):
+    problems, digests = [row["error"] for row in rows if "error" in row], collections.defaultdict(set)
+    for r in rows:
+        if "error" in r:
+            continue
+        if r["failed"] or r["died"]:
+            problems.append(f"{place(r)}, {model_of(r)}: {r['failed']} utterances failed, {r['died']} died")
+        digests[r["lm"] != "off"].add(r["digest"])
+    for scored, found in digests.items():
+        if len(found) > 1:
+            problems.append(f"{'with the model' if scored else 'the graph alone'}: results differ")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--size", choices=decode_tasks.SIZES)
+    parser.add_argument("--ngrams", type=int)
+    parser.add_argument("--lm-scale", type=float, default=0.1)
+    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 400))
+    parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
+    parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
+    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
+    parser.add_argument("--save", help="keep the measurements in this file, too")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
+    size = arguments.size or ("full" if arguments.device.startswith("cuda") else "small")
+    programs, ngrams = decode_tasks.Programs(arguments.programs), arguments.ngrams or NGRAMS[size]
+    path = decode_tasks.work_folder("lm_decode") / f"{ngrams}.wlm"
+    generator = None if path.exists() else generate(programs, path, ngrams)
+    task = decode_tasks.generated(programs, size, None)["peaky"]
+    if generator is not None and generator.wait() != 0:
+        sys.exit("bench_generate_lm failed")
+    task.seconds, task.cpu_utterances = arguments.seconds, min(task.cpu_utterances, 32)
+    known, figures = tell_model(programs, path)
+    rows = []
+    with open(arguments.save or os.devnull, "w", encoding="utf-8") as save:
+        for row in execute(task, programs, path, arguments):
+            rows.append(row)
+            print(json.dumps(row), file=save, flush=True)
+    good = [row for row in rows if "error" not in row]
+    alone = {place(row): row for row in good if row["lm"] == "off"}
+    print(f"{task.name}, --lm-scale={arguments.lm_scale:g}; {measure.machine()}; load {measure.load()}\n")
+    print(measure.table(HEADER, [cells(row, alone.get(place(row))) for row in good]))
+    for row in good:
+        setup = f"{task.name}, {known} n-grams, {model_of(row)}, {place(row)}"
+        figures.append(("LM on the fly, speed", setup, f"{row['rtfx']:.1f}", "RTFx"))
+        if row.get("lm_host_reads", 0) + row.get("lm_cache_hits", 0) > 0:
+            figures.append(("LM on the fly, cache hits", setup, f"{100 * row['lm_cache_hits'] / (row['lm_cache_hits'] + row['lm_host_reads']):.1f}", "%"))
+    problems = check(rows)
+    for problem in problems:
+        print(f"NOT AS IT SHOULD BE: {problem}")
+    if not problems:
+        print("\nwith the model: results equal bit for bit in all runs")
+    if arguments.record and not problems:
+        gpus = {row["gpu"] for row in good if row["gpu"]}
+        measure.record(figures, f"./run bench lm --device={arguments.device}", machine=f"one {gpus.pop()}; host {measure.machine()}" if gpus else measure.machine())
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
