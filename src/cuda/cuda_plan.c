@@ -6,7 +6,7 @@
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
-  LINKS = 256,      /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
+  LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
   GIGA = 1000000000
 };

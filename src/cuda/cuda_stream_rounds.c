@@ -38,12 +38,14 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   wf__vec_shrink(&base->trace.records);
   wf__vec_shrink(&base->trace.loglikes);
   channel->collected = status == WF_OK;
-  if (status != WF_OK || base->scoring.scorer == NULL) return status;
-  wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
-  status = wf__scoring_resume(scoring, err);
-  if (status == WF_OK) status = wf__path_score(&base->stem, base->num_summed, base->graph, scoring, false, &base->stem_sum, err);
+  if (status != WF_OK) return status;
+  if (base->scoring.scorer != NULL) {
+    wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
+    status = wf__scoring_resume(scoring, err);
+    if (status == WF_OK) status = wf__path_score(&base->stem, base->num_summed, base->graph, scoring, false, &base->stem_sum, err);
+    wf__scoring_exchange(scoring, &base->scoring);
+  }
   base->num_summed = base->stem.arcs.size;
-  wf__scoring_exchange(scoring, &base->scoring);
   return status;
 }
 

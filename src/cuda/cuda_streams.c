@@ -139,7 +139,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   if (!final) out->flags |= WF_RESULT_NOT_FINAL;
   out->final_cost = final ? channel->final_cost : 0;
   out->relative_cost = (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
-  out->scorer_cost = 0;
+  out->scorer_cost = base->stem_sum.cost; /* what a scorer that is gone has said stays said */
   return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
 }
 

@@ -250,8 +250,9 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;
-    out.num_newest = (u32)f.total_sources;
+    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since another scorer came */
     if (frame > 1 || !resumed) {
+      out.num_newest = (u32)f.total_sources;
       const u32 first = resumed ? 1 : 0;
       l.sync();
       for (u32 number = frame; number-- > first;) {

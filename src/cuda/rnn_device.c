@@ -291,12 +291,13 @@ wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, u
 
 /* --- norms ---------------------------------------------------------------------------------------------------------------- */
 
-/* Of the slots in the box. Scores: rows, then high, then sums, then a block of scores. */
+/* Of the slots in the box. `scores` holds the states' rows, a block of scores, sums, and high: each where its elements are aligned, whatever the sizes. */
 static int norms_of_box(wf__rnn_device *d, uint32_t count) {
   const wf_rnnlm *lm = d->lm;
   const uint32_t stride = (uint32_t)lm->output.stride;
-  double *sum = d->scores.data;
-  float *tops = (float *)(sum + NORM_ROWS), *scores = tops + (uint64_t)NORM_ROWS * stride, *high = scores + (uint64_t)NORM_ROWS * NORM_COLUMNS;
+  float *tops = d->scores.data, *scores = tops + (uint64_t)NORM_ROWS * stride;
+  double *sum = (double *)(void *)(scores + (uint64_t)NORM_ROWS * NORM_COLUMNS);
+  float *high = (float *)(sum + NORM_ROWS);
   const uint32_t *slots = d->box.data;
   int code = wf__rnn_gather_tops(&d->output, slots, count, tops, d->stream);
   for (uint64_t first = 0; first < lm->num_words && code == cudaSuccess; first += NORM_COLUMNS) {

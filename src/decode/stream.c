@@ -275,7 +275,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   WF__TRY(wf__check_scorer(decoder, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
     return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
-  if (begun) WF__TRY(take_stem(stream, false, err));
+  if (begun) WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer before, whenever it was collected */
   wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
   if (status == WF_OK || !begun) return status;
   result->status = status; /* its contexts are neither the old ones nor the new */

@@ -257,7 +257,7 @@ static void test_no_pages(void **state) {
   (void)state;
   struct decode_task task = wide_task(400, 4000);
   task.options.lattice_beam = 1000;
-  assert_true(decode_long(&task, false, test_seeds(400) < 400 ? 8 : 30, 2) > 0);
+  assert_true(decode_long(&task, false, test_seeds(400) < 400 ? 12 : 60, 2) > 0);
   test_free_task(&task);
 }
 

@@ -110,14 +110,16 @@ typedef struct tensors {
   float *floats;
 } tensors;
 
+/* Weights fall with the width, so that states do not make much of a difference in the last bits. */
 static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows, size_t cols) {
+  const float scale = 2 / sqrtf((float)(cols > 4 ? cols : 4));
   const size_t count = rows * (cols > 0 ? cols : 1);
   char shape[64];
   snprintf(shape, sizeof shape, cols > 0 ? "%zu,%zu" : "%zu", rows, cols);
   all->header_size += (size_t)snprintf(all->header + all->header_size, sizeof all->header - all->header_size, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
                                        all->header_size > 1 ? "," : "", name, shape, all->num_floats * 4, (all->num_floats + count) * 4);
   all->floats = realloc(all->floats, (all->num_floats + count) * sizeof *all->floats);
-  for (size_t i = 0; i < count; i++) all->floats[all->num_floats++] = test_unit(rng) - 0.5f;
+  for (size_t i = 0; i < count; i++) all->floats[all->num_floats++] = (test_unit(rng) - 0.5f) * scale;
 }
 
 /* NAME.safetensors and NAME.words; the path of the former. */

@@ -191,6 +191,7 @@ static void test_races(void **state) {
   for (uint64_t seed = 1; seed <= test_seeds(8); seed++) {
     struct decode_task task = test_random_task(seed);
     wf_scorer *scorer = random_scorer(&rng, words);
+    task.options.lattice_beam = seed % 2 == 1 ? 2 : 0;
     test_short_batch(&task, scorer, seed);
     wf_scorer_free(scorer);
     test_free_task(&task);

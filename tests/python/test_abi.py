@@ -23,6 +23,7 @@ NOT_CALLED = {
     "wf_add_origin_gradients": "FstBatch.gradients and warpfst.torch carry gradients back",
     "wf_builder_add_arc": "as below",
     "wf_builder_reserve": "Fst.from_arcs hands over all arcs in one call",
+    "wf_decoder_set_determinization": "Result determinizes when confidences or nbest are asked for; determinize_lattices does many at once",
     "wf_fst_batch_get_view": "Composer.view is the way to results in GPU memory",
     "wf_fst_read_format": "Fst.read recognises the format",
     "wf_lattice_reader_fraction": "progress of the command line",

@@ -105,6 +105,9 @@ def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
     large.prune(max_ngrams="2000,0").write_arpa(tmp_path / "lm.arpa")
     model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
     model.verify()
+    plain = model.costs("MARK IS GOING")
+    model.make_table()
+    assert model.costs("MARK IS GOING") == plain and model.info()["table_bytes"] > 0
     words = [text for text, label in lexicon.words() if label and model.words.find(text) is not None and not text.startswith(("<", "#"))][:200]
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, grammar=_loop(lexicon.words(), words), words=lexicon.words())
     phi = 10_000_000
@@ -150,6 +153,10 @@ def test_training_a_recurrent_model(tmp_path, rng):
     assert costs[0][1] < 0.3 and costs[1][1] > 2
     model.write(tmp_path / "model")
     assert wf.RnnLM.open(tmp_path / "model").costs(["a b c"]) == model.costs(["a b c"])
+    assert model.on_device("cpu").costs(["a b c"]) == model.costs(["a b c"])
+    if wf.cuda_available() is not None:
+        with pytest.raises(wf.DeviceError):
+            model.on_device("cuda")
     with pytest.raises(ZeroDivisionError):
         wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, on_epoch=lambda _: 1 / 0)
     with pytest.raises(wf.CancelledError):
