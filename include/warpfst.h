@@ -1853,7 +1853,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
  * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
  * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
- * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On the CPU only, so far.
+ * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On GPUs, too, but for lattices and added words.
  * ================================================================================================================== */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
