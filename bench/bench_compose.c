@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "fstops/device_batch.h"
 #include "warpfst.h"
 
@@ -29,18 +29,9 @@ static void stop(const char *what) {
   fprintf(stderr, "bench_compose: %s %s\n", what, g_err.message);
   exit(1);
 }
-static void check(wf_status status) {
-  if (status != WF_OK) stop("failed:");
-}
 static void *need(void *memory) {
   if (memory == NULL) stop("out of memory");
   return memory;
-}
-
-static double now_s(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* --- generators: splitmix64 --------------------------------------------------------------------------------------------- */
@@ -56,10 +47,10 @@ static float unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 
 
 static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
   wf_builder *builder;
-  check(wf_builder_create(WF_TROPICAL, &builder, &g_err));
-  check(wf_builder_add_states(builder, num_states, NULL, &g_err));
-  check(wf_builder_set_start(builder, 0, &g_err));
-  check(wf_builder_set_final(builder, final, 0, &g_err));
+  check(wf_builder_create(WF_TROPICAL, &builder, &g_err), &g_err);
+  check(wf_builder_add_states(builder, num_states, NULL, &g_err), &g_err);
+  check(wf_builder_set_start(builder, 0, &g_err), &g_err);
+  check(wf_builder_set_final(builder, final, 0, &g_err), &g_err);
   return builder;
 }
 
@@ -69,8 +60,8 @@ static wf_fst *finish_fst(wf_builder *builder, bool by_olabel) {
   wf_arcsort_options by;
   wf_arcsort_options_init(&by);
   by.sort_type = by_olabel;
-  check(wf_builder_finish(builder, NULL, NULL, &fst, &g_err));
-  check(wf_arcsort(fst, &by, &sorted, &g_err));
+  check(wf_builder_finish(builder, NULL, NULL, &fst, &g_err), &g_err);
+  check(wf_arcsort(fst, &by, &sorted, &g_err), &g_err);
   wf_builder_free(builder);
   wf_fst_free(fst);
   return sorted;
@@ -83,7 +74,7 @@ static wf_fst *random_graph(uint32_t num_states, uint32_t degree, uint32_t num_l
       wf_arc arc = {.nextstate = below(&seed, num_states)};
       arc.ilabel = arc.olabel = 1 + (int32_t)below(&seed, num_labels);
       arc.weight = unit(&seed);
-      check(wf_builder_add_arc(builder, s, arc, &g_err));
+      check(wf_builder_add_arc(builder, s, arc, &g_err), &g_err);
     }
   }
   return finish_fst(builder, by_olabel);
@@ -95,7 +86,7 @@ static wf_fst *emissions(int num_phones) {
   for (uint32_t t = 0; t + 1 < NUM_EMISSIONS; t++) {
     for (int32_t p = 1; p <= num_phones; p++) {
       wf_arc arc = {.nextstate = t + 1, .weight = unit(&seed), .ilabel = p, .olabel = p};
-      check(wf_builder_add_arc(builder, t, arc, &g_err));
+      check(wf_builder_add_arc(builder, t, arc, &g_err), &g_err);
     }
   }
   return finish_fst(builder, false);
@@ -176,15 +167,15 @@ static wf_fst *lexicon(struct dictionary *d, uint32_t num_words) {
     d->words[j] = word;
   }
   wf_builder *builder = start_fst(2, 0);
-  check(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &g_err));
+  check(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &g_err), &g_err);
   for (uint32_t i = 0; i < num_words; i++) {
     uint32_t from = 1, to;
     for (int k = 0; k < d->words[i].length; k++, from = to) {
-      check(wf_builder_add_states(builder, 1, &to, &g_err));
+      check(wf_builder_add_states(builder, 1, &to, &g_err), &g_err);
       wf_arc arc = {.nextstate = to, .ilabel = k == 0 ? (int32_t)i + 1 : 0, .olabel = 1 + find_phone(d, d->words[i].phones[k], false)};
-      check(wf_builder_add_arc(builder, from, arc, &g_err));
+      check(wf_builder_add_arc(builder, from, arc, &g_err), &g_err);
     }
-    check(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = 0}, &g_err));
+    check(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = 0}, &g_err), &g_err);
   }
   return finish_fst(builder, true);
 }
@@ -213,13 +204,13 @@ struct times {
 };
 
 static void begin_run(struct times *t) {
-  t->begin_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
-  t->begin_wall_s = now_s(CLOCK_MONOTONIC);
+  t->begin_cpu_s = cpu_s();
+  t->begin_wall_s = now_s();
 }
 
 static void end_run(struct times *t) {
-  t->wall_s[t->count] = now_s(CLOCK_MONOTONIC) - t->begin_wall_s;
-  t->cpu_s[t->count] = now_s(CLOCK_PROCESS_CPUTIME_ID) - t->begin_cpu_s;
+  t->wall_s[t->count] = now_s() - t->begin_wall_s;
+  t->cpu_s[t->count] = cpu_s() - t->begin_cpu_s;
   t->sum_s += t->wall_s[t->count++];
 }
 
@@ -249,8 +240,8 @@ static void run_host(const struct request *r, const char *way) {
   uint64_t states = 0, arcs = 0;
   for (int i = 0; i < r->repeat; i++) {
     begin_run(&times);
-    if (r->pairs == 1) check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err));
-    else check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err));
+    if (r->pairs == 1) check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err), &g_err);
+    else check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err), &g_err);
     end_run(&times);
     states = arcs = 0;
     for (size_t p = 0; p < r->pairs; p++) {
@@ -268,16 +259,16 @@ static void run_device(const struct request *r) {
   wf_composer *composer;
   struct times times = {.count = 0};
   uint64_t states = 0, arcs = 0;
-  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer, &g_err));
-  check(wf_composer_run(composer, &g_err)); /* makes room */
+  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer, &g_err), &g_err);
+  check(wf_composer_run(composer, &g_err), &g_err); /* makes room */
   while (times.count < r->repeat || (times.sum_s < 0.5 && times.count < MAX_RUNS)) {
     begin_run(&times);
-    check(wf_composer_run(composer, &g_err));
+    check(wf_composer_run(composer, &g_err), &g_err);
     end_run(&times);
   }
   for (size_t p = 0; p < r->pairs; p++) {
     wf_fst_view view;
-    check(wf_composer_view(composer, p, &view, NULL, &g_err));
+    check(wf_composer_view(composer, p, &view, NULL, &g_err), &g_err);
     states += view.num_states;
     arcs += view.num_arcs;
   }
@@ -297,12 +288,12 @@ static void operate(wf_fst_batch *batch, int op, double *costs) {
   wf_fst_batch *out = NULL;
   float *distances = NULL;
   switch (op) {
-    case ARCSORT: check(wf_fst_batch_arcsort(batch, NULL, &out, &g_err)); break;
-    case CONNECT: check(wf_fst_batch_connect(batch, &out, &g_err)); break;
-    case INVERT: check(wf_fst_batch_invert(batch, &out, &g_err)); break;
-    case REVERSE: check(wf_fst_batch_reverse(batch, &out, &g_err)); break;
-    case DISTANCE: check(wf_fst_batch_shortest_distance(batch, NULL, &distances, &g_err)); break;
-    default: check(wf_fst_batch_forward_score(batch, NULL, op == GRADIENTS, costs, &g_err)); break;
+    case ARCSORT: check(wf_fst_batch_arcsort(batch, NULL, &out, &g_err), &g_err); break;
+    case CONNECT: check(wf_fst_batch_connect(batch, &out, &g_err), &g_err); break;
+    case INVERT: check(wf_fst_batch_invert(batch, &out, &g_err), &g_err); break;
+    case REVERSE: check(wf_fst_batch_reverse(batch, &out, &g_err), &g_err); break;
+    case DISTANCE: check(wf_fst_batch_shortest_distance(batch, NULL, &distances, &g_err), &g_err); break;
+    default: check(wf_fst_batch_forward_score(batch, NULL, op == GRADIENTS, costs, &g_err), &g_err); break;
   }
   wf_fst_batch_free(out);
   wf_free(distances);
@@ -317,11 +308,11 @@ static void run_ops(const struct request *r, const char *device) {
   wf_compose_options options = r->options;
   options.connect = false;
   options.device = NULL;
-  check(wf_compose(r->a[0], r->b[0], &options, &composed, &g_err));
-  check(wf_fst_with_semiring(composed, WF_LOG, &in_log, &g_err));
+  check(wf_compose(r->a[0], r->b[0], &options, &composed, &g_err), &g_err);
+  check(wf_fst_with_semiring(composed, WF_LOG, &in_log, &g_err), &g_err);
   wf_fst_view view = wf_fst_get_view(in_log);
   for (size_t i = 0; i < r->pairs; i++) copies[i] = in_log;
-  check(wf_fst_batch_create(copies, r->pairs, device, &batch, &g_err));
+  check(wf_fst_batch_create(copies, r->pairs, device, &batch, &g_err), &g_err);
   for (int op = 0; op < NUM_OPS; op++) {
     struct times times = {.count = 0};
     char way[64];
@@ -346,7 +337,7 @@ static void run(struct request *r, wf_fst *a, wf_fst *b) {
     char path[4096];
     for (int side = 0; side < 2; side++) {
       snprintf(path, sizeof path, "%s.%d", r->save, side + 1);
-      check(wf_fst_write(side == 0 ? a : b, path, WF_FORMAT_OPENFST_VECTOR, &g_err));
+      check(wf_fst_write(side == 0 ? a : b, path, WF_FORMAT_OPENFST_VECTOR, &g_err), &g_err);
     }
     return;
   }

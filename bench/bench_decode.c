@@ -11,33 +11,38 @@
  *                              least 16 and --check)
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
  *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads, which is no part of the time
+ *     determinize=0            1: lattices are determinized while others are searched, which is part of the time
+ *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one round, after which the memory of host and GPU is told
  *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there; table: as device, and on the CPU with its look-up table, from
  *                              that run on
  *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the index
- *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU; one at least on the CPU)
+ *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they take more than 20 seconds; one at least on the CPU)
  * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
- * the same beam, max_active and dtype must agree on it wherever they ran. A run that fails is an object with "error"; the others go on, and the exit code is 1.
+ * the same beams, max_active, dtype and frames must agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all rounds together. A run that fails is an object with "error"; the others go on, and the exit code is 1.
  * Anything else that is wrong ends the program: exit code 2. */
-#include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef WARPFST_BENCH_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
+#include "common.h"
+#include "peak_memory.h"
 #include "warpfst.h"
 
-enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64 };
+enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64, MAX_SECONDS = 20 };
 
 struct run {
   char device[16], scores[8], dtype[8];
   size_t batch, utterances;
   wf_decoder_options options;
   double seconds;
+  int64_t frames;
+  bool determinize;
   char lm[8];
   double lm_cache;
 };
@@ -61,6 +66,8 @@ struct bench {
   size_t num_matrices;
   struct held *held; /* [num_matrices], for the form below */
   char held_form[16];
+  struct held tiled; /* of a run with `frames` */
+  atomic_size_t num_on_cpu; /* in this run, as messages said */
   wf_wlm *lm;          /* NULL: none */
   wf_wlm_info lm_info;
   wf_decoder *decoder; /* of the last run's options, used again if they stay */
@@ -70,32 +77,11 @@ struct bench {
 };
 
 struct totals {
-  double tokens, expanded, arcs, narrowed, cost, lattice_arcs;
+  double tokens, expanded, arcs, narrowed, cost, lattice_arcs, host_mib;
   size_t num_not_final, num_narrowed, num_died, num_overflow, num_failed;
   uint64_t digest;
   wf_wer_counts wer;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_decode: %s\n", message);
-  exit(2);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
-}
-
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
-  if (memory == NULL) fail("out of memory");
-  return memory;
-}
 
 /* --- scores in the form that a run wants --------------------------------------------------------------------------------- */
 
@@ -195,6 +181,38 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
   }
 }
 
+/* One utterance of run->frames frames. */
+static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *out) {
+  const size_t columns = (size_t)bench->matrices[0].num_columns, row = columns * element_bytes(run->dtype), bytes = (size_t)run->frames * row;
+  char *data = allocate((size_t)run->frames, row);
+  size_t i = 0;
+  for (int64_t t = 0, from = 0; t < run->frames; t++, from++) {
+    for (; from == bench->matrices[i].num_frames; from = 0) i = (i + 1) % bench->num_matrices;
+    convert(bench->matrices[i].data + (size_t)from * columns, data + (size_t)t * row, columns, run->dtype);
+  }
+  bench->tiled = (struct held){.data = data, .owned = true};
+  if (strcmp(run->scores, "host") != 0) {
+    bool device = strcmp(run->scores, "device") == 0;
+    bench->tiled = (struct held){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
+    if (device) gpu_send(bench->tiled.data, data, bytes);
+    else memcpy(bench->tiled.data, data, bytes);
+    free(data);
+  }
+  *out = (wf_scores){.data = bench->tiled.data, .num_frames = run->frames, .num_columns = (int32_t)columns, .stride = (int64_t)columns, .on_device = bench->tiled.on_device};
+  out->dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+}
+
+static void release_tiled(struct bench *bench) {
+  if (bench->tiled.on_device || bench->tiled.pinned) gpu_free(bench->tiled.data, bench->tiled.on_device);
+  else free(bench->tiled.data);
+  bench->tiled = (struct held){0};
+}
+
+static void hear(void *user, wf_log_level level, const char *text) {
+  struct bench *bench = user;
+  if (strstr(text, "did not fit the GPU's plan") != NULL) atomic_fetch_add(&bench->num_on_cpu, 1);
+}
+
 /* --- results -------------------------------------------------------------------------------------------------------------- */
 
 static void digest_bytes(uint64_t *digest, const void *data, size_t bytes) {
@@ -217,7 +235,7 @@ static void digest_result(uint64_t *digest, const wf_result *result) {
 }
 
 static void count_errors(const struct bench *bench, size_t i, const wf_result *result, wf_wer *wer) {
-  int64_t at = bench->references != NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
+  int64_t at = bench->references != NULL && bench->tiled.data == NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
   if (at < 0 || bench->words == NULL) return;
   wf_error err = {0};
   wf_transcript reference = wf_transcripts_at(bench->references, (size_t)at);
@@ -236,7 +254,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
   wf_error err = {0};
   wf_wer *wer;
   check(wf_wer_create(NULL, &wer, &err), &err);
-  *out = (struct totals){.digest = 0xCBF29CE484222325u};
+  *out = (struct totals){.digest = 0xCBF29CE484222325u, .host_mib = out->host_mib};
   for (size_t i = 0; i < count; i++) {
     const wf_result *r = results[i];
     out->tokens += (double)r->num_tokens;
@@ -309,7 +327,8 @@ static wf_status need_decoder(struct bench *bench, const struct run *run, wf_err
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
   bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->lattice_beam == o.lattice_beam &&
-              old->num_threads == o.num_threads && strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
+              old->num_threads == o.num_threads && run->frames == 0 && /* with frames, memory is the run's alone */
+              strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
@@ -320,6 +339,13 @@ static wf_status need_decoder(struct bench *bench, const struct run *run, wf_err
   memcpy(bench->decoder_lm, run->lm, sizeof run->lm);
   wf_status status = wf_decoder_create(bench->graph, &o, &bench->decoder, err);
   return status == WF_OK && has_lm(run) ? set_lm(bench, run, err) : status;
+}
+
+static wf_status set_determinization(struct bench *bench, const struct run *run, wf_error *err) {
+  wf_lattice_determinize_options options;
+  wf_lattice_determinize_options_init(&options);
+  options.beam = run->options.lattice_beam;
+  return wf_decoder_set_determinization(bench->decoder, run->determinize ? &options : NULL, err);
 }
 
 /* One call of wf_decode after another. */
@@ -351,6 +377,9 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   if (run->options.lattice_beam > 0)
     printf(", \"lattice_beam\": %g, \"lattice_arcs_per_frame\": %.3f, \"determinize_s\": %.6f, \"compact_arcs\": %.0f", run->options.lattice_beam, t->lattice_arcs / n,
            determinize_s, compact_arcs);
+  if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
+  if (gpu) printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20), atomic_load(&bench->num_on_cpu));
+  printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false", run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
     wf_lm_stats lm = wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
     printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu",
@@ -366,25 +395,32 @@ static bool measure(struct bench *bench, const struct run *run) {
   wf_error err = {0};
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
   wf_result **results = allocate(run->utterances, sizeof *results);
-  struct totals totals;
+  struct totals totals = {0};
   double times[MAX_ROUNDS], sum = 0, determinize_s = 0, compact_arcs = 0;
   int64_t frames = 0;
-  bool gpu = strncmp(run->device, "cuda", 4) == 0;
-  int rounds = 0, least = gpu ? 3 : 1;
-  hold_all(bench, run, scores);
+  bool gpu = strncmp(run->device, "cuda", 4) == 0, tiled = run->frames > 0;
+  int rounds = 0, least = gpu && !tiled ? 3 : 1;
+  if (tiled) hold_tiled(bench, run, scores);
+  else hold_all(bench, run, scores);
   for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
   wf_status status = need_decoder(bench, run, &err);
-  if (gpu && status == WF_OK) { /* memory, kernels: not part of any round */
+  if (status == WF_OK) status = set_determinization(bench, run, &err);
+  const double before_mib = tiled && forget_peak() ? memory_mib("VmRSS:") : 0;
+  atomic_store(&bench->num_on_cpu, 0);
+  wf_set_log(hear, bench);
+  if (gpu && !tiled && status == WF_OK) { /* memory, kernels: not part of any round */
     status = decode_all(bench, run, scores, run->batch < run->utterances ? run->batch : run->utterances, results, &err);
     if (status == WF_OK) take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances, &totals);
   }
-  while (status == WF_OK && rounds < MAX_ROUNDS && (rounds < least || sum < run->seconds)) {
+  while (status == WF_OK && rounds < MAX_ROUNDS && ((rounds < least && sum < MAX_SECONDS) || (!tiled && sum < run->seconds))) {
     double start = now_s();
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
+    if (tiled && before_mib > 0) totals.host_mib = memory_mib("VmHWM:") - before_mib;
     if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1) determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
     if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
+  wf_set_log(NULL, NULL);
   if (status == WF_OK) {
     qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
     print_run(bench, run, times, rounds, frames, &totals, determinize_s, compact_arcs);
@@ -398,6 +434,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   }
   free(scores);
   free(results);
+  if (tiled) release_tiled(bench);
   return status == WF_OK;
 }
 
@@ -436,6 +473,10 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       out->batch = strtoul(value, NULL, 10);
     else if (strcmp(item, "utterances") == 0)
       out->utterances = strtoul(value, NULL, 10);
+    else if (strcmp(item, "frames") == 0)
+      out->frames = strtoll(value, NULL, 10);
+    else if (strcmp(item, "determinize") == 0)
+      out->determinize = strcmp(value, "0") != 0;
     else if (strcmp(item, "seconds") == 0)
       out->seconds = strtod(value, NULL);
     else
@@ -445,6 +486,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   if (has_lm(out) && bench->lm == NULL) fail("RUN: lm without --lm");
   if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
   if (out->utterances < bench->check) out->utterances = bench->check;
+  if (out->frames > 0) out->batch = out->utterances = 1;
   out->options.device = out->device;
   if (out->options.max_tokens < out->options.max_active) out->options.max_tokens = out->options.max_active;
 }

@@ -10,19 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "warpfst.h"
 
 enum { MAX_INPUTS = 2, DEGREE = 5, NUM_LABELS = 10 };
 
 static wf_error g_err;
-
-static double now_s(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* --- the operations: name, option table, call --------------------------------------------------------------------- */
 
@@ -99,11 +93,6 @@ struct request {
   uint32_t generate;
 };
 
-static int fail(void) {
-  fprintf(stderr, "bench_fstops: %s\n", g_err.message);
-  return 1;
-}
-
 static wf_status load(const struct request *request, wf_fst **in) {
   for (int i = 0; i < request->operation->num_inputs; i++) {
     wf_status status = request->generate != 0 ? generate(request->generate, 1001 + (uint64_t)i, i, &in[i]) : wf_fst_read(request->paths[i], &in[i], &g_err);
@@ -121,10 +110,10 @@ static wf_status load(const struct request *request, wf_fst **in) {
 static wf_status run_once(const struct request *request, bool last) {
   wf_fst *in[MAX_INPUTS] = {NULL}, *out = NULL;
   wf_status status = load(request, in);
-  double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID), wall = now_s(CLOCK_MONOTONIC);
+  double cpu = cpu_s(), wall = now_s();
   if (status == WF_OK) status = request->operation->run((const wf_fst *const *)in, request->options, &out, &g_err);
-  cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-  wall = now_s(CLOCK_MONOTONIC) - wall;
+  cpu = cpu_s() - cpu;
+  wall = now_s() - wall;
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(out);
     printf("%.6f %.6f %llu %llu\n", cpu, wall, (unsigned long long)view.num_states, (unsigned long long)view.num_arcs);
@@ -138,7 +127,8 @@ static wf_status run_once(const struct request *request, bool last) {
 static int run(const struct request *request) {
   wf_status status = WF_OK;
   for (int i = 0; i < request->repeat && status == WF_OK; i++) status = run_once(request, i + 1 == request->repeat);
-  return status == WF_OK ? 0 : fail();
+  check(status, &g_err);
+  return 0;
 }
 
 static bool take_flag(struct request *request, const char *text) {

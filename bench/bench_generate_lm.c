@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "common.h"
 #include "lm/wlm_file.h"
 #include "math/hash.h"
 
@@ -48,11 +49,6 @@ struct block {
   char *text; /* of its n-grams, for ARPA */
   uint64_t text_size, text_cap;
 };
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_generate_lm: %s\n", message);
-  exit(2);
-}
 
 static void *room(void *old, uint64_t count, size_t size) {
   void *memory = realloc(old, (count > 0 ? count : 1) * size);
@@ -233,10 +229,6 @@ static void for_blocks(const struct task *t, void (*use)(const struct task *t, s
   }
   free(blocks);
   wf__pool_free(pool);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
 }
 
 static float backoff1(const struct task *t, uint64_t state) { return nats(1024 + (hash(t, state, 5) & 4095)); }

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "graph/emitting_only.h"
 #include "graph/hmm.h"
 #include "warpfst.h"
@@ -24,12 +24,6 @@ struct run {
 };
 
 static wf_error g_err;
-
-static double now_s(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* Highest resident memory since the last call, MiB; Linux keeps it and resets it on demand. */
 static double peak_mib(void) {
@@ -47,13 +41,13 @@ static double peak_mib(void) {
 
 static void begin(struct run *run) {
   peak_mib();
-  run->cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
-  run->wall_s = now_s(CLOCK_MONOTONIC);
+  run->cpu_s = cpu_s();
+  run->wall_s = now_s();
 }
 
 /* Reports a step; its result takes the place of the last one. */
 static wf_status end(struct run *run, const char *name, wf_fst *fst) {
-  double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID) - run->cpu_s, wall = now_s(CLOCK_MONOTONIC) - run->wall_s;
+  double cpu = cpu_s() - run->cpu_s, wall = now_s() - run->wall_s;
   wf_fst_view view = wf_fst_get_view(fst);
   printf("%s\t%.3f\t%.3f\t%.1f\t%llu\t%llu\n", name, cpu, wall, peak_mib(), (unsigned long long)view.num_states, (unsigned long long)view.num_arcs);
   fflush(stdout);

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/map64.h"
+#include "common.h"
 #include "cuda/minimize_gpu.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
@@ -37,24 +37,12 @@ struct step {
 
 static wf_error g_err;
 
-static void check(wf_status status) {
-  if (status == WF_OK) return;
-  fprintf(stderr, "bench_graph_device: %s\n", g_err.message);
-  exit(1);
-}
-
 static void stop(const char *what, const char *level) {
   fprintf(stderr, "bench_graph_device: %s: %s\n", level, what);
   exit(1);
 }
 
 static bool with_gpu(const struct bench *b) { return strcmp(b->device, "cpu") != 0; }
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static int compare_times(const void *x, const void *y) {
   double a = *(const double *)x, b = *(const double *)y;
@@ -109,10 +97,10 @@ struct composition {
 static void compose_to_host(void *user) {
   struct composition *c = user;
   wf_fst_free(c->out);
-  check(wf_compose(c->a, c->b, &c->options, &c->out, &g_err));
+  check(wf_compose(c->a, c->b, &c->options, &c->out, &g_err), &g_err);
 }
 
-static void compose_on_device(void *user) { check(wf_composer_run(((struct composition *)user)->composer, &g_err)); }
+static void compose_on_device(void *user) { check(wf_composer_run(((struct composition *)user)->composer, &g_err), &g_err); }
 
 /* The composition with `options.connect`, on the CPU. */
 static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const char *level) {
@@ -130,7 +118,7 @@ static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const 
     step.transfers_s = median_of(b, compose_to_host, &c);
     need_equal(c.out, result, level);
     wf_fst_free(c.out);
-    check(wf_composer_create(&c.a, 1, &c.b, 1, 1, &c.options, false, &c.composer, &g_err));
+    check(wf_composer_create(&c.a, 1, &c.b, 1, 1, &c.options, false, &c.composer, &g_err), &g_err);
     step.gpu_s = median_of(b, compose_on_device, &c);
     wf_composer_free(c.composer);
   }
@@ -153,8 +141,8 @@ static void operate(struct operation *o) {
   wf_arcsort_options_init(&by);
   by.sort_type = BY_OLABEL;
   wf_fst_batch_free(o->out_batch);
-  if (o->connect) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err));
-  else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err));
+  if (o->connect) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
+  else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
 }
 
 static void operate_in_place(void *user) { operate(user); }
@@ -163,9 +151,9 @@ static void operate_to_host(void *user) {
   struct operation *o = user;
   wf_fst_free(o->out);
   wf_fst_batch_free(o->in_batch);
-  check(wf_fst_batch_create(&o->in, 1, o->device, &o->in_batch, &g_err));
+  check(wf_fst_batch_create(&o->in, 1, o->device, &o->in_batch, &g_err), &g_err);
   operate(o);
-  check(wf_fst_batch_get(o->out_batch, 0, &o->out, &g_err));
+  check(wf_fst_batch_get(o->out_batch, 0, &o->out, &g_err), &g_err);
 }
 
 static void free_operation(struct operation *o) {
@@ -204,8 +192,8 @@ static void classes_on_cpu(void *user) {
   bool stable;
   wf__pool *pool;
   wf__labelled_graph graph = {.view = &view, .inverse_delta = 1 / delta, .initial = c->initial, .num_initial = c->num_initial};
-  check(wf__pool_for_fst(0, &view, &pool, &g_err));
-  check(wf__partition_rounds(&graph, pool, c->cpu, &c->num_cpu, &stable, &g_err));
+  check(wf__pool_for_fst(0, &view, &pool, &g_err), &g_err);
+  check(wf__partition_rounds(&graph, pool, c->cpu, &c->num_cpu, &stable, &g_err), &g_err);
   wf__pool_free(pool);
   if (!stable) c->num_cpu = 0; /* the CPU goes on in another way */
 }
@@ -213,13 +201,13 @@ static void classes_on_cpu(void *user) {
 #ifdef WARPFST_BENCH_CUDA
 static void classes_on_gpu(void *user) {
   struct classes *c = user;
-  check(wf__gpu_batch_classes(c->batch, delta, MAX_ROUNDS, c->gpu, &c->num_gpu, &c->num_rounds, &g_err));
+  check(wf__gpu_batch_classes(c->batch, delta, MAX_ROUNDS, c->gpu, &c->num_gpu, &c->num_rounds, &g_err), &g_err);
 }
 
 static void classes_from_host(void *user) {
   struct classes *c = user;
   wf__gpu_batch_free(c->batch);
-  check(wf__gpu_batch_create(&c->fst, 1, wf_fst_get_view(c->fst).semiring, c->device, &c->batch, &g_err));
+  check(wf__gpu_batch_create(&c->fst, 1, wf_fst_get_view(c->fst).semiring, c->device, &c->batch, &g_err), &g_err);
   classes_on_gpu(c);
 }
 
@@ -250,7 +238,7 @@ static void begin_classes(struct classes *c) {
   c->gpu = need_numbers(view.num_states);
   for (uint64_t s = 0; s < view.num_states; s++)
     if (view.final_cost[s] != INFINITY)
-      check(wf__map64_insert(&bins, wf__cost_bin(1 / delta, view.final_cost[s]), (uint32_t)bins.size + 1, &c->initial[s], NULL, "final costs", &g_err));
+      check(wf__map64_insert(&bins, wf__cost_bin(1 / delta, view.final_cost[s]), (uint32_t)bins.size + 1, &c->initial[s], NULL, "final costs", &g_err), &g_err);
   c->num_initial = (uint32_t)bins.size + 1;
   wf__map64_free(&bins);
 }
@@ -262,7 +250,7 @@ static void measure_classes(const struct bench *b, const wf_fst *determinized, c
   wf_fst *pushed;
   wf_push_options_init(&push);
   push.push_weights = 1;
-  check(wf_push(determinized, &push, &pushed, &g_err));
+  check(wf_push(determinized, &push, &pushed, &g_err), &g_err);
   c.fst = pushed;
   begin_classes(&c);
   step.cpu_s = median_of(b, classes_on_cpu, &c);
@@ -282,7 +270,7 @@ static wf_fst *load(const struct bench *b, const char *name) {
   char path[4096];
   wf_fst *fst;
   snprintf(path, sizeof path, "%s/%s.fst", b->folder, name);
-  check(wf_fst_read(path, &fst, &g_err));
+  check(wf_fst_read(path, &fst, &g_err), &g_err);
   return fst;
 }
 
@@ -293,12 +281,12 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   untrimmed.order = CANONICAL;
   untrimmed.connect = 0;
   wf_fst *composed = measure_compose(b, left, level);
-  check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err));
+  check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
   measure_operation(b, composed, false, level);
   measure_operation(b, whole, true, level);
-  check(wf_determinize(composed, NULL, &determinized, &g_err));
+  check(wf_determinize(composed, NULL, &determinized, &g_err), &g_err);
   measure_classes(b, determinized, level);
-  check(wf_minimize(determinized, NULL, &minimal, &g_err));
+  check(wf_minimize(determinized, NULL, &minimal, &g_err), &g_err);
   wf_fst_free(left);
   wf_fst_free(whole);
   wf_fst_free(composed);

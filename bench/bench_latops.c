@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "warpfst.h"
 
 enum { MAX_UTTERANCES = 4096, NBEST = 100 };
@@ -22,18 +22,6 @@ struct bench {
   size_t count;
   int64_t num_frames;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status == WF_OK) return;
-  fprintf(stderr, "bench_latops: %s\n", err->message);
-  exit(1);
-}
 
 static void read_scores(struct bench *b, const char *path) {
   wf_error err = {0};
@@ -64,9 +52,9 @@ static double decode(struct bench *b, char **argv) {
   options.lattice_beam = strtof(argv[6], NULL);
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
-  double start = now_s();
+  double start = cpu_s();
   check(wf_decode(decoder, b->scores, b->count, NULL, b->results, &err), &err);
-  double took = now_s() - start;
+  double took = cpu_s() - start;
   for (size_t i = 0; i < b->count; i++) b->lattices[i] = b->results[i]->lattice;
   wf_decoder_free(decoder);
   wf_graph_free(graph);
@@ -81,9 +69,9 @@ struct figures {
 
 static void work(struct bench *b, const wf_lattice_determinize_options *o, struct figures *f) {
   wf_error err = {0};
-  double start = now_s();
+  double start = cpu_s();
   check(wf_lattices_determinize(b->lattices, b->count, NULL, o, b->words, &err), &err);
-  double determinized = now_s();
+  double determinized = cpu_s();
   f->paths = f->subsets = f->states = f->arcs = f->narrowed = f->raw_arcs = f->raw_states = 0;
   for (size_t i = 0; i < b->count; i++) {
     wf_nbest *nbest;
@@ -92,7 +80,7 @@ static void work(struct bench *b, const wf_lattice_determinize_options *o, struc
     f->paths += wf_nbest_count(nbest);
     wf_nbest_free(nbest);
   }
-  double listed = now_s();
+  double listed = cpu_s();
   if (determinized - start < f->determinize_s) f->determinize_s = determinized - start;
   if (listed - determinized < f->nbest_s) f->nbest_s = listed - determinized;
   for (size_t i = 0; i < b->count; i++) {

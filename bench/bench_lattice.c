@@ -6,12 +6,12 @@
  * with a lattice, in turn, and prints a line of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
  * With references: words, errors of the best path and of the path in each lattice that has the fewest (oracle), and utterances whose lattice holds exactly
  * what was said. */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
+#include "peak_memory.h"
 #include "warpfst.h"
 
 enum { MAX_UTTERANCES = 4096 };
@@ -27,41 +27,6 @@ struct bench {
   uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, held;
 };
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Freed memory goes back to the system, and the peak so far is forgotten. */
-static void forget_peak(void) {
-  malloc_trim(0);
-  FILE *file = fopen("/proc/self/clear_refs", "w");
-  if (file == NULL || fputs("5", file) < 0 || fclose(file) != 0) exit(1);
-}
-
-static double memory_mib(const char *field) {
-  FILE *file = fopen("/proc/self/status", "r");
-  char line[256];
-  double kib = 0;
-  while (file != NULL && fgets(line, sizeof line, file) != NULL)
-    if (strncmp(line, field, strlen(field)) == 0) kib = strtod(line + strlen(field), NULL);
-  if (file == NULL || fclose(file) != 0 || kib == 0) exit(1);
-  return kib / 1024;
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status == WF_OK) return;
-  fprintf(stderr, "bench_lattice: %s\n", err->message);
-  exit(1);
-}
-
-static void *room(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (memory == NULL) exit(1);
-  return memory;
-}
-
 /* Truncated to binary16; scores are within its range. */
 static uint16_t half_of(float value) {
   uint32_t bits;
@@ -74,7 +39,7 @@ static uint16_t half_of(float value) {
 
 static void tile(struct bench *b, int64_t num_frames) {
   int32_t columns = b->matrices[0].num_columns;
-  uint16_t *data = room((size_t)num_frames * (size_t)columns, sizeof *data);
+  uint16_t *data = allocate((size_t)num_frames * (size_t)columns, sizeof *data);
   for (int64_t t = 0, i = 0, row = 0; t < num_frames; t++, row++) {
     for (; row == b->matrices[i].num_frames; row = 0) i = (i + 1) % (int64_t)b->count;
     for (int32_t c = 0; c < columns; c++) data[t * columns + c] = half_of(b->matrices[i].data[row * columns + c]);
@@ -87,8 +52,8 @@ static void tile(struct bench *b, int64_t num_frames) {
 /* Fewest edits between the reference and any path: cells of (state, words of the reference heard). */
 static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *lattice, const wf_transcript *reference) {
   size_t width = reference->num_words + 1;
-  uint32_t *cells = room(lattice->num_states * width, sizeof *cells), least = UINT32_MAX / 2;
-  int64_t *said = room(width, sizeof *said);
+  uint32_t *cells = allocate(lattice->num_states * width, sizeof *cells), least = UINT32_MAX / 2;
+  int64_t *said = allocate(width, sizeof *said);
   for (size_t i = 0; i + 1 < width; i++) said[i] = wf_symbols_find(b->words, reference->words[i]);
   for (uint64_t i = 1; i < lattice->num_states * width; i++) cells[i] = UINT32_MAX / 2;
   for (uint64_t s = 0; s < lattice->num_states; s++) {
@@ -114,9 +79,9 @@ static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *latt
 /* Edits of the best path, as a lattice of one path. */
 static uint64_t best_errors(const struct bench *b, const wf_result *result, const wf_transcript *reference) {
   size_t n = result->num_words;
-  wf_lattice_arc *arcs = room(n, sizeof *arcs);
-  uint64_t *off = room(n + 1, sizeof *off);
-  float *final = room(n, sizeof *final);
+  wf_lattice_arc *arcs = allocate(n, sizeof *arcs);
+  uint64_t *off = allocate(n + 1, sizeof *off);
+  float *final = allocate(n, sizeof *final);
   for (size_t i = 0; i <= n; i++) {
     off[i] = i;
     final[i] = i == n ? 0 : 1e38f;
@@ -150,9 +115,9 @@ static void add_result(struct bench *b, size_t i) {
 /* Seconds; the results are summed up if they have lattices and it is the last round. */
 static double decode(struct bench *b, wf_decoder *decoder, bool sum) {
   wf_error err = {0};
-  double start = now_s();
+  double start = cpu_s();
   check(wf_decode(decoder, b->scores, b->count, NULL, b->results, &err), &err);
-  double took = now_s() - start;
+  double took = cpu_s() - start;
   for (size_t i = 0; i < b->count; i++) {
     if (b->results[i]->status != WF_OK) {
       fprintf(stderr, "bench_lattice: %s\n", b->results[i]->message);
@@ -206,7 +171,7 @@ int main(int argc, char **argv) {
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
   if (atoll(argv[9]) > 0 && b.count > 0) tile(&b, atoll(argv[9]));
   for (size_t i = 0; i < b.count; i++) b.num_frames += b.scores[i].num_frames;
-  forget_peak();
+  if (!forget_peak()) return 1;
   double read_mib = memory_mib("VmRSS:"), plain_s = 1e30, lattice_s = 1e30, plain_mib = 0;
   int rounds = atoi(argv[8]);
   for (int round = 0; round < rounds; round++) {

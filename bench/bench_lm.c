@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "warpfst.h"
-
-static double now_s(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Labels of the words; -2 ends a sentence. */
 static size_t read_labels(const wf_symbols *words, FILE *file, int32_t **out) {
@@ -64,7 +58,7 @@ static int32_t *labels_of(const wf_symbols *words, const char *path, size_t *siz
 /* Goes over the text until the time is used; START, STEP and FINAL ask the model. */
 #define QUERY(f, labels, size, seconds, START, STEP, FINAL)                       \
   do {                                                                            \
-    double start_s = now_s(CLOCK_PROCESS_CPUTIME_ID), used = 0, sum = 0;          \
+    double start_s = cpu_s(), used = 0, sum = 0;                                  \
     uint64_t queries = 0;                                                         \
     while (used < (seconds)) {                                                    \
       uint32_t state = START;                                                     \
@@ -75,29 +69,24 @@ static int32_t *labels_of(const wf_symbols *words, const char *path, size_t *siz
         if (cost < 1e30f) sum += cost;                                            \
       }                                                                           \
       queries += (size);                                                          \
-      used = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;                           \
+      used = cpu_s() - start_s;                                                   \
     }                                                                             \
     (f)->queries_per_s = (double)queries / used;                                  \
     (f)->mean_nats = sum / (double)queries;                                       \
   } while (0)
-
-static void fail(const wf_error *err) {
-  fprintf(stderr, "%s\n", err->message);
-  exit(3);
-}
 
 static void measure_lm(const char *path, const char *text, double seconds, struct figures *f) {
   wf_error err;
   wf_lm *lm;
   wf_lm_info info;
   size_t size;
-  if (wf_lm_read(path, NULL, NULL, &lm, NULL, NULL, &err) != WF_OK) fail(&err);
-  f->read_wall_s = now_s(CLOCK_MONOTONIC) - f->read_wall_s;
-  f->read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID) - f->read_cpu_s;
+  check(wf_lm_read(path, NULL, NULL, &lm, NULL, NULL, &err), &err);
+  f->read_wall_s = now_s() - f->read_wall_s;
+  f->read_cpu_s = cpu_s() - f->read_cpu_s;
   int32_t *labels = labels_of(wf_lm_words(lm), text, &size);
   QUERY(f, labels, size, seconds, wf_lm_start(lm), wf_lm_step(lm, state, word, &state, NULL), wf_lm_final(lm, state, NULL));
   wf_lm_info_init(&info);
-  if (wf_lm_get_info(lm, &info, &err) != WF_OK) fail(&err);
+  check(wf_lm_get_info(lm, &info, &err), &err);
   for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
   f->bytes = info.num_bytes;
   free(labels);
@@ -110,7 +99,7 @@ static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, d
   static int32_t words[LANES];
   static float costs[LANES];
   static size_t places[LANES];
-  double start_s = now_s(CLOCK_PROCESS_CPUTIME_ID), used = 0, sum = 0;
+  double start_s = cpu_s(), used = 0, sum = 0;
   uint64_t queries = 0;
   for (size_t lane = 0; lane < LANES; lane++) {
     places[lane] = lane * (size / LANES) % size;
@@ -131,7 +120,7 @@ static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, d
       if (costs[lane] < 1e30f) sum += (double)costs[lane];
     }
     queries += LANES;
-    if (round % 64 == 63) used = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;
+    if (round % 64 == 63) used = cpu_s() - start_s;
   }
   f->many_per_s = sum != 0 ? (double)queries / used : 0;
 }
@@ -141,14 +130,15 @@ static void measure_wlm(const char *path, const char *text, double seconds, bool
   wf_wlm *lm;
   wf_wlm_info info;
   size_t size;
-  if (wf_wlm_open(path, &lm, &err) != WF_OK || (table && wf_wlm_make_table(lm, NULL, &err) != WF_OK)) fail(&err);
-  f->read_wall_s = now_s(CLOCK_MONOTONIC) - f->read_wall_s;
-  f->read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID) - f->read_cpu_s;
+  check(wf_wlm_open(path, &lm, &err), &err);
+  if (table) check(wf_wlm_make_table(lm, NULL, &err), &err);
+  f->read_wall_s = now_s() - f->read_wall_s;
+  f->read_cpu_s = cpu_s() - f->read_cpu_s;
   int32_t *labels = labels_of(wf_wlm_words(lm), text, &size);
   QUERY(f, labels, size, seconds, wf_wlm_start(lm), wf_wlm_step(lm, state, word, &state, NULL), wf_wlm_final(lm, state, NULL));
   measure_many(lm, labels, size, seconds, f);
   wf_wlm_info_init(&info);
-  if (wf_wlm_get_info(lm, &info, &err) != WF_OK) fail(&err);
+  check(wf_wlm_get_info(lm, &info, &err), &err);
   for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
   f->bytes = info.file_bytes + info.table_bytes;
   free(labels);
@@ -160,7 +150,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_lm LM TEXT [SECONDS [table]]\n");
     return 2;
   }
-  struct figures f = {.read_wall_s = now_s(CLOCK_MONOTONIC), .read_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
+  struct figures f = {.read_wall_s = now_s(), .read_cpu_s = cpu_s()};
   size_t length = strlen(argv[1]);
   double seconds = argc > 3 ? atof(argv[3]) : 1;
   if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0) measure_wlm(argv[1], argv[2], seconds, argc > 4, &f);

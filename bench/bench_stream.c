@@ -7,6 +7,7 @@
  *                                    chunk arrives, at its own time. All that has arrived is decoded in one call, then the next such call begins. partials: after
  *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
  *                                    distributed, with that mean: requests as they come over a network
+ *         boost=0                    so many phrases of two or three random words are boosted in all streams
  *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
  *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
  *                                    commit: seconds after which it hands out what is decided of the lattice
@@ -18,14 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common.h"
 #include "warpfst.h"
 
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words;
+  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost;
 };
 
 struct speaker {
@@ -56,27 +57,6 @@ struct bench {
   double busy_s, audio_s;
   uint64_t num_calls, num_batched;
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void fail(const char *message) {
-  fprintf(stderr, "bench_stream: %s\n", message);
-  exit(2);
-}
-
-static void check(wf_status status, const wf_error *err) {
-  if (status != WF_OK) fail(err->message);
-}
-
-static void *allocate(size_t count, size_t bytes) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
-  if (memory == NULL) fail("out of memory");
-  return memory;
-}
 
 static void add(struct samples *samples, double value) {
   if (samples->size == samples->cap) {
@@ -225,6 +205,30 @@ static void live(struct bench *bench) {
   free(bench->who);
 }
 
+/* One list for all streams. */
+static void boost(struct bench *bench, const wf_graph *graph) {
+  const wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
+  const size_t count = (size_t)bench->set.boost;
+  int32_t most = 1, *words = allocate(count * 3, sizeof *words);
+  uint64_t *off = allocate(count + 1, sizeof *off);
+  float *boosts = allocate(count, sizeof *boosts);
+  wf_scorer *scorer;
+  wf_error err = {0};
+  for (uint64_t a = 0; a < view.num_arcs; a++)
+    if (view.arcs[a].olabel > most) most = view.arcs[a].olabel;
+  for (size_t i = 0; i < count; i++) {
+    boosts[i] = 3;
+    off[i + 1] = off[i] + 2 + (uint64_t)(exponential(bench) > 0.7);
+    for (uint64_t k = off[i]; k < off[i + 1]; k++) words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
+  }
+  check(wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err), &err);
+  check(wf_decoder_set_scorer(bench->decoder, scorer, &err), &err);
+  wf_scorer_free(scorer);
+  free(words);
+  free(off);
+  free(boosts);
+}
+
 /* --- an hour in one stream --------------------------------------------------------------------------------------------------- */
 
 static void hours(struct bench *bench) {
@@ -299,7 +303,8 @@ static void parse(struct settings *set, const char *argument) {
   } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
                {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
                {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
-               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit}};
+               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit},
+               {"boost", &set->boost}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
@@ -347,6 +352,7 @@ int main(int argc, char **argv) {
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
+  if (bench.set.boost > 0) boost(&bench, graph);
   if (bench.set.add_words > 0) add_words(&bench, graph);
   else if (bench.set.hours > 0) hours(&bench);
   else live(&bench);

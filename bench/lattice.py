@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """lattice [--repeat=N] [--record] [--beams=4,8] [--hour] [--hybrid-graph=HCLG.fst --hybrid-scores=FILE.ark --hybrid-ref=FILE --hybrid-words=FILE]
-lattice --device=cuda[:N] [--programs=FOLDER] [--beams=4,8] [--batches=1,400] [--part=real,peaky,hybrid] [--size=full] [--save=FILE | --load=FILE] [--record] [--hybrid-...]
+lattice --device=cuda[:N] [--programs=FOLDER] [--beams=8] [--batches=1,50,200,400] [--part=hybrid,real,peaky,flat] [--hour] [--size=full] [--save=FILE | --load=FILE] [--record] [--hybrid-...]
 
-Raw lattices on one CPU thread: decoding with against without, in turn on the same core; sizes; the fewest errors on any path (oracle) and utterances
-whose lattice holds exactly what was said. --hour: one utterance of an hour, its scores those of the task end to end, and the peak memory.
+Raw lattices on one CPU thread, in processor time: decoding with against without, in turn; sizes; the fewest errors on any path (oracle) and utterances
+whose lattice holds exactly what was said; determinization and lists of the 100 best. --hour: one utterance of an hour, its scores those of the task end to end, and the
+peak memory.
 
   CTC     phones, compact topology, 3-gram LM, acoustic_scale 0.7, beam 15, max_active 7000, on the utterances of examples/ctc
   hybrid  on request: acoustic_scale 0.1538, beam 13, max_active 7000
 
-With --device: the tasks of `./run bench decode`, batches of utterances on the GPU with and without lattices, scores in device and in host memory, and the
-time that the host's threads take to determinize what came. The first lattices are those of the CPU, bit for bit, or it is an error.
+With --device: tasks of `./run bench decode` (the generated ones with batches of 400 alone), in batches on the GPU, scores there already: without lattices, with, with
+determinized ones; sizes; and what the host's threads need to determinize when they do nothing else. The first lattices are those of the CPU, bit for bit, or it is an error.
+--hour (or --hour=real): an hour-long utterance from host memory, and the peak memory of GPU and host.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -50,6 +53,17 @@ def figures_of(task, beam, r, frames_per_hour, command):
     if r["utterances"] == 1:
         rows += [("memory beyond scores and graph, without", r["plain_mib"] - r["read_mib"], "MiB"), ("memory beyond scores and graph, with", r["peak_mib"] - r["read_mib"], "MiB")]
     return [(f"lattice {task}, {what}", setup, measure.figure(value), unit) for what, value, unit in rows]
+
+
+def work_figures(task, command, frames_per_hour):
+    """What is made of lattices, against making them: processor time."""
+    r = json.loads(measure.run(*measure.pinned([PROGRAM.with_name("bench_latops"), *command, "8", "5"], measure.last_core())))
+    seconds = 3600 * r["frames"] / frames_per_hour
+    setup = f"{r['utterances']} utterances, beam {command[3]}, max_active {command[4]}, lattice_beam 8, 1 thread"
+    return [(f"lattice {task}, determinization", setup, measure.figure(seconds / r["determinize_s"]), "RTFx"),
+            (f"lattice {task}, determinization of decoding", setup, measure.figure(100 * r["determinize_s"] / r["decode_s"]), "%"),
+            (f"lattice {task}, arcs raw", setup, str(r["raw_arcs"]), "arcs"), (f"lattice {task}, arcs determinized", setup, str(r["arcs"]), "arcs"),
+            (f"lattice {task}, lists of the 100 best", setup, measure.figure(seconds / r["nbest_s"]), "RTFx")]
 
 
 def distance(a, b):
@@ -94,16 +108,20 @@ def gpu_tasks(a, programs):
         elif part == "hybrid" and a.hybrid_graph and a.hybrid_scores:
             yield decode_tasks.hybrid(a, batches, True)
         elif part in ("peaky", "flat"):
-            yield decode_tasks.generated(programs, a.size, batches)[part]
+            yield decode_tasks.generated(programs, a.size, (400,))[part]
 
 
 def gpu_runs(a, task):
     """On the CPU what is compared with; then without and with, so that what is said of one machine was measured within seconds."""
-    beams = [0, *map(float, a.beams.split(","))]
+    beams = [0, *map(float, (a.beams or "8").split(","))]
     runs = [task.run(*task.base, device="cpu", utterances=task.check, seconds=0, lattice_beam=beam) for beam in beams]
     for batch in task.batches:
-        for scores in ("device", "host"):
-            runs += [task.run(*task.base, device=a.device, scores=scores, batch=batch, utterances=max(batch, task.check), seconds=0.5, lattice_beam=beam) for beam in beams]
+        on_gpu = {"device": a.device, "scores": "device", "batch": batch, "utterances": max(batch, task.check), "seconds": 0.3}
+        runs += [task.run(*task.base, **on_gpu, lattice_beam=beam) for beam in beams]
+        runs += [task.run(*task.base, **on_gpu, lattice_beam=beam, determinize=1) for beam in beams[1:] if batch == max(task.batches)]
+    if task.part in a.hour.split(","):
+        hour = {"device": a.device, "scores": "host", "frames": round(3600 / task.frame_shift)}
+        runs += [task.run(*task.base, **hour, lattice_beam=beam) for beam in (0, beams[-1])]
     return runs
 
 
@@ -119,6 +137,28 @@ def gpu_rows(a):
             yield {"task": task.name, "error": f"bench_decode: exit code {process.returncode}"}
 
 
+def gpu_figures(r, plain):
+    """Of a run on the GPU; `plain`: RTFx without lattices, by what else there is."""
+    beam, figure = r.get("lattice_beam", 0), measure.figure
+    what = f"lattice GPU {r['task']}"
+    setup = f"{'an hour' if r['tiled'] else str(r['utterances']) + ' utterances'}, beam {r['beam']:g}, max_active {r['max_active']}, {r['scores']} scores, batch {r['batch']}"
+    key = (r["task"], r["scores"], r["batch"], r["tiled"])
+    if beam == 0:
+        plain[key] = r["rtfx"]
+    else:
+        setup += f", lattice_beam {beam:g}"
+    kind = "without" if beam == 0 else "determinized while decoding" if r["determinize"] else "with"
+    figures = [(f"{what}, {kind}", setup, figure(r["rtfx"]), "RTFx")]
+    if beam > 0:
+        figures.append((f"{what}, {kind} of without", setup, figure(100 * r["rtfx"] / plain[key]), "%"))
+    if kind == "with":
+        figures += [(f"{what}, arcs", setup, figure(r["lattice_arcs_per_frame"]), "arcs/frame"), (f"{what}, utterances left to the CPU, of all rounds", setup, str(r.get("on_cpu", 0)), "utterances"),
+                    (f"{what}, determinization by all threads", setup, figure(r["audio_s"] / r["determinize_s"]), "RTFx")]
+    if r["tiled"]:
+        figures += [(f"{what}, memory on the GPU, {kind}", setup, figure(r.get("gpu_mib", 0)), "MiB"), (f"{what}, memory on the host beyond scores and graph, {kind}", setup, figure(r["host_mib"]), "MiB")]
+    return figures
+
+
 def gpu_report(rows):
     """(figures, problems)"""
     figures, problems, digests, plain = [], [row["error"] for row in rows if "error" in row], {}, {}
@@ -126,51 +166,43 @@ def gpu_report(rows):
         if "error" in r:
             continue
         beam = r.get("lattice_beam", 0)
-        if digests.setdefault((r["task"], beam), r["digest"]) != r["digest"]:
+        if digests.setdefault((r["task"], beam, r["tiled"]), r["digest"]) != r["digest"]:
             problems.append(f"{r['task']}, {r['scores']} scores, batch {r['batch']}, lattice_beam {beam:g}: not the results of the CPU")
-        if r["device"] == "cpu":
-            continue
-        what, setup = f"lattice GPU {r['task']}", f"{r['utterances']} utterances, beam {r['beam']:g}, max_active {r['max_active']}, {r['scores']} scores, batch {r['batch']}"
-        key = (r["task"], r["scores"], r["batch"])
-        if beam == 0:
-            plain[key] = r["rtfx"]
-            figures.append((f"{what}, without", setup, measure.figure(r["rtfx"]), "RTFx"))
-            continue
-        setup += f", lattice_beam {beam:g}"
-        figures += [(f"{what}, with", setup, measure.figure(r["rtfx"]), "RTFx"), (f"{what}, with of without", setup, measure.figure(100 * r["rtfx"] / plain[key]), "%"),
-                    (f"{what}, arcs", setup, measure.figure(r["lattice_arcs_per_frame"]), "arcs/frame"),
-                    (f"{what}, determinization by all threads", setup, measure.figure(r["audio_s"] / r["determinize_s"]), "RTFx")]
+        if r["failed"] or r["died"]:
+            problems.append(f"{r['task']}, batch {r['batch']}, lattice_beam {beam:g}: {r['failed']} utterances failed, {r['died']} died")
+        if r["device"] != "cpu":
+            figures += gpu_figures(r, plain)
     return figures, problems
 
 
 def on_gpu(a):
-    if a.load:
-        rows = [json.loads(line) for line in open(a.load, encoding="utf-8")]
-    else:
-        rows = list(gpu_rows(a))
-    if a.save:
-        pathlib.Path(a.save).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    rows = [json.loads(line) for line in open(a.load, encoding="utf-8")] if a.load else []
+    if not a.load:
+        with open(a.save or os.devnull, "w", encoding="utf-8") as save:  # row by row: what there is stays, should the machine go
+            for row in gpu_rows(a):
+                rows.append(row)
+                print(json.dumps(row), file=save, flush=True)
     figures, problems = gpu_report(rows)
     print(measure.table(["what", "setup", "figure", "unit"], figures))
     print("\n".join(problems) or "results and lattices equal the CPU's bit for bit")
     if a.record and not problems:
         gpu = next(row["gpu"] for row in rows if row["device"] != "cpu")
-        measure.record(figures, f"./run bench lattice --device={a.device}", machine=gpu, **({"commit": a.commit} if a.commit else {}))
+        measure.record(figures, f"./run bench lattice --device={a.device}", machine=f"one {gpu}", **({"commit": a.commit} if a.commit else {}))
     return 1 if problems or not figures else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--beams", default="4,8")
-    parser.add_argument("--hour", action="store_true")
+    parser.add_argument("--beams", help="default: 4,8, on a GPU 8")
+    parser.add_argument("--hour", nargs="?", const="real,hybrid", default="", help="an hour-long utterance, of both tasks or of real or hybrid")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--programs", default=ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
-    parser.add_argument("--batches", default="1,400")
-    parser.add_argument("--part", default="hybrid,real,peaky")
+    parser.add_argument("--batches", default="1,50,200,400")
+    parser.add_argument("--part", default="hybrid,real,peaky,flat")
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="full", help="of the generated tasks")
     parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
     parser.add_argument("--save", help="keep the measurements in this file, too")
@@ -183,11 +215,12 @@ def main():
     tasks = [ctc_task()] + ([hybrid_task(a)] if a.hybrid_graph and a.hybrid_scores else [])
     figures = []
     for task, frames_per_hour, command, references in tasks:
-        for beam in a.beams.split(","):
+        for beam in (a.beams or "4,8").split(","):
             figures += figures_of(task, beam, measured(command, beam, a.repeat, 0, references), frames_per_hour, command)
+        figures += work_figures(task, command, frames_per_hour)
         if references:
             figures += results_figures(task, command, references)
-        if a.hour:
+        if ("hybrid" if "hybrid" in task else "real") in a.hour.split(","):
             figures += figures_of(task, "8", measured(command, "8", 1, frames_per_hour, []), frames_per_hour, command)
     print(measure.table(["what", "setup", "figure", "unit"], figures))
     if a.record:

@@ -207,6 +207,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
   if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
   if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  if (status == WF_OK) status = decode_lattices_prepare(&run->lattices, run->decoder, err);
   if (status == WF_OK) status = decode_lattices_open(&run->lattices, &run->writer_options, (size_t)run->max_batch, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
@@ -467,8 +468,11 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   rnnlm_scorer_print(stderr, &run->rnnlm, false);
-  if (run->lattices.determinizes)
-    fprintf(stderr, "determinized in %.2f s, %llu with a narrower beam for lack of room\n", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
+  if (run->lattices.determinizes) {
+    if (run->chunk_s > 0) fprintf(stderr, "determinized in %.2f s", run->lattices.seconds);
+    else fprintf(stderr, "determinized while decoding");
+    fprintf(stderr, ", %llu with a narrower beam for lack of room\n", (unsigned long long)run->lattices.num_narrowed);
+  }
   if (run->wer == NULL) return;
   uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
   fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);

@@ -20,9 +20,13 @@ int cmd_rnnlm(int argc, char **argv) {
                       "Recurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).", argc, argv);
 }
 
-int rnnlm_load(const char *path, const char *unk_symbol, wf_rnnlm **out) {
+int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out) {
   wf_error err;
-  return wf_rnnlm_open(path, unk_symbol, out, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  wf_rnnlm *rnnlm = NULL;
+  wf_status status = wf_rnnlm_open(path, unk_symbol, &rnnlm, &err);
+  if (status == WF_OK) status = wf_rnnlm_on_device(rnnlm, device, out, &err);
+  wf_rnnlm_free(rnnlm);
+  return status == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
@@ -134,7 +138,7 @@ int cmd_rnnlm_info(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_rnnlm *rnnlm;
-  code = rnnlm_load(parser.args[0], unk, &rnnlm);
+  code = rnnlm_load(parser.args[0], unk, NULL, &rnnlm);
   if (code != CLI_OK) return code;
   wf_error err;
   wf_rnnlm_info info;

@@ -209,11 +209,11 @@ static int rescore_file(rescoring *r, const char *path) {
   return code;
 }
 
-static int load_models(rescoring *r, const char *model, const char *unk, const char *ngram, const char *small) {
+static int load_models(rescoring *r, const char *model, const char *unk, const char *device, const char *ngram, const char *small) {
   lm_source source = {0};
   wf_error err;
   wf_arpa_options_init(&source.options);
-  int code = rnnlm_load(model, unk, &r->rnnlm);
+  int code = rnnlm_load(model, unk, device, &r->rnnlm);
   wf_rnnlm_info_init(&r->info);
   if (code == CLI_OK && wf_rnnlm_get_info(r->rnnlm, &r->info, &err) != WF_OK) code = cli_fail(&err);
   if (code == CLI_OK && small != NULL) code = lm_load(small, &source, &r->small, NULL);
@@ -223,7 +223,7 @@ static int load_models(rescoring *r, const char *model, const char *unk, const c
 }
 
 int cmd_rnnlm_rescore(int argc, char **argv) {
-  const char *unk = NULL, *ngram = NULL, *small = NULL;
+  const char *unk = NULL, *device = NULL, *ngram = NULL, *small = NULL;
   rescoring r = {.acoustic_scale = 1, .threads = 1};
   cli_parser parser = {.usage = "MODEL [NBEST]",
                        .about =
@@ -241,13 +241,14 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   cli_flag_bool(&parser, "best", 0, &r.best, "only the best of each key, as 'KEY WORD...'");
   cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X", "factor on acoustic costs (default: 1)");
   cli_flag_i64(&parser, "threads", 't', &r.threads, "N", "threads; 0: one per processor (default: 1)");
+  cli_flag_str(&parser, "device", 0, &device, "DEVICE", "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
   cli_table(&parser, "rnn_scorer", &r.options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (r.threads < 0 || r.threads > 1024) return cli_usage("--threads must be 0 to 1024");
   if (r.options.rnnlm_weight < 1 && ngram == NULL && small == NULL) return cli_usage("--rnnlm-weight below 1 needs --ngram or --small");
   if (r.options.history_merge_order != 0) return cli_usage("whole sentences are scored: --history-merge-order means nothing here");
-  code = load_models(&r, parser.args[0], unk, ngram, small);
+  code = load_models(&r, parser.args[0], unk, device, ngram, small);
   if (code == CLI_OK) code = rescore_file(&r, parser.num_args > 1 ? parser.args[1] : "-");
   wf_rnnlm_free(r.rnnlm);
   wf_lm_free(r.ngram);

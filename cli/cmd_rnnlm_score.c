@@ -7,7 +7,7 @@
 
 #include "rnnlm_common.h"
 
-enum { BLOCK_LINES = 16384 };
+enum { BLOCK_LINES = 65536 };
 
 typedef struct scoring {
   wf_rnnlm *rnnlm;
@@ -114,14 +114,15 @@ static void print_totals(const scoring *s) {
 }
 
 static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
-  const char *unk = NULL;
+  const char *unk = NULL, *device = NULL;
   cli_flag_bool(parser, "json", 0, &s->json, "JSON lines instead of text");
   cli_flag_str(parser, "unk", 0, &unk, "WORD", "word of the model that unknown words count as (default: <unk> in safetensors models, else none)");
   cli_flag_i64(parser, "threads", 't', &s->threads, "N", "threads; 0: one per processor (default: 1). The figures do not depend on it");
+  cli_flag_str(parser, "device", 0, &device, "DEVICE", "cpu, cuda or cuda:N (default: cpu)");
   int code = cli_parse(parser, argc, argv);
   if (code >= 0) return code;
   if (s->threads < 0 || s->threads > 1024) return cli_usage("--threads must be 0 to 1024");
-  code = rnnlm_load(parser->args[0], unk, &s->rnnlm);
+  code = rnnlm_load(parser->args[0], unk, device, &s->rnnlm);
   if (code != CLI_OK) return code;
   wf_error err;
   wf_rnnlm_info_init(&s->info);

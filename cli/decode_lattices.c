@@ -44,6 +44,10 @@ wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer
   return err->code;
 }
 
+wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder, wf_error *err) {
+  return lattices->determinizes ? wf_decoder_set_determinization(decoder, &lattices->determinizing, err) : WF_OK;
+}
+
 wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size, wf_error *err) {
   if (!lattices->determinizes) return WF_OK;
   double start = cli_now_s();
@@ -53,10 +57,15 @@ wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *res
     snprintf(err->message, sizeof err->message, "out of memory for lattices");
     return err->code;
   }
-  for (size_t i = 0; i < size; i++) raw[i] = results[i]->status == WF_OK ? results[i]->lattice : NULL;
+  for (size_t i = 0; i < size; i++) raw[i] = results[i]->status == WF_OK && results[i]->determinized == NULL ? results[i]->lattice : NULL;
   wf_status status = wf_lattices_determinize(raw, size, NULL, &lattices->determinizing, lattices->made, err);
   free(raw);
   lattices->size = status == WF_OK ? size : 0;
+  for (size_t i = 0; i < lattices->size; i++) {
+    if (results[i]->determinized == NULL) continue;
+    lattices->made[i] = *results[i]->determinized;
+    results[i]->determinized->lattice = NULL;
+  }
   for (size_t i = 0; i < lattices->size; i++) lattices->num_narrowed += lattices->made[i].narrowed;
   lattices->seconds += cli_now_s() - start;
   return status;

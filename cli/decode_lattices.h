@@ -16,14 +16,16 @@ typedef struct decode_lattices {
   wf_determinized *made;     /* [max_batch] of the batch */
   size_t size;               /* of `made` in use */
   uint64_t num_narrowed, num_failed;
-  double seconds;            /* of determinization */
+  double seconds;            /* of determinization besides decoding */
 } decode_lattices;
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
 /* After parsing: gives lattice_beam a default if lattices are needed. */
 void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing, size_t max_batch, wf_error *err);
-/* Determinizes the lattices of a batch, over all threads. */
+/* Has the decoder determinize lattices while it decodes, if that is wanted. */
+wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder, wf_error *err);
+/* Takes the determinized lattices of a batch out of its results; determinizes those that the decoder has not (of streams), over all threads. */
 wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size, wf_error *err);
 /* Confidences of the words of result i; left as they are without lattices. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result, wf_timed_word *words, wf_error *err);

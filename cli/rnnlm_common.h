@@ -13,8 +13,8 @@ int cmd_rnnlm_lattice(int argc, char **argv);
 
 static const double rnnlm_ln10 = 2.302585092994045684;
 
-/* Opens a model, or tells why not. */
-int rnnlm_load(const char *path, const char *unk_symbol, wf_rnnlm **out);
+/* Opens a model, on a GPU if `device` names one, or tells why not. */
+int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out);
 
 /* Sentences of a text in ids of a model; what wf_rnnlm_score takes. Zero-initialised is empty. */
 typedef struct rnnlm_text {

@@ -8,16 +8,19 @@ void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
   cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE", "n-gram model (ARPA) to interpolate the recurrent one with");
   cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE", "n-gram model (ARPA) that the graph was built with: its costs are taken away");
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD", "word of the recurrent model that unknown words count as");
+  cli_flag_str(parser, "rnnlm-device", 0, &source->device, "DEVICE", "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
   cli_table(parser, "rnn_scorer", &source->options);
 }
 
 wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_error *err) {
-  wf_rnnlm *rnnlm = NULL;
+  wf_rnnlm *loaded = NULL, *rnnlm = NULL;
   wf_lm *ngram = NULL, *small = NULL;
-  wf_status status = wf_rnnlm_open(source->path, source->unk, &rnnlm, err);
+  wf_status status = wf_rnnlm_open(source->path, source->unk, &loaded, err);
+  if (status == WF_OK) status = wf_rnnlm_on_device(loaded, source->device, &rnnlm, err);
   if (status == WF_OK && source->ngram_path != NULL) status = wf_lm_read(source->ngram_path, NULL, NULL, &ngram, NULL, NULL, err);
   if (status == WF_OK && source->small_path != NULL) status = wf_lm_read(source->small_path, NULL, NULL, &small, NULL, NULL, err);
   if (status == WF_OK) status = wf_scorer_from_rnnlm(rnnlm, ngram, small, words, &source->options, &source->scorer, err);
+  wf_rnnlm_free(loaded);
   wf_rnnlm_free(rnnlm);
   wf_lm_free(ngram);
   wf_lm_free(small);

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 typedef struct rnnlm_source {
-  const char *path, *ngram_path, *small_path, *unk;
+  const char *path, *ngram_path, *small_path, *unk, *device;
   wf_rnn_scorer_options options;
   wf_scorer *scorer; /* set by rnnlm_scorer_open; NULL if no model was named */
 } rnnlm_source;

@@ -804,9 +804,14 @@ WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
 /* Id of a word of a text: its own, else that of the unknown word, else -1. Toolkit models know words by their first 99 bytes. */
 WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
 
+/* The same model with its weights in a GPU's memory, too: wf_rnnlm_score of it and scorers made of it compute there, all else on the CPU. Costs are the CPU's but for the order of
+ * sums: within 1e-4, and the same bits whatever else is computed with them. `device`: cuda or cuda:N; NULL or cpu: the model as it was. Errors: no such GPU, too little memory
+ * there, a library without CUDA (WF_ERR_DEVICE). */
+WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out, wf_error *err);
+
 /* Scores whole sentences. Sentence s is words[first[s]] .. words[first[s + 1] - 1], without <s> and </s>; costs[first[s] + s] .. receive -ln p of each word and
- * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor. The costs do not depend on it, nor on
- * what else is in the call. Errors: a word outside the vocabulary. */
+ * then of </s>, in the order of reading (reverse models: from the last word). `num_threads` 0: one per processor; a model on a GPU uses the calling thread alone. The costs do
+ * not depend on it, nor on what else is in the call. Errors: a word outside the vocabulary. */
 WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs,
                                 wf_error *err);
 
@@ -1225,6 +1230,8 @@ typedef struct wf_result {
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
   double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
+  struct wf_determinized *determinized; /* what became of `lattice`; NULL unless wf_decoder_set_determinization asked for it. Freed with the result; its lattice may
+                                           be taken out of it */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
@@ -1236,8 +1243,8 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
  * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
  * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
- * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair and without lattices (else
- * WF_ERR_UNSUPPORTED, which names what). */
+ * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair (else WF_ERR_UNSUPPORTED, which
+ * names what). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);
@@ -1650,6 +1657,11 @@ WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattic
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
 
+/* From now on the decoder determinizes lattices as they come, each by the thread of its pool that has made it, while others search (or the GPU does): results of wf_decode
+ * have `determinized`, as wf_lattice_determinize fills it without phones. num_threads is not looked at. NULL, as at first: it does not. Streams' results have none. Errors:
+ * WF_ERR_ARGUMENT for a decoder that makes no lattices. */
+WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_determinize_options *options, wf_error *err);
+
 /* Another language model in place of the first: to the graph costs of every path comes new_lm_scale times the cost of its words by `new_lm`, with the end of the sentence, less
  * old_lm_scale times that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with backoff=epsilon, which may have found a cheaper way to back off, is
  * off by that. Labels of both models are those of the lattice's words. Words that a model does not know cost what it gives <unk>; a word that has no cost in the
@@ -1865,7 +1877,9 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Thousands may be open: one that has no scores yet takes two kilobytes. Errors: WF_ERR_UNSUPPORTED on a GPU; a malformed list of silence columns. */
+/* Thousands may be open: one that has no scores yet takes two kilobytes; on a GPU 8 bytes of its memory for each of max_tokens, twice that with a scorer. There it
+ * belongs to one of the decoder's GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the GPU holds no more; a malformed list of
+ * silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);

@@ -1,18 +1,18 @@
-/* test_flat_scorer.c - scorers as plain arrays, as a GPU asks them, against the scorers that they were made of: every cost bit for bit, and contexts in the same
- * order. */
+/* test_flat_scorer.c - scorers as plain arrays, as a GPU asks them, against the scorers that they were made of: every cost bit for bit, and every context. */
 #include "random_scorers.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
 
-enum { WALKS = 20, STEPS = 15, SEEN = WALKS * STEPS };
+enum { WALKS = 20, STEPS = 15 };
 
 static wf_error err;
 
-static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat, uint64_t (*seen)[2], int *num_seen, int *num_said) {
+static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat, int *num_contexts, int *num_said) {
   void *memory = NULL;
   uint64_t context, at = flat->start, next;
   if (scorer->ops->open != NULL) assert_ok(scorer->ops->open(scorer, &memory, &err));
   assert_ok(scorer->ops->begin(scorer, memory, &context, &err));
+  assert_true(context == at);
   for (int i = 0; i < STEPS; i++) {
     const int32_t word = 1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* and one that no scorer knows */
     float cost, flat_cost, last, flat_last;
@@ -25,38 +25,29 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
     assert_memory_equal(&cost, &flat_cost, sizeof cost);
     at = next;
     if (isinf(cost)) break;
-    assert_true(at >> flat->bits == 0);
+    assert_true(context == at && at >> flat->bits == 0);
     *num_said += cost != 0;
-    seen[*num_seen][0] = context;
-    seen[(*num_seen)++][1] = at;
+    *num_contexts += context != before;
   }
   if (memory != NULL) scorer->ops->close(scorer, memory);
 }
 
 static void test_same(void **state) {
   (void)state;
-  int said = 0, contexts = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0, hashed = 0;
+  int said = 0, contexts = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= 600; seed++) {
     test_rng rng = {seed};
     wf_scorer *scorer = random_scorer(&rng, words);
     wf__flat_scorer flat;
-    static uint64_t seen[SEEN][2];
-    int num_seen = 0;
     assert_null(wf__scorer_flatten(scorer, &flat));
-    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, seen, &num_seen, &said);
-    hashed += scorer->context_bits == 64;
-    for (int a = 0; a < num_seen && scorer->context_bits < 64; a++) /* hashes of contexts have no order to keep */
-      for (int b = 0; b < num_seen; b++) {
-        assert_int_equal(seen[a][0] < seen[b][0], seen[a][1] < seen[b][1]);
-        contexts += seen[a][0] < seen[b][0];
-      }
+    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said);
     parts[flat.num_parts]++;
     right += (int)flat.right;
     wf_scorer_free(scorer);
   }
   wf_symbols_free(words);
-  assert_true(said > 10000 && contexts > 100000 && parts[1] > 100 && parts[2] > 100 && parts[3] > 100 && right > 50 && hashed > 10);
+  assert_true(said > 10000 && contexts > 10000 && parts[1] > 100 && parts[2] > 100 && parts[3] > 100 && right > 50);
 }
 
 static void test_refused(void **state) {

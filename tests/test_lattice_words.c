@@ -1,6 +1,7 @@
 /* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices against lists of all paths, and against OpenFst. */
 #include "decode_tasks.h"
 #include "lattice/word_determinizer.h"
+#include "lattice_paths.h"
 #include "word_paths.h"
 
 static wf_lattice *lattice_of(uint64_t seed, bool exact) {
@@ -422,6 +423,49 @@ static void test_many(void **state) {
   }
 }
 
+/* What a decoder determinizes while it decodes is what wf_lattice_determinize makes of its raw lattices. */
+static void test_while_decoding(void **state) {
+  (void)state;
+  enum { COUNT = 20 };
+  wf_error err = {0};
+  uint64_t arcs = 0;
+  wf_lattice_determinize_options o;
+  wf_lattice_determinize_options_init(&o);
+  o.beam = 2;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    struct decode_task task = test_random_task(seed);
+    wf_scores batch[COUNT];
+    float *data[COUNT];
+    wf_result *results[COUNT];
+    wf_decoder *decoder;
+    test_random_batch(&task, batch, data, COUNT, seed, 15);
+    task.options.num_threads = 2;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    assert_int_equal(wf_decoder_set_determinization(decoder, &o, &err), WF_ERR_ARGUMENT);
+    wf_decoder_free(decoder);
+    task.options.lattice_beam = 3;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    for (int turn = 0; turn < 3; turn++) {
+      assert_ok(wf_decoder_set_determinization(decoder, turn == 1 ? &o : NULL, &err));
+      assert_ok(wf_decode(decoder, batch, COUNT, NULL, results, &err));
+      for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(results[i]->determinized != NULL, turn == 1 && results[i]->lattice != NULL);
+        if (results[i]->determinized == NULL) continue;
+        wf_determinized alone;
+        assert_ok(wf_lattice_determinize(results[i]->lattice, NULL, &o, &alone, &err));
+        assert_true(test_same_compact(alone.lattice, results[i]->determinized->lattice) && alone.beam == results[i]->determinized->beam);
+        arcs += wf_compact_lattice_get(alone.lattice).num_arcs;
+        wf_compact_lattice_free(alone.lattice);
+      }
+      test_free_results(results, COUNT);
+    }
+    wf_decoder_free(decoder);
+    for (int i = 0; i < COUNT; i++) free(data[i]);
+    test_free_task(&task);
+  }
+  assert_true(arcs > 1000);
+}
+
 /* A lattice of `length` steps with two arcs each, of costs `costs`. */
 static wf_lattice *ladder(uint32_t length, float graph_cost, float other_cost, bool one_word) {
   wf_error err = {0};
@@ -516,6 +560,6 @@ static void test_explosion(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_decoded), cmocka_unit_test(test_narrowed), cmocka_unit_test(test_nbest),
                                      cmocka_unit_test(test_prune_and_best), cmocka_unit_test(test_compact), cmocka_unit_test(test_scale), cmocka_unit_test(test_openfst),
-                                     cmocka_unit_test(test_many), cmocka_unit_test(test_odd), cmocka_unit_test(test_explosion)};
+                                     cmocka_unit_test(test_many), cmocka_unit_test(test_while_decoding), cmocka_unit_test(test_odd), cmocka_unit_test(test_explosion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static wf_ctc_graph_result ctc_graph(const wf_lm *lm, const wf_lexicon *lexicon)
   return result;
 }
 
-enum { UTTERANCES = 6 };
+enum { UTTERANCES = 4 };
 
 static void read_scores(wf_matrix *matrices, wf_scores *scores) {
   wf_error err = {0};
@@ -190,7 +190,7 @@ static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scor
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.beam = 16;
-  options.max_active = options.max_tokens = 2000000;
+  options.max_active = options.max_tokens = 200000; /* more than there are: test_real looks at the flags */
   options.acoustic_scale = 0.7f;
   options.num_threads = 1;
   options.lattice_beam = lattice_beam;

@@ -9,8 +9,9 @@ Costs are negative natural logarithms; label 0 is epsilon. Options are keywords 
 immutable and may be shared by threads; a Decoder serves one thread at a time (calls take turns). No dependencies: log_probs may be anything with DLPack or a buffer.
 """
 
+from ._library import set_log
 from ._library import version as _version
-from .batches import FstBatch
+from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, Hypothesis, Result, Word, cuda_available
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
@@ -29,7 +30,19 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .lattice import CompactLattice, ConfidentWord, Lattice, LatticePath, LatticeReader, LatticeWriter, Mbr, WordAligner
+from .lattice import (
+    CompactLattice,
+    ConfidentWord,
+    Lattice,
+    LatticePath,
+    LatticeReader,
+    LatticeWriter,
+    Mbr,
+    ScorerCosts,
+    TimedLabel,
+    WordAligner,
+    determinize_lattices,
+)
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
 from .operations import (
@@ -64,9 +77,9 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
-from .rnnlm import RnnLM
+from .rnnlm import Epoch, RnnLM
 from .scorers import LargeLM, Scorer
-from .scores import Matrix, ScoreReader
+from .scores import Matrix, ScoreReader, ScoreWriter
 from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
 
@@ -77,11 +90,15 @@ __all__ = [
     "ArgumentError",
     "CancelledError",
     "CompactLattice",
+    "Composer",
     "ConfidentWord",
     "Counts",
     "Decoder",
     "DecoderConfig",
+    "DeviceArray",
     "DeviceError",
+    "DeviceFst",
+    "Epoch",
     "Error",
     "FileError",
     "FormatError",
@@ -108,11 +125,14 @@ __all__ = [
     "Result",
     "RnnLM",
     "ScoreReader",
+    "ScoreWriter",
     "Scorer",
+    "ScorerCosts",
     "StateError",
     "Stream",
     "StreamEvent",
     "Symbols",
+    "TimedLabel",
     "UnsupportedError",
     "Wer",
     "Word",
@@ -132,6 +152,7 @@ __all__ = [
     "cuda_available",
     "describe",
     "determinize",
+    "determinize_lattices",
     "epsilons_last",
     "equal",
     "equivalent",
@@ -149,6 +170,7 @@ __all__ = [
     "remove_disambig",
     "reverse",
     "rmepsilon",
+    "set_log",
     "shortest_distance",
     "shortest_path",
     "tables",

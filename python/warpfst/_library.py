@@ -42,6 +42,19 @@ def version() -> str:
     return str(lib.wf_version().decode())
 
 
+_log_callback: Any = None  # C calls it for as long as the process lives
+
+
+def set_log(callback: Callable[[str, str], object] | None) -> None:
+    """Warnings and notes of the C library go to callback(level, message), level "debug", "info" or "warning"; None, as at first: nowhere. Set it before other threads use the package."""
+    global _log_callback
+    levels = ("debug", "info", "warning")
+    previous = _log_callback
+    _log_callback = _abi.wf_log_fn(0) if callback is None else _abi.wf_log_fn(lambda _user, level, message: callback(levels[level], decode_text(message) or "") and None)
+    lib.wf_set_log(_log_callback, None)
+    del previous  # not before C has let go of it
+
+
 def exception_of(status: int, message: str) -> errors.Error:
     cls = errors.BY_STATUS.get(_STATUS.get(status, ""), errors.Error)
     return cls(message or lib.wf_status_text(status).decode())

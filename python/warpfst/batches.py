@@ -5,11 +5,12 @@ from __future__ import annotations
 import array
 import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from . import _abi
 from ._library import Handle, call, create, encode_text, lib, take_numbers
 from .fst import Fst, choose
-from .operations import addresses, pair_count
+from .operations import Composition, addresses, pair_count
 from .options import c_options
 
 if TYPE_CHECKING:
@@ -89,3 +90,100 @@ class FstBatch(Handle):
 
     def __repr__(self) -> str:
         return f"<FstBatch: {len(self)} fsts>" if self._address else "<FstBatch, closed>"
+
+
+class DeviceArray:
+    """Numbers in GPU memory for whoever speaks the CUDA array interface: `torch.as_tensor(x, device="cuda")`, `cupy.asarray(x)`. Good until its composer's next run."""
+
+    def __init__(self, owner: object, address: int | None, typecode: str, count: int, stride: int, offset: int = 0) -> None:
+        self._owner, self._count = owner, count
+        self.__cuda_array_interface__ = {
+            "shape": (count,),
+            "typestr": typecode,
+            "data": ((address or 0) + offset if count else 0, False),
+            "strides": (stride,),
+            "version": 3,
+        }
+
+    def __len__(self) -> int:
+        return self._count
+
+
+class DeviceFst(NamedTuple):
+    """An fst in GPU memory. Arcs of state s are arc_offsets[s] to arc_offsets[s + 1]; their four fields are views of the same memory, as are the two of the origins."""
+
+    start: int | None
+    num_states: int
+    num_arcs: int
+    arc_offsets: DeviceArray  # int64 [num_states + 1]
+    nextstates: DeviceArray  # int32 [num_arcs], as the next three
+    weights: DeviceArray  # float32
+    ilabels: DeviceArray
+    olabels: DeviceArray
+    final_costs: DeviceArray  # float32 [num_states]
+    origins: tuple[DeviceArray, DeviceArray] | None  # int32 [num_arcs] each: arcs of `a` and of `b`, -1 where that side waits
+
+
+class Composer(Handle):
+    """Compositions that stay on a GPU: inputs are uploaded and made ready once, then composed any number of times. One thread at a time.
+
+        composer = wf.Composer(emissions, graphs, device="cuda:1")
+        composer.run(); composer[0]; composer.view(0).weights; composer.batch().forward_score()
+    """
+
+    _free = lib.wf_composer_free
+
+    def __init__(self, a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, *, with_origins: bool = False, **options: Unpack[ComposeOptions]) -> None:
+        """Pairs as in compose_batch; options as in `compose`, with device="cuda" and order="canonical" unless told otherwise. Not with phi_label."""
+        left, right, self._count = pair_count(a, b)
+        given: Any = {"device": "cuda", "order": "canonical", **options}
+        inputs = (addresses(left), len(left), addresses(right), len(right), self._count, c_options("compose", given), with_origins)
+        super().__init__(create("wf_composer_create", *inputs))
+
+    def run(self) -> None:
+        """Composes all pairs, in a few launches for all of them together."""
+        call("wf_composer_run", self.address)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _checked(self, i: int) -> int:
+        if not 0 <= i < self._count:
+            raise IndexError(f"pair {i} of {self._count}")
+        return i
+
+    def __getitem__(self, i: int) -> Fst:
+        """A copy of the i-th result in host memory."""
+        return Fst(create("wf_composer_get", self.address, self._checked(i), after=(None,)))
+
+    def with_origins(self, i: int) -> Composition:
+        """The same and the origins of its arcs, as compose_with_origins; needs with_origins=True."""
+        origins = ctypes.c_void_p()
+        fst = Fst(create("wf_composer_get", self.address, self._checked(i), after=(ctypes.byref(origins),)))
+        return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
+
+    def view(self, i: int) -> DeviceFst:
+        """The i-th result where it is, without a copy; good until the next run."""
+        raw, origins = _abi.wf_fst_view(), ctypes.c_void_p()
+        call("wf_composer_view", self.address, self._checked(i), ctypes.byref(raw), ctypes.byref(origins))
+        offsets, arcs, finals = (ctypes.cast(pointer, ctypes.c_void_p).value for pointer in (raw.arc_off, raw.arcs, raw.final_cost))
+        pair = None if origins.value is None else (DeviceArray(self, origins.value, "<i4", raw.num_arcs, 8), DeviceArray(self, origins.value, "<i4", raw.num_arcs, 8, 4))
+        return DeviceFst(
+            start=None if raw.start < 0 else raw.start,
+            num_states=raw.num_states,
+            num_arcs=raw.num_arcs,
+            arc_offsets=DeviceArray(self, offsets, "<i8", raw.num_states + 1, 8),
+            nextstates=DeviceArray(self, arcs, "<i4", raw.num_arcs, 16),  # the fields of wf_arc
+            weights=DeviceArray(self, arcs, "<f4", raw.num_arcs, 16, 4),
+            ilabels=DeviceArray(self, arcs, "<i4", raw.num_arcs, 16, 8),
+            olabels=DeviceArray(self, arcs, "<i4", raw.num_arcs, 16, 12),
+            final_costs=DeviceArray(self, finals, "<f4", raw.num_states, 4),
+            origins=pair,
+        )
+
+    def batch(self) -> FstBatch:
+        """The results of the last run as a batch, copied within the device."""
+        return FstBatch(create("wf_composer_batch", self.address))
+
+    def __repr__(self) -> str:
+        return f"<Composer: {self._count} pairs>" if self._address else "<Composer, closed>"

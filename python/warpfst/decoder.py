@@ -21,7 +21,7 @@ from .rnnlm import RnnLM
 from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
 from .scores import LEGACY_STREAM, Batch
 from .streams import Stream, StreamEvent, event_of
-from .symbols import Symbols
+from .symbols import ExtendedSymbols, Symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -154,7 +154,7 @@ class Decoder(Handle):
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
         self._own_words = words
-        self.words = words if words is not None else self.graph.words
+        self._table = words if words is not None else self.graph._table
         self._texts: dict[int, str] = {}
         self._lock = threading.RLock()  # the thread that has it may come by again: Python closes forgotten streams when it likes
         self._busy = False
@@ -166,6 +166,11 @@ class Decoder(Handle):
         self._lm = first + second if first is not None and second is not None else first or second
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
         self.set_boost(None)
+
+    @property
+    def words(self) -> Symbols | None:
+        """The table of the output labels."""
+        return self._table.whole() if isinstance(self._table, ExtendedSymbols) else self._table
 
     def __reduce__(self) -> Any:
         if self._scored:
@@ -203,7 +208,7 @@ class Decoder(Handle):
 
     def set_boost(self, boost: Boost | None) -> None:
         """Words and phrases to favour in utterances for which `decode` is given none. None: none."""
-        scorer = as_scorer(boost, self.words, self._lm)
+        scorer = as_scorer(boost, self._table, self._lm)
         with self._turn():
             if scorer is not None or self._scored:
                 call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
@@ -228,7 +233,13 @@ class Decoder(Handle):
             return [event_of(event) for event in events]
 
     def decode(
-        self, log_probs: Any, lengths: Any = None, *, boost: Boost | Sequence[Boost | None] | None = None, progress: Progress | None = None
+        self,
+        log_probs: Any,
+        lengths: Any = None,
+        *,
+        boost: Boost | Sequence[Boost | None] | None = None,
+        graphs: Graph | Sequence[Graph | None] | None = None,
+        progress: Progress | None = None,
     ) -> list[Result]:
         """Decodes a batch: one Result an utterance, whatever the others are like.
 
@@ -236,23 +247,25 @@ class Decoder(Handle):
                    or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
         lengths    frames of each utterance, if shorter than the matrix
         boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
+        graphs     the decoder's graph with words added (Graph.add_words), for every utterance, or a list with one or None for each
         progress   called with (stage, fraction) now and then; returning False raises CancelledError
         """
         with self._turn():
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
-            scorers = [] if boost is None else for_batch(boost, len(batch), self.words, self._lm)
-            addresses = (ctypes.c_void_p * len(batch))(*(None if scorer is None else scorer.address for scorer in scorers)) if scorers else None
+            searched = _graph_of_each(graphs, len(batch))
+            scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
+            inputs = (batch.scores, _addresses(scorers), *(() if graphs is None else (_addresses(searched),)))
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             with ProgressGuard(progress) as guard:
                 self._busy = True
                 try:
-                    call("wf_decode_scored", self.address, batch.scores, addresses, len(batch), guard.pointer, results)
+                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
                 finally:
                     self._busy = False
             try:
-                return [self._take(pointer.contents) for pointer in results]
+                return [self._take(pointer.contents, graph) for pointer, graph in zip(results, searched)]
             finally:
                 for pointer in results:
                     lib.wf_result_free(pointer)
@@ -260,17 +273,23 @@ class Decoder(Handle):
     def _text(self, label: int) -> str:
         text = self._texts.get(label)
         if text is None:
-            text = (self.words.text(label) if self.words is not None else None) or str(label)
+            text = (self._table.text(label) if self._table is not None else None) or str(label)
             self._texts[label] = text
         return text
 
-    def _words_of(self, words: Any, count: int) -> list[Word]:
-        return [Word(self._text(word.label), word.start_frame, word.end_frame, word.label) for word in words[:count]]
+    def _texts_of(self, graph: Graph | None) -> Callable[[int], str]:
+        """Texts of the labels of an utterance that was searched for in a graph with words of its own."""
+        table = None if graph is None else graph._table
+        return (lambda label: table.added(label) or self._text(label)) if isinstance(table, ExtendedSymbols) else self._text
 
-    def _take(self, raw: Any) -> Result:
+    def _words_of(self, words: Any, count: int, graph: Graph | None) -> list[Word]:
+        text_of = self._texts_of(graph)
+        return [Word(text_of(word.label), word.start_frame, word.end_frame, word.label) for word in words[:count]]
+
+    def _take(self, raw: Any, graph: Graph | None = None) -> Result:
         if raw.status != _abi.WF_OK:
             return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
-        words = self._words_of(raw.words, raw.num_words)
+        words = self._words_of(raw.words, raw.num_words, graph)
         alignment = array.array("i")
         if raw.num_decoded and raw.alignment:  # streams may forget it
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
@@ -286,14 +305,30 @@ class Decoder(Handle):
             lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
             lattice_beam=self.config["lattice_beam"],
         )
-        return Result(raw.num_frames, values, None, self._text)
+        return Result(raw.num_frames, values, None, self._texts_of(graph))
 
     def plan(self) -> dict[str, int]:
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
         return as_dict(lib.wf_decoder_plan(self.address))
 
+    def lm_stats(self) -> dict[str, int]:
+        """Of on-the-fly n-gram models on GPUs: gpu_bytes, host_bytes, cache_hits, host_reads (`Scorer.from_lm(..., placement="hybrid")`); all 0 on the CPU."""
+        return as_dict(lib.wf_decoder_lm_stats(self.address))
+
     def __repr__(self) -> str:
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
+
+
+def _graph_of_each(graphs: Graph | Sequence[Graph | None] | None, count: int) -> list[Graph | None]:
+    each = [graphs] * count if graphs is None or isinstance(graphs, Graph) else list(graphs)
+    if len(each) != count:
+        raise ValueError(f"{len(each)} graphs for {count} utterances")
+    return each
+
+
+def _addresses(handles: Sequence[Handle | None]) -> Any:
+    """An array of their addresses; None for none at all."""
+    return (ctypes.c_void_p * len(handles))(*(None if handle is None else handle.address for handle in handles)) if handles else None
 
 
 def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Decoder:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, call, create, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, lib
+from .errors import ArgumentError
 from .fst import Fst
 from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
 from .lm import LM
 from .operations import connect, epsilons_last
-from .options import c_options, split
-from .symbols import Symbols, SymbolsLike, as_symbols
+from .options import CStruct, c_options, split
+from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArpaOptions, CtcGraphOptions, HmmGraphOptions, LexiconOptions
+    from ._option_types import ArpaOptions, CtcGraphOptions, DecoderOptions, HmmGraphOptions, LexiconOptions
 
     class CtcOptions(CtcGraphOptions, LexiconOptions, ArpaOptions):
         """What build_ctc_graph takes besides its own arguments."""
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+class _Spoken(NamedTuple):
+    """A phrase to add: its cost, and of each word the label and those of its tokens."""
+
+    cost: float
+    words: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class Graph(Handle):
@@ -44,6 +53,10 @@ class Graph(Handle):
         table = None if columns is None else (ctypes.c_int32 * len(columns))(*columns)
         super().__init__(create("wf_graph_create", fst.address, table, 0 if table is None else len(table)))
         self._columns = None if columns is None else tuple(columns)
+        self._given = fst if self.classes else None  # C keeps the places of classes closed
+        self._base: Graph = self  # without added words
+        self._added: tuple[tuple[str | None, tuple[_Spoken, ...]], ...] = ()
+        self._table: Symbols | ExtendedSymbols | None = self.fst.osymbols
 
     @classmethod
     def load(cls, path: Path, columns: Sequence[int] | None = None) -> Graph:
@@ -54,8 +67,8 @@ class Graph(Handle):
         return cls(Fst.read(path), columns)
 
     def save(self, path: Path) -> None:
-        """Writes the graph, and PATH.columns if it has a table of columns."""
-        self.fst.write(path)
+        """Writes the graph, added words written out, and PATH.columns if it has a table of columns."""
+        (self._given or self.to_fst()).write(path)
         beside = pathlib.Path(f"{os.fspath(path)}.columns")
         if self._columns is not None:
             beside.write_text("".join(f"{label} {column}\n" for label, column in enumerate(self._columns) if label and column >= 0), encoding="utf-8")
@@ -64,12 +77,71 @@ class Graph(Handle):
 
     @property
     def fst(self) -> Fst:
+        """What it searches; with added words, their base's (`to_fst` has them all)."""
         return Fst(lib.wf_fst_ref(lib.wf_graph_fst(self.address)))
+
+    def to_fst(self) -> Fst:
+        """All that is searched, added words written out."""
+        if not self._added:
+            return self.fst
+        return Fst(create("wf_graph_to_fst", self.address)).with_symbols(self.fst.isymbols, self.words)
 
     @property
     def words(self) -> Symbols | None:
-        """The table of its output labels, if it has one."""
-        return self.fst.osymbols
+        """The table of its output labels, if it has one; added words included (the first call then copies the table)."""
+        return self._table.whole() if isinstance(self._table, ExtendedSymbols) else self._table
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Where words can be added: `build_ctc_graph(..., classes="<contact>", topology="compact")`."""
+        return tuple(decode_text(lib.wf_graph_class(self.address, i)) or "" for i in range(lib.wf_graph_num_classes(self.address)))
+
+    def add_words(
+        self,
+        phrases: Mapping[str, float] | Iterable[str],
+        word_class: str | None = None,
+        *,
+        pronunciations: Pronunciations | None = None,
+        **options: Unpack[LexiconOptions],
+    ) -> Graph:
+        """The graph with words in the places of a class. It shares everything with this one, so each utterance or stream may have its own (`decode(..., graphs=)`).
+
+        phrases         words, or several apart by blanks; or phrase -> cost in nats, -ln P(phrase | class), on top of what the language model says of the class
+        word_class      "<contact>"; None: the only one. Another class: add to the result
+        pronunciations  word -> tokens, "AH B", ["AH", "B"], or a list of several such. Words without are spelled with the tokens
+        options         of spelling: word_start=, merges=, ... (table "lexicon")
+        """
+        if self._table is None:
+            raise ArgumentError("the graph has no table of words")
+        costs = dict(phrases) if isinstance(phrases, Mapping) else dict.fromkeys([phrases] if isinstance(phrases, str) else phrases, 0.0)
+        split_phrases = {phrase: phrase.split() for phrase in costs}
+        texts = list(dict.fromkeys(word for words in split_phrases.values() for word in words))
+        table = ExtendedSymbols.of(self._table, texts)
+        tokens = _tokens_of(texts, pronunciations or {}, self.fst.isymbols, options)
+        spoken = []
+        for phrase, words in split_phrases.items():
+            labels = [table.find(word) or 0 for word in words]
+            for variant in itertools.product(*(tokens[word] for word in words)):
+                spoken.append(_Spoken(costs[phrase], tuple(zip(labels, variant))))
+        return self._with(word_class, tuple(spoken), table)
+
+    def _with(self, word_class: str | None, spoken: tuple[_Spoken, ...], table: ExtendedSymbols) -> Graph:
+        phrases = (_abi.wf_added_phrase * len(spoken))()
+        kept: list[Any] = []  # what C borrows for the call
+        for phrase, (cost, words) in zip(phrases, spoken):
+            c_words = (_abi.wf_spoken_word * len(words))()
+            for c_word, (label, tokens) in zip(c_words, words):
+                labels = (ctypes.c_int32 * len(tokens))(*tokens)
+                kept.append(labels)
+                c_word.word, c_word.labels, c_word.num_labels = label, labels, len(tokens)
+            kept.append(c_words)
+            phrase.words, phrase.num_words, phrase.cost = c_words, len(words), cost
+        name = None if word_class is None else encode_text(word_class)
+        graph = Graph.__new__(Graph)
+        Handle.__init__(graph, create("wf_graph_add_phrases", self.address, name, phrases, len(spoken)))
+        graph._columns, graph._base, graph._table, graph._given = self._columns, self._base, table, None
+        graph._added = (*self._added, (word_class, spoken))
+        return graph
 
     @property
     def columns(self) -> tuple[int, ...] | None:
@@ -80,11 +152,46 @@ class Graph(Handle):
         """Score matrices need at least this many columns."""
         return int(lib.wf_graph_min_columns(self.address))
 
+    def plan(self, num_utterances: int, max_frames: int, *, sum_frames: int = 0, num_processors: int = 0, **options: Unpack[DecoderOptions]) -> dict[str, int]:
+        """Bytes that decoding such a batch takes on each GPU (wf_plan); nothing is allocated there. `num_processors`: of a GPU that need not be here (132: H200)."""
+        shape = _abi.wf_batch_shape(num_utterances=num_utterances, max_frames=max_frames, sum_frames=sum_frames, num_processors=num_processors)
+        out = _abi.wf_plan()
+        call("wf_plan_bytes", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
+        return as_dict(out)
+
     def __reduce__(self) -> Any:
-        return Graph, (self.fst, self._columns)
+        if self._added:
+            assert isinstance(self._table, ExtendedSymbols)
+            return _restore, (self._base, self._added, self._table.texts)
+        return Graph, (self._given or self.fst, self._columns)
 
     def __repr__(self) -> str:
-        return f"<Graph: {self.fst.num_states} states, {self.fst.num_arcs} arcs, {self.min_columns} columns>" if self._address else "<Graph, closed>"
+        if not self._address:
+            return "<Graph, closed>"
+        added = sum(len(spoken) for _, spoken in self._added)
+        return f"<Graph: {self.fst.num_states} states, {self.fst.num_arcs} arcs, {self.min_columns} columns{f', {added} phrases added' if added else ''}>"
+
+
+def _restore(graph: Graph, added: Sequence[tuple[str | None, tuple[_Spoken, ...]]], texts: Sequence[str]) -> Graph:
+    assert graph._table is not None
+    table = ExtendedSymbols.of(graph._table, texts)
+    for word_class, spoken in added:
+        graph = graph._with(word_class, spoken, table)
+    return graph
+
+
+def _tokens_of(words: Sequence[str], pronunciations: Pronunciations, tokens: Symbols | None, options: Mapping[str, Any]) -> dict[str, list[tuple[int, ...]]]:
+    """Labels of each word's tokens, one or several ways: as told, else as spelled."""
+    if tokens is None:
+        raise ArgumentError("the graph has no table of tokens")
+    told = {word: pronunciations[word] for word in words if word in pronunciations}
+    spelled = [word for word in words if word not in told]
+    found: dict[str, list[tuple[int, ...]]] = {word: [] for word in words}
+    settings = {"blank": "", **options}
+    for source in ([Lexicon.from_dict(told, tokens, blank="")] if told else []) + ([Lexicon.spell(spelled, tokens, **settings)] if spelled else []):
+        for word, _, labels in source:
+            found[word].append(labels)
+    return found
 
 
 def _read_columns(path: pathlib.Path) -> list[int]:
@@ -121,7 +228,9 @@ def _any_words(words: Symbols) -> Fst:
 class _Parts:
     """Lexicon, language model or grammar, and words of a graph; they must outlive the call that borrows them."""
 
-    def __init__(self, tokens: Symbols, lexicon: Any, lm: Any, grammar: Any, words: SymbolsLike | None, lexicon_options: Any, arpa_options: Any) -> None:
+    def __init__(
+        self, tokens: Symbols, lexicon: Any, lm: Any, grammar: Any, words: SymbolsLike | None, lexicon_options: Any, arpa_options: Any, classes: str | None = None
+    ) -> None:
         if lm is not None and grammar is not None:
             raise TypeError("a graph has either a language model or a grammar")
         self.words = None if words is None else as_symbols(words)
@@ -129,6 +238,9 @@ class _Parts:
         self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
         if self.words is None and self.lexicon is not None and self.grammar is None:
             self.words = self.lexicon.words()
+            for name in (classes or "").split(",") if lm is not None else ():
+                if name:
+                    self.words.add(name)
         if lm is None and self.grammar is None and self.words is not None:
             self.grammar = _any_words(self.words)
         self.lm = lm if isinstance(lm, LM) or lm is None else LM.read(lm, self.words, **arpa_options)
@@ -179,7 +291,7 @@ def build_ctc_graph(
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
     if lexicon is None and lm is None and grammar is None and words is None:
         return _tokens_graph(table, graph_options, lexicon_options)
-    made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options)
+    made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options, graph_options.get("classes"))
     parts = _abi.wf_ctc_graph_parts()
     lib.wf_ctc_graph_parts_init(ctypes.byref(parts))
     made.fill(parts)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, take_numbers
+from .errors import Error
 from .fst import array_view
 from .lexicon import Hmm, Lexicon
 from .lm import LM
 from .options import c_options
+from .scorers import Scorer
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ._option_types import (
         LatticeAlignOptions,
         LatticeDeterminizeOptions,
+        LatticeDrawOptions,
         LatticeReaderOptions,
         LatticeRescoreOptions,
         LatticeScaleOptions,
@@ -60,14 +63,32 @@ class _Nbest(Handle):
         ]
 
 
-def _determinize(name: str, address: int, *arguments: Any) -> CompactLattice:
-    out = _abi.wf_determinized()
-    call(name, address, *arguments, ctypes.byref(out))
+def _determinized(out: Any) -> CompactLattice:
     if out.status != _abi.WF_OK:
         raise exception_of(out.status, decode_text(out.message) or "")
     lattice = CompactLattice(out.lattice)
     lattice.complete_beam = out.beam
     return lattice
+
+
+def _phones_of(hmm: Hmm | None) -> Any:
+    """wf_lattice_phones for C, or None."""
+    if hmm is None:
+        return None
+    starts = hmm.phone_starts()
+    labels = (ctypes.c_int32 * len(starts))(*starts)
+    phones = _abi.wf_lattice_phones(labels, len(starts))
+    phones.labels = labels  # lives as long
+    return phones
+
+
+def determinize_lattices(lattices: Sequence[Lattice], *, hmm: Hmm | None = None, **options: Unpack[LatticeDeterminizeOptions]) -> list[CompactLattice | Error]:
+    """Lattice.determinize of several, over num_threads threads; where one fails, its error."""
+    out = (_abi.wf_determinized * len(lattices))()
+    phones = _phones_of(hmm)
+    addresses = (ctypes.c_void_p * len(lattices))(*(lattice.address for lattice in lattices))
+    call("wf_lattices_determinize", addresses, len(lattices), phones and ctypes.byref(phones), c_options("lattice_determinize", options), out)
+    return [_determinized(one) if one.status == _abi.WF_OK else exception_of(one.status, decode_text(one.message) or "") for one in out]
 
 
 class Lattice(Handle):
@@ -121,9 +142,14 @@ class Lattice(Handle):
     def final_scorer_costs(self) -> memoryview:
         return array_view(self._view.final_scorer_cost, self.num_states, self._share(), "f")
 
-    def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
-        """The word sequences within `beam` (8) of the best, one path each. `complete_beam` of the result is less where max_bytes did not suffice."""
-        return _determinize("wf_lattice_determinize", self.address, None, c_options("lattice_determinize", options))
+    def determinize(self, *, hmm: Hmm | None = None, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
+        """The word sequences within `beam` (8) of the best, one path each. `complete_beam` of the result is less where max_bytes did not suffice.
+
+        `hmm`: Kaldi's model, over whose phones it is done first: the same result in another order of work.
+        """
+        out, phones = _abi.wf_determinized(), _phones_of(hmm)
+        call("wf_lattice_determinize", self.address, phones and ctypes.byref(phones), c_options("lattice_determinize", options), ctypes.byref(out))
+        return _determinized(out)
 
     def best_path(self) -> LatticePath | None:
         paths = _Nbest(create("wf_lattice_best_path", self.address)).paths()
@@ -143,6 +169,22 @@ class Lattice(Handle):
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"
+
+
+class TimedLabel(NamedTuple):
+    """A word, phone or token of a path. Frames are half-open: [start, end)."""
+
+    label: int
+    start: int
+    end: int
+
+
+class ScorerCosts(NamedTuple):
+    """A compact lattice and, of its graph costs, the part that a scorer says: of each arc, and of ending in each state."""
+
+    lattice: CompactLattice
+    arcs: array.array[float]
+    finals: array.array[float]
 
 
 class ConfidentWord(NamedTuple):
@@ -180,6 +222,24 @@ class WordAligner(Handle):
         """CTC tokens with a lexicon over them; `words`: the table of the lattice's words."""
         return cls(create("wf_word_aligner_from_lexicon", lexicon.address, words.address))
 
+    def words(self, words: Sequence[int], alignment: Sequence[int]) -> list[TimedLabel]:
+        """The words of a path (`path.words`, `path.alignment`) with their frames."""
+        labels, frames = ((ctypes.c_int32 * len(numbers))(*numbers) for numbers in (words, alignment))
+        out = (_abi.wf_word * len(words))()
+        call("wf_word_aligner_words", self.address, labels, len(labels), frames, len(frames), out, None)
+        return [TimedLabel(word.label, word.start_frame, word.end_frame) for word in out]
+
+    def units(self, alignment: Sequence[int]) -> list[TimedLabel]:
+        """The phones or tokens of a path with their frames, blanks left out."""
+        frames, out, count = (ctypes.c_int32 * len(alignment))(*alignment), ctypes.c_void_p(), ctypes.c_size_t()
+        call("wf_word_aligner_units", self.address, frames, len(frames), ctypes.byref(out), ctypes.byref(count))
+        numbers = take_numbers(out.value, "i", 3 * count.value)
+        return [TimedLabel(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
+
+    def unit_text(self, unit: int) -> str | None:
+        """Name of a phone or token."""
+        return decode_text(lib.wf_word_aligner_unit_text(self.address, unit))
+
 
 class CompactLattice(Handle):
     """An acyclic acceptor of words; costs and alignments on its arcs. Immutable."""
@@ -204,7 +264,9 @@ class CompactLattice(Handle):
 
     def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
         """As Lattice.determinize."""
-        return _determinize("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options))
+        out = _abi.wf_determinized()
+        call("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options), ctypes.byref(out))
+        return _determinized(out)
 
     def nbest(self, n: int) -> list[LatticePath]:
         """The n best word sequences, each once. The lattice must be deterministic (`determinize`)."""
@@ -226,6 +288,22 @@ class CompactLattice(Handle):
         """Another language model in place of the first (None: nothing is taken away). Labels of both are those of the lattice's words."""
         old = None if old_lm is None else old_lm.address
         return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, new_lm.address, c_options("lattice_rescore", options), after=(None,)))
+
+    def score(self, scorer: Scorer, max_states: int = 10_000_000) -> CompactLattice:
+        """With the costs of a scorer added to its graph costs: what decoding with it gives, of the paths that are here."""
+        return CompactLattice(create("wf_compact_lattice_score", self.address, scorer.address, max_states))
+
+    def scorer_costs(self, scorer: Scorer, max_states: int = 10_000_000) -> ScorerCosts:
+        """Old and new costs apart, of a lattice that was decoded with the scorer: the same paths at the same costs, and what of them the scorer says."""
+        costs = _abi.wf_scorer_costs()
+        lattice = CompactLattice(create("wf_compact_lattice_scorer_costs", self.address, scorer.address, max_states, after=(ctypes.byref(costs),)))
+        arcs, finals = (array.array("f", pointer[:count] if count else []) for pointer, count in ((costs.arcs, lattice.num_arcs), (costs.finals, lattice.num_states)))
+        lib.wf_scorer_costs_free(ctypes.byref(costs))
+        return ScorerCosts(lattice, arcs, finals)
+
+    def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
+        """A picture: a page of HTML, or format="dot" for Graphviz."""
+        call("wf_compact_lattice_draw", self.address, encode_text(key), words and words.address, c_options("lattice_draw", options), encode_path(path))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with an arc for every word that has just the word's frames."""

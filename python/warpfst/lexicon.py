@@ -73,6 +73,10 @@ class Lexicon(Handle):
         """Lines or words left out for unknown tokens."""
         return int(lib.wf_lexicon_num_skipped(self.address))
 
+    def skipped(self) -> list[str]:
+        """The first ten of them: "word (unknown token)"."""
+        return [decode_text(name) or "" for name in lib.wf_lexicon_skipped(self.address).contents.names if name]
+
     def words(self) -> Symbols:
         """Kaldi's words.txt."""
         return Symbols._adopt(create("wf_lexicon_words", self.address))
@@ -120,6 +124,12 @@ class Hmm(Handle):
         """Column of the scores for each input label of graphs; entry 0 is -1."""
         out, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_hmm_columns", self.address, ctypes.byref(out), ctypes.byref(count))
+        return take_numbers(out.value, "i", count.value).tolist()
+
+    def phone_starts(self) -> list[int]:
+        """Of each input label of graphs, the phone that it begins, or 0 within one. Kaldi's models only."""
+        out, count = ctypes.c_void_p(), ctypes.c_size_t()
+        call("wf_hmm_phone_starts", self.address, ctypes.byref(out), ctypes.byref(count))
         return take_numbers(out.value, "i", count.value).tolist()
 
 

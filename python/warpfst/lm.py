@@ -48,15 +48,7 @@ class LM(Handle):
 
     def costs(self, sentence: str | Sequence[str]) -> list[float]:
         """-ln P of each word after <s>, and of </s> at last: one more than there are words. Words apart by blanks, or a list."""
-        texts = sentence.split() if isinstance(sentence, str) else sentence
-        words, address = self.words, self.address
-        state, next_state = lib.wf_lm_start(address), ctypes.c_uint32()
-        costs = []
-        for text in texts:
-            label = words.find(text)
-            costs.append(lib.wf_lm_step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
-            state = next_state.value
-        return [*costs, lib.wf_lm_final(address, state, None)]
+        return costs_of("wf_lm", self.address, self.words, sentence)
 
     def score(self, sentence: str | Sequence[str]) -> float:
         """log10 P(<s> sentence </s>), as KenLM's and pyctcdecode's users expect it."""
@@ -82,3 +74,15 @@ class LM(Handle):
 
     def __repr__(self) -> str:
         return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"
+
+
+def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str]) -> list[float]:
+    """Costs of the words of a sentence and of its end, by the functions wf_lm_... or wf_wlm_..."""
+    start, step, final = (getattr(lib, f"{kind}_{name}") for name in ("start", "step", "final"))
+    state, next_state = start(address), ctypes.c_uint32()
+    costs = []
+    for text in sentence.split() if isinstance(sentence, str) else sentence:
+        label = words.find(text)
+        costs.append(step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
+        state = next_state.value
+    return [*costs, final(address, state, None)]

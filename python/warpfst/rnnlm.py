@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_path, encode_text, lib
+from .errors import CancelledError
+from .options import c_options
 from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import RnnlmTrainOptions
+
+
+class Epoch(NamedTuple):
+    """One round of training."""
+
+    epoch: int
+    learning_rate: float
+    train_perplexity: float
+    valid_perplexity: float
+    seconds: float
+    num_tokens: int
+    num_oov: int
 
 
 class RnnLM(Handle):
@@ -20,6 +39,47 @@ class RnnLM(Handle):
     @classmethod
     def open(cls, path: str | os.PathLike[str], unk_symbol: str | None = None) -> RnnLM:
         return cls(create("wf_rnnlm_open", encode_path(path), None if unk_symbol is None else encode_text(unk_symbol)))
+
+    @classmethod
+    def train(
+        cls,
+        train_text: str | os.PathLike[str],
+        valid_text: str | os.PathLike[str],
+        *,
+        on_epoch: Callable[[Epoch], object] | None = None,
+        progress: Progress | None = None,
+        **options: Unpack[RnnlmTrainOptions],
+    ) -> RnnLM:
+        """Trains a model on a text, a sentence a line, until the validation text gains no more (`warpfst rnnlm train`). `on_epoch` is called after each round."""
+        raised: list[BaseException] = []
+
+        def tell(_user: int | None, epoch: Any) -> None:
+            try:
+                if on_epoch is not None and not raised:
+                    raw = _abi.wf_rnnlm_epoch.from_address(epoch)
+                    on_epoch(Epoch(*(getattr(raw, name) for name in Epoch._fields)))
+            except BaseException as exception:  # noqa: BLE001 - raised again below
+                raised.append(exception)
+
+        callback = _abi.wf_rnnlm_epoch_fn(tell)
+        with ProgressGuard(progress if progress is not None else (lambda *_: not raised)) as guard:
+            try:
+                model = cls(create("wf_rnnlm_train", encode_path(train_text), encode_path(valid_text), c_options("rnnlm_train", options), callback, None, after=(guard.pointer,)))
+            except CancelledError:
+                if raised:
+                    raise raised[0] from None
+                raise
+        if raised:
+            raise raised[0]
+        return model
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """PATH and PATH.nnet in the toolkit's format."""
+        call("wf_rnnlm_write", self.address, encode_path(path))
+
+    def on_device(self, device: str | None) -> RnnLM:
+        """The model with its weights on a GPU, too ("cuda", "cuda:1"): costs and scorers made of it compute there. None or "cpu": the model as it was."""
+        return RnnLM(create("wf_rnnlm_on_device", self.address, None if device is None else encode_text(device)))
 
     def info(self) -> dict[str, Any]:
         info = _abi.wf_rnnlm_info()

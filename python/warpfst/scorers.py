@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
-from .lm import LM
+from .fst import Fst
+from .lm import LM, costs_of
 from .options import c_options
 from .rnnlm import RnnLM
-from .symbols import Symbols
+from .symbols import ExtendedSymbols, Symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,6 +56,19 @@ class LargeLM(Handle):
         assert words is not None
         return words
 
+    def verify(self, progress: Progress | None = None) -> None:
+        """Checks every sum, number and look-up table of the file."""
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_verify", self.address, guard.pointer)
+
+    def costs(self, sentence: str | Sequence[str]) -> list[float]:
+        """As LM.costs; of a difference they may be negative."""
+        return costs_of("wf_wlm", self.address, self.words, sentence)
+
+    def to_fst(self, backoff_label: int, words: Symbols | None = None) -> Fst:
+        """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label): the result, decoded without a scorer, is what the graph with it is."""
+        return Fst(create("wf_wlm_to_fst", self.address, words and words.address, backoff_label))
+
 
 class Scorer(Handle):
     """A deterministic automaton over words. Immutable: any number of decoders and threads may use it. `a + b` is the sum of two."""
@@ -62,7 +76,7 @@ class Scorer(Handle):
     _free = lib.wf_scorer_free
 
     @classmethod
-    def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | None = None) -> Scorer:
+    def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | ExtendedSymbols | None = None) -> Scorer:
         """Favours words, or phrases of several apart by blanks, by so many nats wherever they are hypothesised (negative: disfavours); at most beam / 2 is advised.
 
         Words are texts of `words`; or labels.
@@ -111,7 +125,7 @@ class Scorer(Handle):
 Boost = Union[Scorer, Mapping[str, float], Mapping[int, float]]
 
 
-def _label(word: str | int, words: Symbols | None) -> int:
+def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
     if isinstance(word, str):
         label = words.find(word) if words is not None else None
         if label is None:
@@ -122,7 +136,7 @@ def _label(word: str | int, words: Symbols | None) -> int:
     return word
 
 
-def as_scorer(boost: Boost | None, words: Symbols | None, base: Scorer | None = None) -> Scorer | None:
+def as_scorer(boost: Boost | None, words: Symbols | ExtendedSymbols | None, base: Scorer | None = None) -> Scorer | None:
     """Boosts on top of `base`."""
     if boost is None:
         return base
@@ -130,10 +144,13 @@ def as_scorer(boost: Boost | None, words: Symbols | None, base: Scorer | None = 
     return scorer if base is None else base + scorer
 
 
-def for_batch(boost: Boost | Sequence[Boost | None], count: int, words: Symbols | None, base: Scorer | None) -> list[Scorer | None]:
-    """One scorer for all utterances, or one for each."""
-    if isinstance(boost, (Scorer, Mapping)):
-        return [as_scorer(boost, words, base)] * count
-    if len(boost) != count:
-        raise ValueError(f"{len(boost)} boosts for {count} utterances")
-    return [None if one is None else as_scorer(one, words, base) for one in boost]
+def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], base: Scorer | None) -> list[Scorer | None]:
+    """One boost for all utterances, or one for each. `tables`: of each utterance's words."""
+    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping)) else boost
+    if len(each) != len(tables):
+        raise ValueError(f"{len(each)} boosts for {len(tables)} utterances")
+    made: dict[tuple[int, int], Scorer | None] = {}
+    for one, table in zip(each, tables):
+        if (id(one), id(table)) not in made:
+            made[id(one), id(table)] = None if one is None else as_scorer(one, table, base)
+    return [made[id(one), id(table)] for one, table in zip(each, tables)]

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, call, create, encode_path, lib
+from ._library import Handle, call, create, encode_path, encode_text, lib
 from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ScoreReaderOptions
+    from ._option_types import MatrixWriterOptions, ScoreReaderOptions
 
 LEGACY_STREAM = 1  # DLPack's and CUDA's number for the legacy default stream
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
@@ -301,3 +301,34 @@ class ScoreReader(Handle):
             return Matrix(matrix.key.decode("utf-8", "replace"), data.cast("f", (matrix.num_frames, matrix.num_columns)) if count else data.cast("f"))
         finally:
             lib.wf_matrix_clear(ctypes.byref(matrix))
+
+
+class ScoreWriter(Handle):
+    """Writes score matrices as a Kaldi archive, or (format="npy") a folder: `with ScoreWriter("scores.ark") as out: out.put(key, matrix)`.
+
+    Leaving with an exception drops what was written.
+    """
+
+    _free = lib.wf_matrix_writer_abort
+
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[MatrixWriterOptions]) -> None:
+        super().__init__(create("wf_matrix_writer_open", encode_path(path), c_options("matrix_writer", options)))
+
+    def put(self, key: str, matrix: Any) -> None:
+        """float32 [frames, columns] in host memory, rows one behind the other."""
+        tensor = borrow(matrix)
+        if tensor.device is not None or tensor.dtype != _abi.WF_FLOAT32 or len(tensor.shape) != 2 or tensor.strides != _packed(tensor.shape):
+            raise ValueError("expected float32 [frames, columns] in host memory, rows one behind the other")
+        data = ctypes.cast(tensor.address, ctypes.POINTER(ctypes.c_float))
+        call("wf_matrix_writer_put", self.address, ctypes.byref(_abi.wf_matrix(encode_text(key), data, *tensor.shape)))
+
+    def finish(self) -> None:
+        """Completes the file; without it nothing is left."""
+        address, self._address = self.address, None
+        call("wf_matrix_writer_close", address)
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is None and self._address is not None:
+            self.finish()
+        else:
+            self.close()

@@ -13,6 +13,7 @@ from .scores import Batch
 
 if TYPE_CHECKING:
     from .decoder import Decoder, Result, Word
+    from .graphs import Graph
 
 
 class StreamEvent(NamedTuple):
@@ -49,6 +50,7 @@ class Stream(Handle):
 
     def __init__(self, decoder: Decoder, options: Any) -> None:
         self._decoder = decoder  # which must outlive it
+        self._graph: Graph | None = None  # with words of its own
         super().__init__(create("wf_stream_open", decoder.address, options))
 
     def close(self) -> None:
@@ -59,9 +61,15 @@ class Stream(Handle):
 
     def set_boost(self, boost: Boost | None) -> None:
         """Words to favour from now on, on top of the decoder's language model; None: none."""
-        scorer = as_scorer(boost, self._decoder.words, self._decoder._lm)
+        scorer = as_scorer(boost, self._decoder._table if self._graph is None else self._graph._table, self._decoder._lm)
         with self._decoder._turn():
             call("wf_stream_set_scorer", self.address, scorer and scorer.address)
+
+    def set_graph(self, graph: Graph | None) -> None:
+        """The decoder's graph with words added (Graph.add_words), for this stream's utterances from now on; None: without. Not in the middle of an utterance."""
+        with self._decoder._turn():
+            call("wf_stream_set_graph", self.address, graph and graph.address)
+            self._graph = graph
 
     def accept(self, chunk: Any) -> StreamEvent:
         """Decodes the next [frames, columns], any number of frames."""
@@ -75,7 +83,7 @@ class Stream(Handle):
         raw = _abi.wf_partial()
         with self._decoder._turn():
             call("wf_stream_partial", self.address, ctypes.byref(raw))
-            words = self._decoder._words_of(raw.words, raw.num_words)
+            words = self._decoder._words_of(raw.words, raw.num_words, self._graph)
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
@@ -83,13 +91,24 @@ class Stream(Handle):
         with self._decoder._turn():
             return Lattice(create("wf_stream_partial_lattice", self.address))
 
+    def commit_lattice(self) -> Lattice | None:
+        """Takes out the part of the lattice that nothing can change any more, from where the last part ended; None: there is none yet.
+
+        So memory stays bounded while lattices are made of hours of audio. The parts one behind the other, and behind them the result's lattice, are the whole: the last state of each is the
+        first of the next. Frames count from the last reset. Needs lattice_beam.
+        """
+        out = ctypes.c_void_p()
+        with self._decoder._turn():
+            call("wf_stream_commit_lattice", self.address, ctypes.byref(out))
+        return None if out.value is None else Lattice(out.value)
+
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""
         with self._decoder._turn():
             result = ctypes.POINTER(_abi.wf_result)()
             call("wf_stream_finish", self.address, ctypes.byref(result))
             try:
-                return self._decoder._take(result.contents)
+                return self._decoder._take(result.contents, self._graph)
             finally:
                 lib.wf_result_free(result)
 

@@ -80,6 +80,39 @@ class Symbols(Handle):
         return f"<Symbols {self.name!r}: {len(self)} symbols>" if self._address else "<Symbols, closed>"
 
 
+class ExtendedSymbols:
+    """A table with further texts behind it, which costs what these cost: for the words that a graph has beyond its base's. Immutable."""
+
+    def __init__(self, base: Symbols, texts: tuple[str, ...]) -> None:
+        first = lib.wf_symbols_next_key(base.address)
+        self._base, self.texts = base, texts
+        self._labels = {text: first + i for i, text in enumerate(texts)}
+        self._whole: Symbols | None = None
+        self._texts = {label: text for text, label in self._labels.items()}
+
+    @classmethod
+    def of(cls, table: Symbols | ExtendedSymbols, texts: Iterable[str]) -> ExtendedSymbols:
+        """With the texts that the table lacks."""
+        base, has = (table._base, table.texts) if isinstance(table, ExtendedSymbols) else (table, ())
+        return cls(base, (*has, *(text for text in dict.fromkeys(texts) if table.find(text) is None)))
+
+    def find(self, text: str) -> int | None:
+        return self._labels.get(text) or self._base.find(text)
+
+    def text(self, key: int) -> str | None:
+        return self.added(key) or self._base.text(key)
+
+    def added(self, key: int) -> str | None:
+        """Of a label beyond the table's own."""
+        return self._texts.get(key)
+
+    def whole(self) -> Symbols:
+        """The same as one table."""
+        if self._whole is None:
+            self._whole = Symbols({**dict(self._base), **self._labels}, self._base.name)
+        return self._whole
+
+
 def as_symbols(source: SymbolsLike) -> Symbols:
     """A table from what users have: a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels."""
     if isinstance(source, Symbols):

@@ -78,7 +78,9 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
   const wf_scores *scores = &batch->scores[i];
   WF__TRY(wf__search_finish(search, scores, err));
   WF__TRY(wf__result_fill(batch->results[i], graph_of(self, batch, i), &self->options, &search->path, err));
-  return self->options.lattice_beam > 0 ? wf__search_lattice(search, scores, &batch->results[i]->lattice, err) : WF_OK;
+  if (self->options.lattice_beam <= 0) return WF_OK;
+  WF__TRY(wf__search_lattice(search, scores, &batch->results[i]->lattice, err));
+  return wf__result_determinize(batch, batch->results[i], err);
 }
 
 wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {

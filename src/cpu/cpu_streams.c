@@ -1,46 +1,15 @@
 /* cpu_streams.c - streams on the CPU: each worker's search is a lane, into which a channel's state is moved for a chunk and out of which it is moved again.
  *
  * What is long moves by exchange of pointers. Tables and scratch, which are larger than all that, stay with the lane; so thousands of channels can be open.
- *
- *   channel   tokens   {cost, state, source}   of the newest frame
- *             trace, history                   what they lead back to
- *             path                             statistics, flags, numbers of frames
- *             stem                             arcs cut off the trace, until they are asked for
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/cpu_backend.h"
-#include "cpu/search.h"
-
-enum { COLLECT_BEYOND = 8192 }; /* records of the trace: few enough for thousands of channels */
-
-typedef struct saved_token {
-  float cost;
-  uint32_t state;
-  uint32_t source; /* after dying: number of its record in the last frame */
-} saved_token;
-
-struct channel {
-  bool begun;
-  const wf_graph *graph;
-  WF__VEC(saved_token) tokens;
-  wf__trace trace; /* without scratch */
-  uint64_t trace_base;
-  wf__history history; /* without scratch */
-  wf__path path;       /* its arcs and loglikes are not used */
-  wf__path stem;
-  uint64_t num_summed; /* of its arcs */
-  wf__score_sum stem_sum;
-  wf__scoring scoring; /* without cache */
-  WF__VEC(uint64_t) contexts;      /* of the tokens */
-  WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
-  bool after_blank, died;
-};
+#include "cpu/cpu_streams.h"
 
 static wf_status channel_open(void *self, void **out, wf_error *err) {
-  struct channel *channel = wf__calloc(1, sizeof *channel);
+  wf__channel *channel = wf__calloc(1, sizeof *channel);
   *out = channel;
   if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
   channel->graph = ((const struct wf__cpu_backend *)self)->graph;
@@ -49,7 +18,7 @@ static wf_status channel_open(void *self, void **out, wf_error *err) {
 
 /* Of a stream that says nothing nothing is kept. */
 static void channel_reset(void *self, void *opaque) {
-  struct channel *channel = opaque;
+  wf__channel *channel = opaque;
   wf__vec_free(&channel->tokens);
   wf__trace_free(&channel->trace);
   wf__history_free(&channel->history);
@@ -57,32 +26,32 @@ static void channel_reset(void *self, void *opaque) {
   wf__path_free(&channel->stem);
   wf__vec_free(&channel->contexts);
   wf__vec_free(&channel->past_contexts);
-  *channel = (struct channel){.scoring = channel->scoring, .graph = channel->graph};
+  *channel = (wf__channel){.scoring = channel->scoring, .graph = channel->graph};
 }
 
-static void set_graph(void *self, void *channel, const wf_graph *graph) { ((struct channel *)channel)->graph = graph; }
+static void set_graph(void *self, void *channel, const wf_graph *graph) { ((wf__channel *)channel)->graph = graph; }
 
 static void channel_close(void *self, void *opaque) {
   if (opaque == NULL) return;
   channel_reset(self, opaque);
-  wf__scoring_free(&((struct channel *)opaque)->scoring);
+  wf__scoring_free(&((wf__channel *)opaque)->scoring);
   free(opaque);
 }
 
 static uint64_t channel_bytes(const void *self, const void *opaque) {
-  const struct channel *channel = opaque;
+  const wf__channel *channel = opaque;
   const wf__history *history = &channel->history;
   uint64_t trace = channel->trace.records.cap * sizeof(wf__trace_record) + channel->trace.loglikes.cap * sizeof(float);
   uint64_t past = history->frames.cap * sizeof(wf__past_frame) + history->tokens.cap * sizeof(wf__past_token) + history->links.cap * sizeof(wf__link) +
                   history->loglikes.cap * sizeof(float);
   uint64_t paths = (channel->path.frames.cap + channel->stem.arcs.cap + channel->stem.loglikes.cap + channel->stem.frames.cap) * 4;
   uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) * sizeof(uint64_t);
-  return sizeof *channel + channel->tokens.cap * sizeof(saved_token) + trace + past + paths + contexts;
+  return sizeof *channel + channel->tokens.cap * sizeof(wf__saved_token) + trace + past + paths + contexts;
 }
 
 /* --- into a lane and out of it ------------------------------------------------------------------------------------------ */
 
-static void exchange(wf__search *search, struct channel *channel) {
+static void exchange(wf__search *search, wf__channel *channel) {
   wf__vec_swap(&search->trace.records, &channel->trace.records);
   wf__vec_swap(&search->trace.loglikes, &channel->trace.loglikes);
   uint64_t live = search->trace.live;
@@ -102,7 +71,7 @@ static void exchange(wf__search *search, struct channel *channel) {
   wf__scoring_exchange(&search->scoring, &channel->scoring);
 }
 
-static void copy_statistics(const wf__path *from, wf__path *to) {
+void wf__copy_statistics(const wf__path *from, wf__path *to) {
   to->flags = from->flags;
   to->num_decoded = from->num_decoded;
   to->num_tokens = from->num_tokens;
@@ -112,7 +81,7 @@ static void copy_statistics(const wf__path *from, wf__path *to) {
 }
 
 /* Makes the lane go on where the channel was left; afterwards store() must follow, whatever happens. */
-static wf_status load(wf__search *search, struct channel *channel, wf_error *err) {
+static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   exchange(search, channel);
   search->stem = &channel->stem;
   search->trace.keeps_loglikes = true;
@@ -126,7 +95,7 @@ static wf_status load(wf__search *search, struct channel *channel, wf_error *err
     return WF_OK;
   }
   search->history.beam = search->options.lattice_beam;
-  copy_statistics(&channel->path, &search->path);
+  wf__copy_statistics(&channel->path, &search->path);
   search->stem_sum = channel->stem_sum;
   WF__TRY(wf__scoring_resume(&search->scoring, err));
   search->trace_base = channel->trace_base;
@@ -136,54 +105,46 @@ static wf_status load(wf__search *search, struct channel *channel, wf_error *err
   search->tokens.size = 0;
   WF__TRY(wf__vec_grow(&search->tokens, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++) {
-    const saved_token *token = &channel->tokens.data[i];
+    const wf__saved_token *token = &channel->tokens.data[i];
     search->tokens.data[i] = (wf__token){.cost = token->cost, .state = token->state, .prev = (uint32_t)search->trace_base + token->source};
   }
   search->tokens.size = size;
   return WF_OK;
 }
 
-/* Gives back room that a long chunk took and that the stream will not need again soon. */
-#define shrink(vec)                                                                          \
-  do {                                                                                       \
-    uint64_t cap = (vec)->size + (vec)->size / 2 + 64;                                       \
-    void *data = (vec)->cap > 2 * cap ? realloc((vec)->data, cap * sizeof *(vec)->data) : NULL; \
-    if (data != NULL) (vec)->data = data, (vec)->cap = cap;                                  \
-  } while (0)
-
-static wf_status save_tokens(wf__search *search, struct channel *channel, wf_error *err) {
+static wf_status save_tokens(wf__search *search, wf__channel *channel, wf_error *err) {
   uint64_t size = search->tokens.size;
   channel->tokens.size = 0;
   WF__TRY(wf__vec_grow(&channel->tokens, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++) {
     const wf__token *token = &search->tokens.data[i];
-    channel->tokens.data[i] = (saved_token){token->cost, token->state, search->died ? token->prev - (uint32_t)search->trace_base : 0};
+    channel->tokens.data[i] = (wf__saved_token){token->cost, token->state, search->died ? token->prev - (uint32_t)search->trace_base : 0};
   }
   channel->tokens.size = size;
-  shrink(&channel->tokens);
+  wf__vec_shrink(&channel->tokens);
   return WF_OK;
 }
 
-static wf_status store(wf__search *search, struct channel *channel, wf_status status, wf_error *err) {
+static wf_status store(wf__search *search, wf__channel *channel, wf_status status, wf_error *err) {
   if (status == WF_OK) status = save_tokens(search, channel, err);
   if (status == WF_OK) status = wf__path_score(&channel->stem, channel->num_summed, search->graph, &search->scoring, false, &search->stem_sum, err);
   channel->num_summed = channel->stem.arcs.size;
   channel->stem_sum = search->stem_sum;
-  copy_statistics(&search->path, &channel->path);
+  wf__copy_statistics(&search->path, &channel->path);
   channel->trace_base = search->trace_base;
   channel->after_blank = search->after_blank;
   channel->died = search->died;
   search->stem = NULL;
   search->trace.keeps_loglikes = search->history.keeps_loglikes = search->goes_on = false;
   exchange(search, channel);
-  shrink(&channel->trace.records);
-  shrink(&channel->trace.loglikes);
-  shrink(&channel->history.frames);
-  shrink(&channel->history.tokens);
-  shrink(&channel->history.contexts);
-  shrink(&channel->contexts);
-  shrink(&channel->history.links);
-  shrink(&channel->history.loglikes);
+  wf__vec_shrink(&channel->trace.records);
+  wf__vec_shrink(&channel->trace.loglikes);
+  wf__vec_shrink(&channel->history.frames);
+  wf__vec_shrink(&channel->history.tokens);
+  wf__vec_shrink(&channel->history.contexts);
+  wf__vec_shrink(&channel->contexts);
+  wf__vec_shrink(&channel->history.links);
+  wf__vec_shrink(&channel->history.loglikes);
   return status;
 }
 
@@ -256,7 +217,7 @@ static void settle_pending(wf__search *search, float sign) {
 }
 
 static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
-  struct channel *channel = opaque_channel;
+  wf__channel *channel = opaque_channel;
   if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
   if (scorer == channel->scoring.scorer) return WF_OK;
   wf__search *search;
@@ -285,10 +246,10 @@ struct step {
 static wf_status consume(struct step *step, uint32_t i, int worker, wf_error *err) {
   wf__search *search;
   WF__TRY(wf__cpu_search(step->self, worker, &search, err));
-  struct channel *channel = step->channels[i];
+  wf__channel *channel = step->channels[i];
   wf_status status = load(search, channel, err);
   if (status == WF_OK) status = wf__search_advance(search, &step->batch->scores[i], err);
-  bool full = search->trace.records.size > 2 * search->trace.live + COLLECT_BEYOND;
+  bool full = search->trace.records.size > 2 * search->trace.live + WF__CHANNEL_COLLECT;
   if (status == WF_OK && full) status = collect(search, err);
   return store(search, channel, status, err);
 }
@@ -330,7 +291,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
 /* --- what has come out -------------------------------------------------------------------------------------------------- */
 
 /* Numbers of the frames that the part reads, and of the next one. */
-static wf_status take_frames(wf__path *from, uint64_t num_read, wf__path *out, wf_error *err) {
+wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err) {
   uint64_t count = num_read < from->frames.size ? num_read + 1 : from->frames.size;
   WF__TRY(wf__vec_grow(&out->frames, count, "a path", err));
   if (count > 0) memcpy(out->frames.data, from->frames.data, count * sizeof *from->frames.data);
@@ -338,16 +299,8 @@ static wf_status take_frames(wf__path *from, uint64_t num_read, wf__path *out, w
   return WF_OK;
 }
 
-static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
-  struct channel *channel = opaque_channel;
+wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *err) {
   wf__path_clear(out);
-  if (now && channel->begun) {
-    wf__search *search;
-    WF__TRY(wf__cpu_search(opaque, 0, &search, err));
-    wf_status status = load(search, channel, err);
-    if (status == WF_OK) status = collect(search, err);
-    WF__TRY(store(search, channel, status, err));
-  }
   wf__vec_swap(&out->arcs, &channel->stem.arcs);
   wf__vec_swap(&out->loglikes, &channel->stem.loglikes);
   wf__path_clear(&channel->stem);
@@ -355,10 +308,22 @@ static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *ou
   wf__path *path = &channel->path;
   if (path->frames.size == 0) return WF_OK;
   uint64_t num_read = out->loglikes.size;
-  WF__TRY(take_frames(path, num_read, out, err));
+  WF__TRY(wf__channel_take_frames(path, num_read, out, err));
   memmove(path->frames.data, path->frames.data + num_read, (path->frames.size - num_read) * sizeof *path->frames.data);
   path->frames.size -= num_read;
   return WF_OK;
+}
+
+static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+  wf__channel *channel = opaque_channel;
+  if (now && channel->begun) {
+    wf__search *search;
+    WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+    wf_status status = load(search, channel, err);
+    if (status == WF_OK) status = collect(search, err);
+    WF__TRY(store(search, channel, status, err));
+  }
+  return wf__channel_take_stem(channel, out, err);
 }
 
 static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_error *err) {
@@ -368,8 +333,8 @@ static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_erro
   wf__path_clear(out);
   wf__vec_swap(&out->arcs, &search->path.arcs);
   wf__vec_swap(&out->loglikes, &search->path.loglikes);
-  WF__TRY(take_frames(&search->path, search->path.frames.size, out, err));
-  copy_statistics(&search->path, out);
+  WF__TRY(wf__channel_take_frames(&search->path, search->path.frames.size, out, err));
+  wf__copy_statistics(&search->path, out);
   out->final_cost = search->path.final_cost;
   out->scorer_cost = search->path.scorer_cost;
   out->relative_cost = search->path.relative_cost;
@@ -422,7 +387,7 @@ static wf_status take_part(wf__search *search, wf_lattice **out, wf_error *err) 
 
 static wf_status commit_lattice(void *opaque, void *opaque_channel, wf_lattice **out, wf_error *err) {
   wf__search *search;
-  if (!((const struct channel *)opaque_channel)->begun) return WF_OK;
+  if (!((const wf__channel *)opaque_channel)->begun) return WF_OK;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, opaque_channel, err);
   if (status == WF_OK) status = take_part(search, out, err);

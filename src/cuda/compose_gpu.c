@@ -111,11 +111,11 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   return WF_OK;
 }
 
-static uint64_t most_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] > c->num_heavy[1] ? c->num_heavy[0] : c->num_heavy[1]; }
+static uint64_t all_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] + c->num_heavy[1]; }
 
 /* Bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks, and stats. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return (c->num_words + 1) * 8 * (c->both ? 4 : 3) + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + most_heavy(c) * 8 + 8;
+  return (c->num_words + 1) * 8 * (c->both ? 4 : 3) + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + all_heavy(c) * 8 + 8;
 }
 
 /* Room whose size is known before a run. */
@@ -166,8 +166,8 @@ static void point(wf_composer *self) {
   c->reached = words;
   c->kept = c->connect ? words + num_words : c->reached;
   c->heavy_bits = words + (c->both ? 4 : 3) * num_words;
-  c->heavy_level = (uint32_t *)(c->heavy_bits + most_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
-  c->stats = c->heavy_level + most_heavy(c) * 2;
+  c->heavy_level = (uint32_t *)(c->heavy_bits + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
+  c->stats = c->heavy_level + all_heavy(c) * 2;
   for (int back = 0; back < 2; back++) {
     int own = c->both ? back : 0;
     c->fresh[back] = words + (2 + (uint64_t)own) * num_words;

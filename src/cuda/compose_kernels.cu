@@ -47,7 +47,7 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   if (alone) c->group = 0;
   else if (c->max_words <= WF__GPU_NARROW_WORDS && c->num_rows >= WF__GPU_THREAD_ROWS) c->group = 1;
   else c->group = c->max_words <= WF__GPU_WARP_WORDS && c->num_rows >= WF__GPU_WARP_ROWS ? 32 : THREADS;
-  c->both = c->connect && c->group > 1 && c->num_words <= WF__GPU_BOTH_WORDS;
+  c->both = c->connect && c->group >= 1 && c->num_words <= (c->group == 1 ? WF__GPU_BOTH_NARROW : WF__GPU_BOTH_WORDS);
   u32 most = c->group == 32 ? WARP_OUT : BLOCK_OUT;
   c->out_words = c->max_words > most ? c->max_words : most;
 }
@@ -60,12 +60,12 @@ static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   return code == cudaSuccess && c->connect ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
 }
 
-template <int GROUP>
+template <int GROUP, int W = 1>
 static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared = GROUP == 1 ? 0 : THREADS / GROUP * group_memory<GROUP>::bytes(c->max_words, c->out_words);
-  cudaError_t code = cudaFuncSetAttribute(search_kernel<GROUP>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  cudaError_t code = cudaFuncSetAttribute(search_kernel<GROUP, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   u64 blocks = (c->num_rows * GROUP + THREADS - 1) / THREADS + (GROUP == 1 ? c->num_chunks[0] : 0);
-  return code == cudaSuccess ? launch_together(search_kernel<GROUP>, c->both ? 2 * blocks : blocks, c->both, THREADS, shared, stream, *c) : code;
+  return code == cudaSuccess ? launch_together(search_kernel<GROUP, W>, c->both ? 2 * blocks : blocks, c->both, THREADS, shared, stream, *c) : code;
 }
 
 int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
@@ -73,7 +73,7 @@ int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
   cudaError_t code = cudaMemsetAsync(c->zeroed, 0, c->zeroed_bytes, stream);
   if (code != cudaSuccess) return code;
   if (c->group == 0) code = launch_pairs(c, stream);
-  else if (c->group == 1) code = launch_search<1>(c, stream);
+  else if (c->group == 1) code = c->max_words <= 4 ? launch_search<1, 4>(c, stream) : launch_search<1, WF__GPU_NARROW_WORDS>(c, stream);
   else if (c->group == 32) code = launch_search<32>(c, stream);
   else code = launch_search<THREADS>(c, stream);
   if (code != cudaSuccess || c->reached_count == nullptr) return code;
@@ -252,7 +252,7 @@ struct stage_memory {
 
 /* The same for writing. The arcs of half a word lie side by side where the row has one segment: if they are few enough, they are put together in shared
  * memory and go out in order. */
-__global__ static void __launch_bounds__(THREADS) fill_kernel(const wf__gpu_compose c) {
+__global__ static void __launch_bounds__(THREADS, 5) fill_kernel(const wf__gpu_compose c) {
   if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots || c.totals[2] > c.room_arcs) return;
   WF__SHARED(stage_memory, stages);
   u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;

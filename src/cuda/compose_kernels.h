@@ -29,6 +29,7 @@ enum {
   WF__GPU_PAIR_WORK = 1 << 19,
   WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each */
   WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
+  WF__GPU_BOTH_NARROW = 1 << 20, /* those of narrow rows visited by a thread each: a level has little to do in them */
 };
 
 /* As wf__row_link; word_off: the first word of the row that they lead to. */
@@ -130,8 +131,8 @@ typedef struct wf__gpu_compose {
   void *zeroed;
   uint64_t zeroed_bytes;
   uint64_t *reached, *kept, *fresh[2];
-  uint64_t *heavy_bits;  /* [2][num_heavy of the direction with more][NARROW_WORDS] */
-  uint32_t *heavy_level; /* [2][num_heavy]: 1 more than the level in which heavy_bits are to be taken */
+  uint64_t *heavy_bits;  /* [2][num_heavy[0]][NARROW_WORDS], then [2][num_heavy[1]][NARROW_WORDS] */
+  uint32_t *heavy_level; /* the same without words: 1 more than the level in which heavy_bits are to be taken */
   uint32_t *dirty[2];  /* [2][num_rows] */
   uint32_t *list[2];   /* [2][num_rows] */
   uint32_t *counts;    /* [2][3] */

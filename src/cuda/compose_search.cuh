@@ -59,31 +59,36 @@ __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pa
 
 /* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
 
-enum { NARROW = WF__GPU_NARROW_WORDS, MAX_HOPS = 32 };
+enum { MAX_HOPS = 32 };
 
+/* W: words of the widest row, or more; what a thread has in registers grows with it. */
+template <int W>
 struct narrow {
-  u64 in[NARROW], out[NARROW];
+  u64 in[W], out[W];
 };
 
-/* All words are read before the first is taken: one wait, not eight. */
+/* All words are read before the first is taken: one wait, not W. */
+template <int W>
 __device__ static void take_narrow(const direction &d, u64 word_off, u32 num_words, u64 *in) {
-  for (u32 w = 0; w < NARROW; w++) in[w] = w < num_words ? __ldcg(&d.fresh[word_off + w]) : 0;
-  for (u32 w = 0; w < NARROW; w++)
+  for (u32 w = 0; w < W; w++) in[w] = w < num_words ? __ldcg(&d.fresh[word_off + w]) : 0;
+  for (u32 w = 0; w < W; w++)
     if (in[w] != 0) in[w] = atomicExch((ull *)&d.fresh[word_off + w], 0ull);
 }
 
 /* Bits of a line of states move all alike: by `by` places, those in `from`. */
-__device__ static void shift_narrow(const u64 *from, u32 num_words, int by, narrow &n) {
-  u64 x[NARROW];
-  for (u32 w = 0; w < NARROW; w++) x[w] = w < num_words ? n.in[w] & from[w] : 0;
-  for (u32 w = 0; w < NARROW; w++) {
+template <int W>
+__device__ static void shift_narrow(const u64 *from, u32 num_words, int by, narrow<W> &n) {
+  u64 x[W];
+  for (u32 w = 0; w < W; w++) x[w] = w < num_words ? n.in[w] & from[w] : 0;
+  for (u32 w = 0; w < W; w++) {
     if (by == 0) n.out[w] = x[w];
     else if (by > 0) n.out[w] = x[w] << by | (w > 0 ? x[w - 1] >> (64 - by) : 0);
-    else n.out[w] = x[w] >> -by | (w + 1 < NARROW ? x[w + 1] << (64 + by) : 0);
+    else n.out[w] = x[w] >> -by | (w + 1 < W ? x[w + 1] << (64 + by) : 0);
   }
 }
 
-__device__ static void move_narrow(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, u32 kind, narrow &n) {
+template <int W>
+__device__ static void move_narrow(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, u32 kind, narrow<W> &n) {
   if (kind < STEP_LABEL) {
     shift_narrow(mask_of(c, pair, kind), pair.num_words, 0, n);
     return;
@@ -95,7 +100,7 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
     return;
   }
   const u32 *off = c.off + pair.off_base[d.back] + (u64)label * pair.num_b, *to = c.to + pair.to_base[d.back];
-  for (u32 w = 0; w < NARROW; w++) n.out[w] = 0;
+  for (u32 w = 0; w < W; w++) n.out[w] = 0;
   for (u32 w = 0; w < pair.num_words; w++) {
     for (u64 bits = n.in[w]; bits != 0; bits &= bits - 1) {
       u32 state = w * 64 + (u32)__ffsll((long long)bits) - 1, end = off[state + 1];
@@ -105,22 +110,24 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
 }
 
 /* The row that a thread goes on with at once, and the bits it has found there, which are nobody else's business. */
+template <int W>
 struct follow {
   u32 row;
   u64 begin, end; /* its steps */
-  u64 bits[NARROW];
+  u64 bits[W];
 };
 
 /* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. One of the rows that have got some is left to be followed. */
-__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride, bool may_follow, follow &next) {
+template <int W>
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool may_follow, follow<W> &next) {
   u32 kind = NO_ARC;
   next.row = NO_ARC;
   for (u64 i = begin; i < end; i += stride) {
     wf__gpu_step step = d.steps[i];
-    u64 word_off = word_off_of(pair, step.row), added[NARROW], any = 0;
+    u64 word_off = word_off_of(pair, step.row), added[W], any = 0;
     if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
-    for (u32 w = 0; w < NARROW; w++) added[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[word_off + w]) : ~(u64)0;
-    for (u32 w = 0; w < NARROW; w++) {
+    for (u32 w = 0; w < W; w++) added[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[word_off + w]) : ~(u64)0;
+    for (u32 w = 0; w < W; w++) {
       added[w] = ~added[w] != 0 ? find_bits(d, word_off + w, n.out[w], added[w]) : 0;
       any |= added[w];
     }
@@ -130,97 +137,98 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d, 
       next.row = step.row;
       next.begin = next_begin;
       next.end = next_end;
-      for (u32 w = 0; w < NARROW; w++) next.bits[w] = added[w];
+      for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
       continue;
     }
-    for (u32 w = 0; w < NARROW; w++)
+    for (u32 w = 0; w < W; w++)
       if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
     mark_dirty<1>(c, d, step.row, d.level + 1);
   }
 }
 
 /* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
-__device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow &n, u64 begin, u64 end, u32 stride) {
-  follow next;
+template <int W>
+__device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride) {
+  follow<W> next;
   take_steps(c, d, pair, n, begin, end, stride, true, next);
   for (u32 hop = 1; next.row != NO_ARC; hop++) {
-    for (u32 w = 0; w < NARROW; w++) n.in[w] = next.bits[w];
+    for (u32 w = 0; w < W; w++) n.in[w] = next.bits[w];
     take_steps(c, d, pair, n, next.begin, next.end, 1, hop < MAX_HOPS, next);
   }
 }
 
 /* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so that every block finds the same bits. */
-__device__ static u64 *heavy_bits_of(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
-  return c.heavy_bits + ((level & 1) * c.num_heavy[d.back] + heavy) * NARROW;
+__device__ static u64 heavy_at(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
+  return (d.back ? 2 * c.num_heavy[0] : 0) + (level & 1) * c.num_heavy[d.back] + heavy;
 }
 
+template <int W>
 __device__ static void set_heavy_aside(const wf__gpu_compose &c, const direction &d) {
-  for (u64 h = (u64)blockIdx.x * THREADS + threadIdx.x; h < c.num_heavy[d.back]; h += (u64)gridDim.x * THREADS) {
+  for (u64 h = (u64)d.block * THREADS + threadIdx.x; h < c.num_heavy[d.back]; h += (u64)d.num_blocks * THREADS) {
     u32 row = c.heavy[d.back][h], *dirty = &dirty_of(c, d, d.level)[row];
     if (__ldcg(dirty) == 0) continue;
     *dirty = 0;
-    u64 in[NARROW], *bits = heavy_bits_of(c, d, d.level + 1, h);
-    take_narrow(d, c.rows[row].word_off, c.pairs[c.rows[row].pair].num_words, in);
-    for (u32 w = 0; w < NARROW; w++) bits[w] = in[w];
-    c.heavy_level[((d.level + 1) & 1) * c.num_heavy[d.back] + h] = d.level + 2;
+    u64 in[W], at = heavy_at(c, d, d.level + 1, h), *bits = c.heavy_bits + at * W;
+    take_narrow<W>(d, c.rows[row].word_off, c.pairs[c.rows[row].pair].num_words, in);
+    for (u32 w = 0; w < W; w++) bits[w] = in[w];
+    c.heavy_level[at] = d.level + 2;
     if (__ldcg(count_of(d, d.level + 1)) == 0) *count_of(d, d.level + 1) = 1;
   }
 }
 
+template <int W>
 __device__ static void visit_chunks(const wf__gpu_compose &c, const direction &d) {
-  for (u64 i = blockIdx.x; i < c.num_chunks[d.back]; i += gridDim.x) {
+  for (u64 i = d.block; i < c.num_chunks[d.back]; i += d.num_blocks) {
     wf__gpu_chunk chunk = c.chunks[d.back][i];
-    if (__ldcg(&c.heavy_level[(d.level & 1) * c.num_heavy[d.back] + chunk.heavy]) != d.level + 1) continue;
+    const u64 at = heavy_at(c, d, d.level, chunk.heavy);
+    if (__ldcg(&c.heavy_level[at]) != d.level + 1) continue;
     u32 row = c.heavy[d.back][chunk.heavy];
     u64 begin = d.step_off[row] + chunk.first, end = d.step_off[row + 1];
     if (begin + WF__GPU_CHUNK < end) end = begin + WF__GPU_CHUNK;
-    const u64 *bits = heavy_bits_of(c, d, d.level, chunk.heavy);
-    narrow n;
-    for (u32 w = 0; w < NARROW; w++) n.in[w] = __ldcg(&bits[w]);
+    narrow<W> n;
+    for (u32 w = 0; w < W; w++) n.in[w] = __ldcg(&c.heavy_bits[at * W + w]);
     walk_steps(c, d, c.pairs[c.rows[row].pair], n, begin + threadIdx.x, end, THREADS);
   }
 }
 
-struct narrow_shared {
-  u32 heavy[THREADS], num_heavy;
-  u64 in[NARROW];
-};
-
-/* Looks at every row. Rows with many steps wait until the block takes them together; the heaviest are not taken here. */
-__device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d, narrow_shared &sh) {
-  u32 *dirty = dirty_of(c, d, d.level);
-  for (u64 base = (u64)blockIdx.x * THREADS; base < c.num_rows; base += (u64)gridDim.x * THREADS) {
-    u64 mine = base + threadIdx.x;
-    if (threadIdx.x == 0) sh.num_heavy = 0;
-    __syncthreads();
-    if (mine < c.num_rows && __ldcg(&dirty[mine]) != 0) {
-      u64 begin = d.step_off[mine], end = d.step_off[mine + 1];
-      if (end - begin <= WF__GPU_HEAVY_STEPS) dirty[mine] = 0;
-      if (end - begin > WF__GPU_HEAVY_STEPS) {
-        /* set_heavy_aside takes it */
-      } else if (end - begin > MAX_LIGHT) {
-        sh.heavy[atomicAdd(&sh.num_heavy, 1u)] = (u32)mine;
-      } else {
-        const wf__gpu_row info = c.rows[mine];
+/* Looks at every row, a warp at 32 of them. A row with many steps is taken by the warp together; the heaviest are not taken here. */
+template <int W>
+__device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d) {
+  enum { WARPS = THREADS / 32 };
+  const u32 lane = threadIdx.x & 31;
+  const u64 stride = (u64)d.num_blocks * THREADS;
+  u32 *const dirty = dirty_of(c, d, d.level);
+  u64 row = (u64)d.block * THREADS + threadIdx.x;
+  u32 next_mark = row < c.num_rows ? __ldcg(&dirty[row]) : 0;
+  for (u64 base = (u64)d.block * WARPS * 32 + (threadIdx.x & ~31u); base < c.num_rows; base += stride, row += stride) {
+    const u32 mark = next_mark;
+    next_mark = row + stride < c.num_rows ? __ldcg(&dirty[row + stride]) : 0;
+    if (!__any_sync(~0u, mark != 0)) continue;
+    u64 begin = 0, end = 0;
+    if (mark != 0) {
+      begin = d.step_off[row];
+      end = d.step_off[row + 1];
+    }
+    const bool mine = mark != 0 && end - begin <= WF__GPU_HEAVY_STEPS, light = end - begin <= MAX_LIGHT;
+    if (mine) dirty[row] = 0;
+    narrow<W> n;
+    for (u32 rows = __ballot_sync(~0u, mine && !light);; rows &= rows - 1) { /* those, and in the end the light ones */
+      const u32 from = rows != 0 ? (u32)__ffs((int)rows) - 1 : lane, stride_of_steps = rows != 0 ? 32 : 1;
+      if (rows != 0 || (mine && light)) {
+        const wf__gpu_row info = c.rows[base + from];
         const wf__gpu_pair &pair = c.pairs[info.pair];
-        narrow n;
-        take_narrow(d, info.word_off, pair.num_words, n.in);
-        walk_steps(c, d, pair, n, begin, end, 1);
+        if (rows == 0) {
+          take_narrow<W>(d, info.word_off, pair.num_words, n.in);
+        } else {
+          u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
+          for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
+        }
+        walk_steps(c, d, pair, n, d.step_off[base + from] + (rows != 0 ? lane : 0), d.step_off[base + from + 1], stride_of_steps);
       }
+      if (rows == 0) break;
+      __syncwarp();
     }
-    __syncthreads();
-    for (u32 i = 0; i < sh.num_heavy; i++) {
-      u32 row = sh.heavy[i];
-      const wf__gpu_row info = c.rows[row];
-      const wf__gpu_pair &pair = c.pairs[info.pair];
-      if (threadIdx.x < pair.num_words) sh.in[threadIdx.x] = atomicExch((ull *)&d.fresh[info.word_off + threadIdx.x], 0ull);
-      __syncthreads();
-      narrow n;
-      for (u32 w = 0; w < NARROW; w++) n.in[w] = w < pair.num_words ? sh.in[w] : 0;
-      walk_steps(c, d, pair, n, d.step_off[row] + threadIdx.x, d.step_off[row + 1], THREADS);
-      __syncthreads();
-    }
-    __syncthreads(); /* before num_heavy begins again */
+    __syncwarp();
   }
 }
 
@@ -343,23 +351,22 @@ __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
 }
 
 /* Visits of a level's rows. */
-template <int GROUP>
-__device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, narrow_shared &sh, const group_memory<GROUP> &m) {
-  u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
-  for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
-}
-
-template <>
-__device__ void visit_level<1>(const wf__gpu_compose &c, const direction &d, u32 count, narrow_shared &sh, const group_memory<1> &m) {
-  if (count == 0) return;
-  set_heavy_aside(c, d);
-  visit_chunks(c, d);
-  visit_narrow(c, d, sh);
+template <int GROUP, int W>
+__device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, const group_memory<GROUP> &m) {
+  if constexpr (GROUP == 1) {
+    if (count == 0) return;
+    set_heavy_aside<W>(c, d);
+    visit_chunks<W>(c, d);
+    visit_narrow<W>(c, d);
+  } else {
+    u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
+    for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
+  }
 }
 
 /* Level by level until none of the directions finds anything. `mine` is the one this block works on. */
-template <int GROUP>
-__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, narrow_shared &sh, const group_memory<GROUP> &m) {
+template <int GROUP, int W>
+__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, const group_memory<GROUP> &m) {
   cg::grid_group grid = cg::this_grid();
   u32 begin = directions[0].level;
   if (blockIdx.x == 0 && threadIdx.x < 6) c.counts[threadIdx.x] = 0;
@@ -371,7 +378,7 @@ __device__ static void run_levels(const wf__gpu_compose &c, direction *direction
     for (int k = 0; k < num_directions; k++) counts[k] = __ldcg(count_of(directions[k], directions[k].level));
     if (counts[0] + counts[1] == 0) break;
     if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions) *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
-    visit_level<GROUP>(c, directions[mine], counts[mine], sh, m);
+    visit_level<GROUP, W>(c, directions[mine], counts[mine], m);
     for (int k = 0; k < num_directions; k++) directions[k].level++;
     grid.sync();
   }
@@ -383,26 +390,25 @@ __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32
   return d;
 }
 
-template <int GROUP>
-__global__ static void __launch_bounds__(THREADS) search_kernel(const wf__gpu_compose c) {
+template <int GROUP, int W>
+__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 1) search_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, words_of_groups);
-  WF__SHARED(narrow_shared, sh);
   group_memory<GROUP> m;
   m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
   if (c.both) {
     direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
-    run_levels<GROUP>(c, directions, 2, (int)(blockIdx.x & 1), sh, m);
+    run_levels<GROUP, W>(c, directions, 2, (int)(blockIdx.x & 1), m);
     cg::this_grid().sync();
     for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
     return;
   }
   direction d = direction_of(c, 0, 0, 1);
-  run_levels<GROUP>(c, &d, 1, 0, sh, m);
+  run_levels<GROUP, W>(c, &d, 1, 0, m);
   if (!c.connect) return;
   d = direction_of(c, 1, d.level, 1);
   d.limit = c.reached;
   cg::this_grid().sync();
-  run_levels<GROUP>(c, &d, 1, 0, sh, m);
+  run_levels<GROUP, W>(c, &d, 1, 0, m);
 }
 
 #endif

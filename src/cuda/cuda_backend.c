@@ -6,29 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda_worker.h"
+#include "cuda/cuda_backend.h"
 
 enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
 
-struct cuda_backend {
-  const wf_graph *graph;
-  wf_decoder_options options;
-  wf__devices devices;     /* one for each worker */
-  wf__gpu_worker *workers; /* [devices.count] */
-  int num_workers;         /* opened so far */
-  wf__pool *pool;          /* a thread for each worker */
-  void *stream;            /* the caller's */
-  bool broken;             /* a CUDA error that does not go away */
-};
-
-/* The calling thread keeps its current device. */
-static int callers_device(void) {
+int wf__callers_device(void) {
   int device = -1;
   if (cudaGetDevice(&device) != cudaSuccess) (void)cudaGetLastError();
   return device;
 }
 
-static void give_back(int device) {
+void wf__give_back_device(int device) {
   int now = device;
   if (device >= 0 && cudaGetDevice(&now) == cudaSuccess && now != device) cudaSetDevice(device);
 }
@@ -36,6 +24,7 @@ static void give_back(int device) {
 /* --- opening and closing ---------------------------------------------------------------------------------------------- */
 
 static void close_worker(wf__gpu_worker *worker) {
+  wf__streams_release(worker);
   wf__gpu_release(worker);
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
   for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);
@@ -47,16 +36,17 @@ static void close_worker(wf__gpu_worker *worker) {
 }
 
 static void cuda_close(void *opaque) {
-  struct cuda_backend *self = opaque;
-  int caller = callers_device();
+  struct wf__cuda_backend *self = opaque;
+  int caller = wf__callers_device();
   for (int i = 0; i < self->num_workers; i++) close_worker(&self->workers[i]);
   wf__pool_free(self->pool);
+  if (self->cpu != NULL) wf__cpu_backend.close(self->cpu);
   free(self->workers);
   free(self);
-  give_back(caller);
+  wf__give_back_device(caller);
 }
 
-static wf_status open_worker(struct cuda_backend *self, int device, wf_error *err) {
+static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error *err) {
   wf__gpu_worker *worker = &self->workers[self->num_workers];
   worker->graph = self->graph;
   worker->options = self->options;
@@ -69,7 +59,7 @@ static wf_status open_worker(struct cuda_backend *self, int device, wf_error *er
   return wf__gpu_upload_graph(worker, err);
 }
 
-static wf_status open_threads(struct cuda_backend *self, wf_error *err) {
+static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
   WF__TRY(wf__pool_create(self->num_workers, &self->pool, err));
   int threads = (self->options.num_threads > 0 ? self->options.num_threads : wf__num_cpus()) / self->num_workers;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
@@ -104,9 +94,9 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   *out = NULL;
   WF__TRY(list_devices(options->device, &devices, err));
   WF__TRY(wf__gpu_check_graph(graph, err));
-  struct cuda_backend *self = wf__calloc(1, sizeof *self);
+  struct wf__cuda_backend *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
-  int caller = callers_device();
+  int caller = wf__callers_device();
   self->devices = devices;
   self->graph = graph;
   self->options = *options;
@@ -116,7 +106,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   wf_status status = self->workers != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)devices.count * sizeof *self->workers, "a decoder");
   for (int i = 0; i < devices.count && status == WF_OK; i++) status = open_worker(self, devices.numbers[i], err);
   if (status == WF_OK) status = open_threads(self, err);
-  give_back(caller);
+  wf__give_back_device(caller);
   if (status != WF_OK) {
     cuda_close(self);
     return status;
@@ -126,7 +116,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
 }
 
 static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
-  struct cuda_backend *self = opaque;
+  struct wf__cuda_backend *self = opaque;
   if (wf__devices_sharing(&self->devices, self->devices.numbers[0]) < self->devices.count)
     return wf__fail(err, WF_ERR_ARGUMENT, "a stream belongs to one GPU, this decoder has several");
   self->stream = stream;
@@ -136,7 +126,7 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
 /* --- the plan ---------------------------------------------------------------------------------------------------------- */
 
 /* What the GPU's workers have together: what is free besides what they hold. */
-static wf_status read_available(struct cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
+static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__gpu_free_memory(&worker->facts.available, err));
   for (int i = 0; i < self->num_workers; i++)
@@ -144,7 +134,7 @@ static wf_status read_available(struct cuda_backend *self, wf__gpu_worker *worke
   return WF_OK;
 }
 
-static wf_status make_plan(struct cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
+static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
   const int sharing = wf__devices_sharing(&self->devices, worker->device);
   wf_status status = wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
   if (status != WF_ERR_MEMORY || worker->facts.least_rank_bits == 0) return status;
@@ -154,7 +144,7 @@ static wf_status make_plan(struct cuda_backend *self, wf__gpu_worker *worker, co
 }
 
 /* Plans of all workers first: the memory of one must not depend on what another has allocated meanwhile. */
-static wf_status make_plans(struct cuda_backend *self, const wf_batch_shape *shape, wf_error *err) {
+static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape, wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     WF__TRY(read_available(self, worker, err));
@@ -171,7 +161,7 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   wf__devices devices;
   if (shape->num_processors > 0) return wf__gpu_plan_assumed(graph, options, shape, out, err);
   WF__TRY(list_devices(options->device, &devices, err));
-  int caller = callers_device();
+  int caller = wf__callers_device();
   wf_status status = WF_OK;
   for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, should the GPUs differ */
     wf__gpu_facts facts = {0};
@@ -181,23 +171,23 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
       status = wf__gpu_plan_make(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
   }
-  give_back(caller);
+  wf__give_back_device(caller);
   if (status != WF_OK) *out = (wf_plan){0};
   return status;
 }
 
 static void cuda_planned(const void *opaque, wf_plan *out) {
-  const struct cuda_backend *self = opaque;
+  const struct wf__cuda_backend *self = opaque;
   for (int i = 0; i < self->num_workers; i++)
     if (self->workers[i].largest.total_bytes >= out->total_bytes) *out = self->workers[i].largest;
 }
 
 static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
-  const struct cuda_backend *self = opaque;
-  int caller = callers_device();
+  const struct wf__cuda_backend *self = opaque;
+  int caller = wf__callers_device();
   for (int i = 0; i < self->num_workers; i++)
     if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
-  give_back(caller);
+  wf__give_back_device(caller);
 }
 
 /* --- a batch ----------------------------------------------------------------------------------------------------------- */
@@ -205,7 +195,7 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
 enum { HOST = -1, NOWHERE = -2 };
 
 /* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed, neither. */
-static wf_status find_home(const struct cuda_backend *self, const wf_scores *scores, wf_result *result, int *home, wf_error *err) {
+static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores, wf_result *result, int *home, wf_error *err) {
   struct cudaPointerAttributes attributes = {0};
   *home = HOST;
   if (!scores->on_device || scores->num_frames == 0) return WF_OK;
@@ -234,7 +224,7 @@ static void add_to_queue(wf__deal *deal, const uint32_t *order, const int *homes
 }
 
 /* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
-static wf_status make_deal(const struct cuda_backend *self, wf__deal *deal, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
+static wf_status make_deal(const struct wf__cuda_backend *self, wf__deal *deal, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
                            wf_error *err) {
   const wf__batch *batch = deal->batch;
   *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
@@ -260,7 +250,7 @@ static wf_status make_deal(const struct cuda_backend *self, wf__deal *deal, cons
 }
 
 struct job {
-  struct cuda_backend *self;
+  struct wf__cuda_backend *self;
   wf__deal *deal;
   wf_error error; /* of the worker that set deal->failed */
 };
@@ -279,7 +269,7 @@ static void run_worker(void *user, uint64_t item, int thread) {
   pthread_mutex_unlock(&deal->mutex);
 }
 
-static wf_status decode_deal(struct cuda_backend *self, wf__deal *deal, const wf_batch_shape *shape, wf_error *err) {
+static wf_status decode_deal(struct wf__cuda_backend *self, wf__deal *deal, const wf_batch_shape *shape, wf_error *err) {
   struct job job = {.self = self, .deal = deal};
   WF__TRY(make_plans(self, shape, err));
   for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].flights[0], deal); /* nobody goes without */
@@ -290,7 +280,7 @@ static wf_status decode_deal(struct cuda_backend *self, wf__deal *deal, const wf
 }
 
 /* All utterances; then those whose frames were too large for their lanes, in wider ones. `order` and `homes` have room for all. */
-static wf_status decode_rounds(struct cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
+static wf_status decode_rounds(struct wf__cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
   uint32_t count;
   WF__TRY(wf__longest_first(deal->batch, order, &count, err));
   deal->num_all = count;
@@ -315,7 +305,7 @@ static wf_status decode_rounds(struct cuda_backend *self, wf__deal *deal, uint32
   return wf__progress(deal->batch->progress, "decoding", 1, err);
 }
 
-static wf_status take_scorers(struct cuda_backend *self, const wf__batch *batch, wf_error *err) {
+static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch, wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
     WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
@@ -324,7 +314,7 @@ static wf_status take_scorers(struct cuda_backend *self, const wf__batch *batch,
 }
 
 static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
-  struct cuda_backend *self = opaque;
+  struct wf__cuda_backend *self = opaque;
   if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = batch->count;
   wf__deal deal = {.batch = batch, .which = wf__alloc(n, sizeof *deal.which), .again = wf__alloc(n, sizeof *deal.again)};
@@ -332,10 +322,10 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   int *homes = wf__alloc(n, sizeof *homes);
   pthread_mutex_init(&deal.mutex, NULL);
   wf_status status = deal.which != NULL && deal.again != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
-  int caller = callers_device();
+  int caller = wf__callers_device();
   if (status == WF_OK) status = take_scorers(self, batch, err);
   if (status == WF_OK) status = decode_rounds(self, &deal, order, homes, err);
-  give_back(caller);
+  wf__give_back_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&deal.mutex);
   free(deal.which);
@@ -347,5 +337,5 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 
 const wf__backend wf__cuda_backend = {
     .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_scorer = wf__gpu_check_scorer,
-    .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats};
+    .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .streams = &wf__cuda_streams};
 #endif

@@ -35,8 +35,6 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
   if (options->recombine != 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers with recombine=state work on the CPU only; take recombine=pair, or device cpu", options->device);
-  if (options->lattice_beam > 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices with scorers are made on the CPU only; leave lattice_beam 0, or take device cpu", options->device);
   if (flat.bits > wf__gpu_context_bits(graph))
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take device cpu",
                     options->device, flat.bits, wf__gpu_context_bits(graph));
@@ -143,6 +141,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
   plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(plan, chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
   add_array(plan, WF__ARRAY_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
+  add_array(plan, WF__ARRAY_PAGE_CONTEXTS, facts->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
   add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
   const uint64_t results = plan->flight_bytes;
   const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */

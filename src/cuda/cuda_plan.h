@@ -49,6 +49,7 @@ typedef enum wf__array {
   WF__ARRAY_PATH_SCRATCH,
   WF__ARRAY_STEPS,
   WF__ARRAY_PAGES,
+  WF__ARRAY_PAGE_CONTEXTS,
   WF__ARRAY_BOX, /* the flight's box, see below */
   WF__ARRAY_SCORES,
   WF__NUM_ARRAYS

@@ -177,8 +177,7 @@ static const void *on_device(const wf__gpu_scorers *scorers, const void *data) {
 }
 
 /* Everything but the models, pointers as they are on the GPU, in one copy. */
-static wf_status send_all(wf__gpu_worker *worker, uint64_t bytes, wf_error *err) {
-  wf__gpu_scorers *scorers = &worker->scorers;
+static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes, wf_error *err) {
   char *all = wf__calloc(bytes, 1);
   if (all == NULL) return wf__fail_memory(err, bytes, "scorers for the GPU");
   wf_status status = WF_OK;
@@ -217,6 +216,16 @@ static wf_status make_room(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *e
   return WF_OK;
 }
 
+/* Where each piece goes; returns how many bytes all of them take. */
+static uint64_t lay_out(wf__gpu_scorers *scorers) {
+  uint64_t bytes = round_up(scorers->flats.size * sizeof *scorers->flats.data);
+  for (uint64_t i = 0; i < scorers->pieces.size; i++) {
+    scorers->pieces.data[i].at = bytes;
+    bytes += round_up(scorers->pieces.data[i].bytes);
+  }
+  return bytes;
+}
+
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
   wf__gpu_scorers *scorers = &worker->scorers;
   wf__map64_clear(&scorers->flat_of);
@@ -225,14 +234,10 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   drop_unused(scorers);
   for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
     if (!batch->skip[i] && batch->scorers[i] != NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
-  uint64_t bytes = round_up(scorers->flats.size * sizeof *scorers->flats.data);
-  for (uint64_t i = 0; i < scorers->pieces.size; i++) {
-    scorers->pieces.data[i].at = bytes;
-    bytes += round_up(scorers->pieces.data[i].bytes);
-  }
+  const uint64_t bytes = lay_out(scorers);
   worker->facts.scored = scorers->flats.size > 0;
   WF__TRY(make_room(scorers, bytes, err));
-  if (worker->facts.scored) WF__TRY(send_all(worker, bytes, err));
+  if (worker->facts.scored) WF__TRY(send_all(worker, scorers, bytes, err));
   worker->facts.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
@@ -244,15 +249,56 @@ const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf_
   return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
 }
 
-void wf__gpu_release_scorers(wf__gpu_worker *worker) {
-  wf__gpu_scorers *scorers = &worker->scorers;
-  for (uint64_t i = 0; i < scorers->models.size; i++) free_model(&scorers->models.data[i]);
-  wf__vec_free(&scorers->models);
+static void free_store(wf__gpu_scorers *scorers) {
   wf__vec_free(&scorers->flats);
   wf__vec_free(&scorers->pieces);
   wf__map64_free(&scorers->flat_of);
   wf__map64_free(&scorers->piece_of);
   cudaFree(scorers->memory);
 }
+
+void wf__gpu_release_scorers(wf__gpu_worker *worker) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  for (uint64_t i = 0; i < scorers->models.size; i++) free_model(&scorers->models.data[i]);
+  wf__vec_free(&scorers->models);
+  free_store(scorers);
+}
+
+/* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
+
+wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err) {
+  *out = worker->held;
+  while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
+  if (*out != NULL) {
+    (*out)->users++;
+    return WF_OK;
+  }
+  wf__held_scorer *held = wf__calloc(1, sizeof *held);
+  if (held == NULL) return wf__fail_memory(err, sizeof *held, "a scorer");
+  held->scorer = wf_scorer_ref(scorer);
+  held->users = 1;
+  wf_status status = add_scorer(&held->store, scorer, err);
+  const uint64_t bytes = lay_out(&held->store);
+  if (status == WF_OK) status = make_room(&held->store, bytes, err);
+  if (status == WF_OK) status = send_all(worker, &held->store, bytes, err);
+  held->next = worker->held;
+  worker->held = held;
+  *out = held;
+  if (status != WF_OK) wf__gpu_let_scorer_go(worker, out);
+  return status;
+}
+
+void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place) {
+  wf__held_scorer *held = *place, **at = &worker->held;
+  *place = NULL;
+  if (held == NULL || --held->users > 0) return;
+  while (*at != held) at = &(*at)->next;
+  *at = held->next;
+  free_store(&held->store);
+  wf_scorer_free(held->scorer);
+  free(held);
+}
+
+const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held) { return held != NULL ? (const wf__flat_scorer *)(const void *)held->store.memory : NULL; }
 
 #endif

@@ -38,6 +38,14 @@ static bool any_bad(const void *data, uint64_t count, wf_dtype dtype) {
   return dtype == WF_FLOAT16 ? any_bad16(data, count, 0x7bff, 0xfc00) : any_bad16(data, count, 0x60ad, 0xff80); /* 65504; 1e20 */
 }
 
+bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns) {
+  const char *row = scores->data;
+  bool bad = false;
+  for (int64_t t = 0; t < scores->num_frames && !bad; t++, row += (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype))
+    bad = any_bad(row, (uint64_t)num_columns, scores->dtype);
+  return bad;
+}
+
 /* Notes the first bad score among `count` from element `at` of the utterance's packed scores on. */
 static void note_bad(const wf_scores *packed, uint64_t at, uint64_t count, uint64_t *bad) {
   uint64_t columns = (uint64_t)packed->num_columns;

@@ -29,7 +29,7 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal) {
 
 /* --- searching --------------------------------------------------------------------------------------------------------- */
 
-static void fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
+void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
   p->num_states = (uint32_t)graph->view.num_states;
   p->num_arcs = (uint32_t)graph->view.num_arcs;
   p->start = (uint32_t)graph->view.start;
@@ -81,6 +81,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.past = wf__flight_array(worker, flight, WF__ARRAY_PAST);
   p.records = wf__flight_array(worker, flight, WF__ARRAY_RECORDS);
   p.pages = wf__flight_array(worker, flight, WF__ARRAY_PAGES);
+  p.page_contexts = wf__flight_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS);
   p.pages_cap = plan->pages_cap;
   return p;
 }
@@ -112,14 +113,30 @@ struct landing {
   wf__flight *flight;
   wf__deal *deal;
   wf__lane_step *steps;
-  wf__lane_link *pages;
+  wf__gpu_pages pages;
   wf_error error; /* of the thread that set deal->failed */
 };
 
 /* Waits for what the stream holds, this last copy included. */
-static wf_status fetch(wf__flight *flight, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, flight->stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), what);
+static wf_status fetch(cudaStream_t stream, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  return WF_OK;
+}
+
+wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err) {
+  const uint64_t element = wf__dtype_bytes(scores->dtype);
+  *host = *scores;
+  *copy = NULL;
+  host->num_frames = scores->num_frames - from;
+  host->data = scores->data != NULL ? (const char *)scores->data + (uint64_t)(from * scores->stride) * element : NULL;
+  if (!scores->on_device || host->num_frames == 0) return WF_OK;
+  const uint64_t bytes = ((uint64_t)(host->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * element; /* the last row may end with its last column */
+  *copy = wf__alloc(bytes, 1);
+  if (*copy == NULL) return wf__fail_memory(err, bytes, "scores");
+  WF__TRY(fetch(stream, *copy, host->data, bytes, "scores from the GPU", err));
+  host->data = *copy;
+  host->on_device = false;
   return WF_OK;
 }
 
@@ -128,17 +145,9 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
                                wf_error *err) {
   if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
   wf__search *search = worker->searches[thread];
-  wf_scores host = *scores;
-  void *copy = NULL;
-  wf_status status = WF_OK;
-  if (scores->on_device && scores->num_frames > 0) { /* the last row may end with its last column */
-    uint64_t bytes = ((uint64_t)(scores->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * wf__dtype_bytes(scores->dtype);
-    copy = wf__alloc(bytes, 1);
-    if (copy == NULL) return wf__fail_memory(err, bytes, "scores");
-    host.data = copy;
-    host.on_device = false;
-    status = fetch(flight, copy, scores->data, bytes, "scores from the GPU", err);
-  }
+  wf_scores host;
+  void *copy;
+  wf_status status = wf__gpu_scores_to_host(scores, 0, flight->stream, &host, &copy, err);
   if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
   if (status == WF_OK) status = wf__search_begin(search, err);
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
@@ -149,7 +158,7 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
   return status;
 }
 
-static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uint64_t place, wf_result *result, wf_error *err) {
+wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err) {
   const int64_t frame = (int64_t)(place >> 32);
   const int32_t column = (int32_t)(uint32_t)place;
   wf_scores one = {.num_frames = 1, .num_columns = 1, .stride = 1, .dtype = scores->dtype};
@@ -157,11 +166,11 @@ static wf_status tell_bad_score(wf__flight *flight, const wf_scores *scores, uin
   const char *at = (const char *)scores->data + (uint64_t)(frame * scores->stride + column) * element;
   uint32_t bits = 0;
   if (scores->on_device)
-    WF__TRY(fetch(flight, &bits, at, element, "a score from the GPU", err));
+    WF__TRY(fetch(stream, &bits, at, element, "a score from the GPU", err));
   else
     memcpy(&bits, at, element);
   one.data = &bits;
-  wf__result_bad_score(result, frame, column, wf__score_at(&one, 0, 0));
+  wf__result_bad_score(result, first + frame, column, wf__score_at(&one, 0, 0));
   return WF_OK;
 }
 
@@ -209,11 +218,12 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
-  if (bad != UINT64_MAX) return tell_bad_score(flight, scores, bad, result, err);
+  const wf__lane_step *path = landing->steps + outcome->path_off;
+  if (bad != UINT64_MAX) return wf__gpu_tell_bad_score(scores, bad, 0, flight->stream, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
-      WF__TRY(fill_from_path(worker, outcome, landing->steps + outcome->path_off, scorer, thread, result, err));
-      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, landing->pages, thread, &result->lattice, err) : WF_OK;
+      WF__TRY(fill_from_path(worker, outcome, path, scorer, thread, result, err));
+      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, path, &landing->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:
@@ -238,6 +248,7 @@ static void land_one(void *user, uint64_t item, int thread) {
   wf_result *result = landing->deal->batch->results[u];
   wf_status status = cudaSetDevice(worker->device) == cudaSuccess ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
   if (status == WF_OK) status = fill_result(landing, (uint32_t)item, thread, result, err);
+  if (status == WF_OK) status = wf__result_determinize(landing->deal->batch, result, err);
   if (status == WF_OK) return;
   if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) {
     int none = 0;
@@ -275,7 +286,7 @@ static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, w
   if (bytes == 0) return WF_OK;
   *out = wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
-  return fetch(flight, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+  return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
 }
 
 /* Waits for the flight and fills its results. */
@@ -285,10 +296,12 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
-  const uint64_t num_pages = *pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap;
+  const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
+  wf__gpu_pages *pages = &landing.pages;
   wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_pages * WF__LANE_PAGE * sizeof *landing.pages, (void **)&landing.pages, "lattices", err);
+  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, (void **)&pages->links, "lattices", err);
+  if (status == WF_OK && worker->facts.scored)
+    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, (void **)&pages->contexts, "lattices", err);
   if (status == WF_OK) {
     atomic_fetch_add(&deal->num_done, flight->count);
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
@@ -297,7 +310,8 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     learn(worker, flight);
   }
   free(landing.steps);
-  free(landing.pages);
+  free(pages->links);
+  free(pages->contexts);
   flight->count = 0;
   return status;
 }
@@ -333,7 +347,7 @@ static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (worker->flights[0].count == 0) return WF_OK;
-  fill_options(&worker->params, worker->graph, &worker->options);
+  wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
   WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
   for (uint32_t k = 0; k < worker->plan.num_flights; k++)
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");

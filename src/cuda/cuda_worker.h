@@ -6,7 +6,8 @@
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
- *   cuda_plan.c      how much memory, before any is allocated */
+ *   cuda_plan.c      how much memory, before any is allocated
+ *   cuda_streams.c   streams (cuda_streams.h) */
 #ifndef WF_CUDA_CUDA_WORKER_H
 #define WF_CUDA_CUDA_WORKER_H
 
@@ -73,6 +74,14 @@ typedef struct wf__gpu_scorers {
   uint64_t hits, reads;           /* of models that are gone */
 } wf__gpu_scorers;
 
+/* A scorer that streams have, in memory of its own: it is sent once, not with every chunk. */
+typedef struct wf__held_scorer {
+  wf_scorer *scorer;
+  uint64_t users;
+  wf__gpu_scorers store; /* without models, which are the worker's */
+  struct wf__held_scorer *next;
+} wf__held_scorer;
+
 typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -92,10 +101,12 @@ typedef struct wf__gpu_worker {
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
+  wf__held_scorer *held; /* by streams */
   wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
   struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
+  struct wf__gpu_streams *streams; /* made for the first stream */
 } wf__gpu_worker;
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
@@ -126,19 +137,41 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
 /* Where the scorer is there; NULL for none. */
 const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance);
 void wf__gpu_release_scorers(wf__gpu_worker *worker);
+/* The scorer for as long as a stream has it. On the current device. */
+wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err);
+/* *place becomes NULL, as it may have been. */
+void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place);
+const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held);
 /* Adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);
 
+/* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
+bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
+
+/* Arcs of lattices as lanes wrote them. */
+typedef struct wf__gpu_pages {
+  wf__lane_link *links; /* [pages][WF__LANE_PAGE] */
+  uint64_t *contexts;   /* beside them; NULL without scorers */
+} wf__gpu_pages;
+
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its chain of pages; `thread` of the worker's pool. */
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_link *pages, int thread, wf_lattice **out, wf_error *err);
+/* The lattice of an utterance that a lane has finished, from its best path and its chain of pages; `thread` of the worker's pool, whose scoring has the
+ * utterance's scorer if it is `scored`. */
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
+                          wf_lattice **out, wf_error *err);
 
 /* cuda_worker.c */
+/* What the kernels must know of graph and options. */
+void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
+/* Into the result: which score is bad, of scores on the GPU, too. `first`: number of the scores' first frame. */
+wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err);
+/* Rows from `from` on of scores that may lie on the GPU, in host memory: *copy is to be freed, also after a failure. */
+wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err);
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
 /* Bits of a lane's blocks one size up from the plan's; 0 if there are no such lanes. */

@@ -258,7 +258,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
     if (!admit(last, &tokens)) return WF__LANE_TABLE_FULL;
     status = close(cost_of((u32)(last >> 32)));
   }
-  note_last(last);
+  if (tid() == 0) own().last = last;
   l.sync();
   load_row(row_after(t));
   return status;

@@ -77,6 +77,19 @@ __device__ bool searcher<RANKS>::follow_arcs(u32 number) {
   return __any_sync(ALL, again);
 }
 
+/* Place of each live thread among those of the block, behind *count that came before; *count goes behind them all. By the whole block; a barrier follows before
+ * the next use. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::place_in_block(bool live, u32 *count) {
+  const u32 votes = __ballot_sync(ALL, live);
+  if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
+  __syncthreads();
+  const u32 others = own().warp_counts[in_warp()];
+  const u32 place = *count + __reduce_add_sync(ALL, in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
+  *count += __reduce_add_sync(ALL, others);
+  return place;
+}
+
 /* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`; the index follows. Returns how many. `first`, `size`:
  * where they were. */
 template <int RANKS>
@@ -91,12 +104,7 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
     const bool kept = i < size && (all || (remembers() ? known.y <= p->lattice_beam : (token.x & MARKED) != 0));
     ulonglong2 pair = make_ulonglong2(0, 0);
     if (SCORED && kept) pair = contexts()[first + i];
-    const u32 votes = __ballot_sync(ALL, kept);
-    if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
-    __syncthreads();
-    const u32 others = own().warp_counts[in_warp()];
-    const u32 place = count + __reduce_add_sync(ALL, in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
-    count += __reduce_add_sync(ALL, others);
+    const u32 place = place_in_block(kept, &count);
     kept_before[tid()] = (uint16_t)place;
     if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, token.y == NO_ARC ? NO_ARC : token.y & ~FOLLOWED);
     if (kept && remembers()) past()[to + place] = known;
@@ -128,17 +136,18 @@ __device__ bool searcher<RANKS>::slide(u32 from) {
   return l.sum(tid() == 0 && to > p->trace_room - p->trace_room / 8) == 0;
 }
 
+/* Makes room for `total` tokens of this rank. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::collect() {
+__device__ __noinline__ bool searcher<RANKS>::collect(u32 total) {
   l.sync();
   for (u32 number = frame; number-- > 0;) {
-    bool again = true;
+    bool again = number > 0 || !resumes(); /* the tokens that a chunk began with have no arcs */
     while (again) {
       again = l.sum(follow_arcs(number)) != 0;
       l.sync(); /* marks stand */
     }
   }
-  return slide(0);
+  return slide(0) && l.sum(tid() == 0 && trace_used + total > p->trace_cap) == 0;
 }
 
 }  // namespace WF_LANE_SPACE

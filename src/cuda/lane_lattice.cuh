@@ -6,6 +6,9 @@
  *   table   tokens of frame t within the beam: state -> its place in the frame     <- arcs from the tokens of t - 1, of t if they are epsilons
  *   past    {cost, extra} of every token; extra: cost of the best way through it above that of the best way of all
  *
+ * With a scorer, states are pairs (state, context), and the scorer is asked again. Nothing is known of the least that a word may cost, so a bitmap of the graph's
+ * states in the table tells which arcs are worth asking for.
+ *
  * A token whose cost and the least that an arc may add are beyond every cost that could lead to a token in the table is passed over with its arcs.
  * Extra costs are minima over ways, kept as ordered integers: no order of threads can show.
  *
@@ -18,7 +21,7 @@
 
 namespace WF_LANE_SPACE {
 
-/* In lane_shared.hist, which nothing here needs otherwise. */
+/* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with scorers.) */
 struct lattice_work {
   u32 page[WARPS], fill[WARPS]; /* of each warp: the page it writes to, NO_PAGE if none, and its entries so far, the first one counted */
   u32 bound;                    /* of this rank's tokens in the table: the largest cost - extra, ordered */
@@ -35,6 +38,22 @@ __device__ __forceinline__ lattice_work &work_of(lane<RANKS> &l, u32 rank) {
 }
 
 /* --- the table of a frame ------------------------------------------------------------------------------------------------ */
+
+/* Notes that a token of the graph's state is in the lane's table, whatever its context. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::note_state(u32 state) {
+  constexpr u32 BITS = 8 * sizeof own().hist_all;
+  const u32 bit = state * 0x9E3779B1u >> 16 & (BITS - 1);
+  for (int r = 0; SCORED && r < RANKS; r++) atomicOr(&l.of(r).hist_all[bit >> 5], 1u << (bit & 31));
+}
+
+/* False: no token of the graph's state is in the lane's table, whatever its context. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::may_hold(u32 state) const {
+  constexpr u32 BITS = 8 * sizeof own().hist_all;
+  const u32 bit = state * 0x9E3779B1u >> 16 & (BITS - 1);
+  return !SCORED || (*(volatile u32 *)&own().hist_all[bit >> 5] >> (bit & 31) & 1) != 0;
+}
 
 /* Puts this rank's tokens of the frame that are within the beam into the table, emptied and as large as the frame calls for. Barriers of the lane before
  * and after. */
@@ -53,49 +72,50 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     most = max(most, off[number + 1] - off[number]);
   }
   l.bits = WF__LANE_MIN_BITS;
-  while (l.bits < WF__LANE_SLOT_BITS && (1u << l.bits) < 3 * most) l.bits++;
+  while (l.bits < SLOT_BITS && (1u << l.bits) < 3 * most) l.bits++;
+  if (SCORED && tid() < 256) own().hist_all[tid()] = 0;
   if (tid() == 0) work.bound = 0;
-  __syncthreads();
+  if (SCORED) l.sync();
+  else __syncthreads();
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const float2 known = i < size ? __ldcg(past() + first + i) : make_float2(0, INFINITY);
     const bool within = known.y <= p->lattice_beam;
     const u32 bound = __reduce_max_sync(ALL, within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
+    const u32 state = within ? __ldcg(trace() + first + i).x : 0;
     u32 slot;
     u64 old;
-    offer_own<RANKS>(l, within, within ? __ldcg(trace() + first + i).x : 0, i, &slot, &old);
+    offer_own<RANKS>(l, within, within ? key_of(state, traced_context(first + i)) : 0, i, &slot, &old);
+    if (within) note_state(state);
     __syncwarp();
   }
   l.sync();
 }
 
-/* Place in its frame of the state's token, if that is in the table; else ALL. */
+/* Place in its frame of the key's token, if that is in the table; else ALL. */
 template <int RANKS>
-__device__ u32 searcher<RANKS>::look_up(u32 state, u32 *owner) {
+__device__ u32 searcher<RANKS>::look_up(token_key key, u32 *owner) {
   typedef words<(RANKS > 1)> there;
+  constexpr u32 STEP = 16 / sizeof key;
   u32 at;
-  place_of<RANKS>(state, l.bits, owner, &at);
+  place_of<RANKS>(key, l.bits, owner, &at);
   const u32 base = l.base_of(*owner), mask = (1u << l.bits) - 1;
-  for (u32 probes = 0; probes <= mask; probes += 4) {
-    const uint4 four = there::load128(base + OFFSET(keys) + at * 4);
-    u32 which = 4;
-    if (four.w == state) which = 3;
-    if (four.z == state) which = 2;
-    if (four.y == state) which = 1;
-    if (four.x == state) which = 0;
-    if (which < 4) return (u32)there::load64(base + OFFSET(values) + (at + which) * 8); /* NO_TOKEN, cut short, if it is being put there */
-    if (four.x == NO_STATE || four.y == NO_STATE || four.z == NO_STATE || four.w == NO_STATE) return ALL;
-    at = (at + 4) & mask;
+  for (u32 probes = 0; probes <= mask; probes += STEP) {
+    token_key seen = 0;
+    const u32 which = first_of<(RANKS > 1)>(base + OFFSET(keys) + at * (u32)sizeof key, key, &seen);
+    if (which < STEP && seen != key) return ALL;
+    if (which < STEP) return (u32)there::load64(base + OFFSET(values) + (at + which) * 8); /* NO_TOKEN, cut short, if it is being put there */
+    at = (at + STEP) & mask;
   }
   return ALL;
 }
 
-/* Extra cost of a candidate for the state's token of frame `number`, in the table; +infinity if there is none. */
+/* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there is none. */
 template <int RANKS>
-__device__ float searcher<RANKS>::extra_over(float candidate, u32 state, u32 number) {
+__device__ float searcher<RANKS>::extra_over(float candidate, token_key key, u32 number) {
   u32 owner;
-  const u32 at = look_up(state, &owner);
+  const u32 at = look_up(key, &owner);
   if (at == ALL) return INFINITY;
   const int64_t parts = (int64_t)owner - l.rank();
   const float2 target = __ldcg(past() + parts * p->trace_cap + (frame_off() + parts * (p->frames_cap + 2))[number] + at);
@@ -119,9 +139,11 @@ __device__ float searcher<RANKS>::furthest() {
   return cost + beam + (fabsf(cost) + beam) * (1.0f / (1 << 18));
 }
 
-/* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its acoustic cost, is cheaper: rounding keeps order. */
+/* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its acoustic cost, is cheaper: rounding keeps order. A scorer may
+ * favour words by any amount. */
 template <int RANKS>
 __device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const {
+  if (has_scorer()) return -INFINITY;
   const float least = __fadd_rn(cost, p->least_weights[epsilon]);
   return p->word_score > 0 ? __fsub_rn(least, p->word_score) : least;
 }
@@ -135,7 +157,10 @@ __device__ void searcher<RANKS>::close_page() {
   const u32 page = work.page[warp()], fill = work.fill[warp()];
   if (page == NO_PAGE) return;
   wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
-  for (u32 i = fill + in_warp(); i < WF__LANE_PAGE; i += 32) links[i] = wf__lane_link{0, 0, 0, 0};
+  for (u32 i = fill + in_warp(); i < WF__LANE_PAGE; i += 32) {
+    links[i] = wf__lane_link{0, 0, 0, 0};
+    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE + i] = 0;
+  }
   if (in_warp() == 0) links[0].source = fill;
 }
 
@@ -149,14 +174,15 @@ __device__ void searcher<RANKS>::open_page() {
     work.no_room = 1;
   } else {
     p->pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{atomicExch(&p->outcomes[own().utterance].last_page, page + 1), 0, 0, 0};
+    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE] = 0;
   }
   work.page[warp()] = page;
   work.fill[warp()] = 1;
 }
 
-/* Appends the links of the live threads of a warp. */
+/* Appends the links of the live threads of a warp, with the contexts of their sources. */
 template <int RANKS>
-__device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link) {
+__device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link, u64 context) {
   lattice_work &work = work_of(l, l.rank());
   const u32 votes = __ballot_sync(ALL, live), count = __popc(votes);
   if (count == 0) return;
@@ -167,7 +193,9 @@ __device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link)
     __syncwarp();
   }
   const u32 page = work.page[warp()], fill = work.fill[warp()];
-  if (live && page != NO_PAGE) p->pages[(u64)page * WF__LANE_PAGE + fill + __popc(votes & ((1u << in_warp()) - 1))] = link;
+  const u64 at = (u64)page * WF__LANE_PAGE + fill + __popc(votes & ((1u << in_warp()) - 1));
+  if (live && page != NO_PAGE) p->pages[at] = link;
+  if (SCORED && live && page != NO_PAGE) p->page_contexts[at] = context;
   __syncwarp();
   if (in_warp() == 0) work.fill[warp()] = fill + count;
   __syncwarp();
@@ -180,22 +208,23 @@ __device__ void searcher<RANKS>::put_endings() {
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const bool ends = i < size && __ldcg(past() + first + i).y <= p->lattice_beam;
-    put_links(ends, wf__lane_link{frame - 1, ends ? __ldcg(trace() + first + i).x : 0, WF__LANE_ENDING, 0});
+    put_links(ends, wf__lane_link{frame - 1, ends ? __ldcg(trace() + first + i).x : 0, WF__LANE_ENDING, 0}, ends ? traced_context(first + i) : 0);
   }
 }
 
 /* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
 
-/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table. `out`: the arcs themselves go out. */
+/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. `out`: the arcs
+ * themselves go out. */
 template <int RANKS>
-__device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
+__device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  const u64 last = records()[number + 1].last, select = records()[number].select;
-  const float best = records()[number].best, beam = p->lattice_beam;
+  const wf__lane_frame here = records()[number], next = records()[number + 1];
+  const float best = here.best, beam = p->lattice_beam;
   float *before = (float *)agenda();
-  load_row(number);
+  load_row(row);
   for (u32 i = tid(); i < size; i += THREADS) {
     before[i] = __ldcg(past() + first + i).y;
     past()[first + i].y = INFINITY;
@@ -208,7 +237,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
   least = __reduce_min_sync(ALL, least);
   if (in_warp() == 0) atomicMin(&work.least_label, least);
   __syncthreads();
-  const float least_label = cost_of(work.least_label), bound = furthest();
+  const float least_label = cost_of(work.least_label), bound = fminf(furthest(), FLT_MAX);
   const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
@@ -217,7 +246,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
       const float cost = __fsub_rn(__ldcg(past() + first + mine).x, best);
       const u32 state = __ldcg(trace() + first + mine).x;
       const bool near = __fadd_rn(least_candidate(cost, 0), least_label) <= bound;
-      if (near && ((u64)ordered(cost) << 32 | state) <= select) info = __ldg(states() + state);
+      if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine), here.select, here.select_context)) info = __ldg(states() + state);
     }
     arc_share share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -228,21 +257,26 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, bool out) {
       const u32 i = __float_as_uint(which);
       bool live = k0 + in_warp() < share.total;
       u32 column = 0;
+      u64 from = 0;
       if (live) {
         const uint4 arc = __ldg(arcs() + a);
+        const u32 to = arc.x & 0x7fffffffu;
+        u64 context = from = traced_context(first + i);
         float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+        live = may_hold(to);
+        if (SCORED && live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         candidate = __fadd_rn(candidate, label_cost(arc.z));
         column = arc.z;
-        live = candidate <= FLT_MAX && ((u64)ordered(candidate) << 32 | a) <= last;
+        live = live && candidate <= bound && is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
         if (live) {
-          const float extra = extra_over(candidate, arc.x & ~HAS_EPSILONS, number + 1);
+          const float extra = extra_over(candidate, key_of(to, context), number + 1);
           live = extra <= beam;
           if (live) improve(i, first, extra);
         }
       }
       __syncwarp();
-      if (out) put_links(live, live ? wf__lane_link{number, __ldcg(trace() + first + i).x, a, loglike(row_of(number), column)} : wf__lane_link{});
+      if (out) put_links(live, live ? wf__lane_link{number, __ldcg(trace() + first + i).x, a, penalised(loglike(row_of(row), column), column)} : wf__lane_link{}, from);
     }
   }
 }
@@ -255,7 +289,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  const float cutoff = cost_of((u32)(records()[number].last >> 32)), beam = p->lattice_beam, bound = furthest();
+  const float beam = p->lattice_beam, bound = furthest(), cutoff = cost_of((u32)(records()[number].last >> 32));
   const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
@@ -268,27 +302,31 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a, state = 0, to = 0;
       float which, cost = 0, extra = INFINITY;
-      u64 none;
+      u64 none, context = 0, to_context = 0;
       share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
       if (k0 + in_warp() < share.total) {
         const uint4 arc = __ldg(arcs() + a);
         cost = __ldcg(past() + first + i).x;
         state = __ldcg(trace() + first + i).x;
-        to = arc.x & ~HAS_EPSILONS;
+        context = to_context = traced_context(first + i);
+        to = arc.x & 0x7fffffffu;
         float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
-        if (candidate <= cutoff) extra = extra_over(candidate, to, number);
+        const bool ask = may_hold(to);
+        if (SCORED && ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+        if (ask && candidate <= cutoff) extra = extra_over(candidate, key_of(to, to_context), number);
       }
       __syncwarp();
-      const bool live = leads_on(extra <= beam, state, to, number);
+      const bool live = leads_on(extra <= beam, state, context, to, to_context, number);
       if (OUT) {
-        put_links(live, wf__lane_link{number, state, a, 0});
+        put_links(live, wf__lane_link{number, state, a, 0}, context);
       } else {
-        const bool better = live && extra < __ldcg(past() + first + i).y;
+        const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
         u32 slot;
         u64 old;
-        offer_own<RANKS>(l, better && improve(i, first, extra), state, i, &slot, &old);
+        offer_own<RANKS>(l, improved, key_of(state, context), i, &slot, &old);
+        if (improved) note_state(state);
         if (better) {
           atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
           work.changed[round % 3] = 1;
@@ -299,26 +337,28 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
   }
 }
 
-/* Epsilon arcs that the token of a state came over in frame `number`; by one warp. */
+/* Epsilon arcs that a token came over in frame `number`; by one warp. */
 template <int RANKS>
-__device__ u32 searcher<RANKS>::depth_of(u32 state, u32 number) {
+__device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
   for (u32 depth = 0;; depth++) {
-    u32 owner, at = find_token(state, 0, number, &owner);
-    const u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + ((int64_t)owner - l.rank()) * p->trace_cap + at).y;
-    if (arc == NO_ARC || (int)__ldg(arcs() + arc).z >= 0 || depth > p->num_states) return depth;
+    u32 owner, at = find_token(state, context, number, &owner);
+    const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
+    const u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
+    if (arc == NO_ARC || (int)__ldg(arcs() + arc).z >= 0 || depth > most_rounds()) return depth;
     state = source_of(arc);
+    if (SCORED) context = __ldcg((const u64 *)(contexts() + part + at) + 1);
   }
 }
 
 /* May a live thread's epsilon arc be in a lattice, which has no cycles? Asked by a whole warp. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::leads_on(bool live, u32 from, u32 to, u32 number) {
+__device__ bool searcher<RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
   if (p->components == NULL) return live;
   const bool cyclic = live && __ldg(p->components + from) == __ldg(p->components + to);
   for (u32 left = __ballot_sync(ALL, cyclic); left != 0; left &= left - 1) {
     const int who = __ffs(left) - 1;
-    const u32 depth = depth_of(__shfl_sync(ALL, from, who), number);
-    const bool on = depth < depth_of(__shfl_sync(ALL, to, who), number);
+    const u32 depth = depth_of(__shfl_sync(ALL, from, who), SCORED ? __shfl_sync(ALL, from_context, who) : 0, number);
+    const bool on = depth < depth_of(__shfl_sync(ALL, to, who), SCORED ? __shfl_sync(ALL, to_context, who) : 0, number);
     if (in_warp() == (u32)who) live = on;
   }
   return live;
@@ -332,7 +372,7 @@ __device__ bool searcher<RANKS>::close_back(u32 number) {
   lattice_work &work = work_of(l, l.rank());
   if (tid() < 3) work.changed[tid()] = 0;
   l.sync();
-  for (u32 round = 0; round <= p->num_states; round++) {
+  for (u32 round = 0; round <= most_rounds(); round++) {
     relax_epsilons<false>(number, round);
     if (tid() == 0) work.changed[(round + 1) % 3] = 0; /* last read two barriers ago */
     l.sync();
@@ -356,16 +396,17 @@ __device__ bool searcher<RANKS>::as_before(u32 number) {
 /* --- the way back -------------------------------------------------------------------------------------------------------- */
 
 /* Extra costs from those of the newest frame on back. `ends`: these are what ending costs, the way goes to the first frame, and the lattice out; else to a
- * frame that has been pruned before and in which nothing has changed, and what is beyond the beam is dropped. False if there is no room. */
+ * frame that has been pruned before and in which nothing has changed, and what is beyond the beam is dropped. `row`: the first whose scores have not been
+ * searched. False if there is no room. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::go_back(bool ends) {
+__device__ bool searcher<RANKS>::go_back(u32 row, bool ends) {
   lattice_work &work = work_of(l, l.rank());
   const u32 newest = frame - 1, settled = records()[0].settled;
   u32 from = 0;
   bool fits = true;
   __pipeline_wait_prior(0); /* a row may be on its way */
   l.sync();
-  clear_table(WF__LANE_SLOT_BITS);
+  clear_table(SLOT_BITS);
   if (tid() < WARPS) work.page[tid()] = NO_PAGE;
   if (tid() == 0) work.no_room = 0;
   __syncthreads();
@@ -381,7 +422,8 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
       break;
     }
     if (number == 0) break;
-    relax_emitting(number - 1, ends);
+    row = row_before(row);
+    relax_emitting(number - 1, row, ends);
     l.sync(); /* extra costs stand */
   }
   l.sync();
@@ -392,7 +434,7 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
     fits = slide(from);
     if (l.rank() == 0 && tid() == 0) records()[0].settled = frame;
   }
-  clear_table(WF__LANE_SLOT_BITS);
+  clear_table(SLOT_BITS);
   l.sync();
   return fits;
 }
@@ -400,8 +442,9 @@ __device__ bool searcher<RANKS>::go_back(bool ends) {
 /* Makes room in the trace between two frames. */
 template <int RANKS>
 __device__ __noinline__ bool searcher<RANKS>::prune() {
-  const bool fits = go_back(false);
-  load_row(frame - 1);
+  const u32 next = own().next;
+  const bool fits = go_back(next, false);
+  load_row(next);
   return fits;
 }
 
@@ -411,18 +454,17 @@ __device__ void searcher<RANKS>::set_endings(bool died, bool final, float least)
   const uint2 *tokens = this->tokens();
   const u32 first = trace_used - f.num_sources;
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
-    float cost = costs()[i];
-    if (died && ((u64)ordered(cost) << 32 | tokens[i].x) > f.select_key) cost = INFINITY;
-    if (final) cost = __fadd_rn(cost, __uint_as_float(__ldg(states() + tokens[i].x).w));
+    float cost = final ? ending_cost(i) : costs()[i];
+    if (died && !is_selected(cost, tokens[i].x, source_context(i))) cost = INFINITY; /* then none is final */
     past()[first + i].y = cost <= FLT_MAX ? __fsub_rn(cost, least) : INFINITY;
   }
 }
 
-/* The lattice of the utterance into pages. False if there are not enough. */
+/* The lattice of the utterance into pages; `end` is the first frame that was not searched. False if there are not enough. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::end_lattice(bool died, bool final, float least) {
+__device__ __noinline__ bool searcher<RANKS>::end_lattice(u32 end, bool died, bool final, float least) {
   set_endings(died, final, least);
-  return go_back(true);
+  return go_back(end, true);
 }
 
 }  // namespace WF_LANE_SPACE

@@ -7,20 +7,16 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
-#ifndef WF_LANE_SCORED
+#ifndef WF_LANE_STREAMS
 #include "lane_lattice.cuh"
+#else
+#include "lane_stream.cuh"
 #endif
 #include "lane_words.cuh"
 
 namespace WF_LANE_SPACE {
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
-
-/* For the lattice: the last candidate that the frame lets in. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::note_last(u64 last) {
-  if (remembers() && l.rank() == 0 && tid() == 0) records()[frame].last = last;
-}
 
 /* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
  * find_sources has found some. */
@@ -51,19 +47,24 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     to += __popc(vote);
   }
   if (!REMEMBERS || l.rank() != 0 || tid() != 0) return;
+  records()[frame].last = own().last;
+  if (SCORED) records()[frame].last_context = f.last_context;
   records()[frame].best = best;
-  if (frame > 0) records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (frame == 0) return;
+  records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
 /* Apart from the search, whose registers are dear. */
 template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best) {
-  write_tokens<true>(to, best, false);
+__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best, bool words) {
+  write_tokens<true>(to, best, words);
   return true;
 }
 
-/* Table to costs and trace, in table order; empties the table. False if the trace is full. */
+/* Table to costs and trace, in table order; empties the table. RENORMALISES: costs become relative to the best. False if the trace is full. */
 template <int RANKS>
+template <bool RENORMALISES>
 __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
@@ -94,18 +95,15 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     u64 low = min(a >> 32, b >> 32);
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
-  const float best = cost_of((u32)(packed >> 32));
+  const float best = RENORMALISES ? cost_of((u32)(packed >> 32)) : 0;
   const u64 most = l.combine((u64)(trace_used + total > p->trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->frames_cap) return false;
-  if (most >> 32 && !remembers()) {
-    if (!aside([](searcher &self) { return self.collect(); })) return false;
-    if (l.sum(tid() == 0 && trace_used + total > p->trace_cap) != 0) return false;
-  }
+  if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (!SCORED) {
-    if (remembers()) aside([&](searcher &self) { return self.remember_tokens(to, best); });
-    else write_tokens<false>(to, best, false);
+  if constexpr (LATTICES) {
+    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+    else write_tokens<false>(to, best, words);
   } else {
     write_tokens<false>(to, best, words);
   }
@@ -121,7 +119,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   frame++;
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
-  if constexpr (!SCORED)
+  if constexpr (LATTICES)
     if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
   /* The next frame's table: at most a third full, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
@@ -161,9 +159,12 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   int status = close(p->beam);
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
-  note_last((u64)ordered(p->beam) << 32 | 0xffffffffu);
+  if (tid() == 0) {
+    own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
+    own().next = 0;
+  }
   if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
-  if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+  if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
   return status;
 }
 
@@ -174,30 +175,37 @@ __device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
   return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
 }
 
-/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
+/* Key (cost of ending there, state) of the best token to end in, a `final` one if asked for; all ones: there is none. *context: the least of those that are
+ * equal, with scorers. */
 template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
-  u64 with_final = NO_TOKEN, any = NO_TOKEN;
+__device__ u64 searcher<RANKS>::best_end(bool final, bool died, u64 *context) {
   const uint2 *tokens = this->tokens();
+  u64 best = NO_TOKEN, mine = NO_TOKEN;
+  *context = 0;
+  if (final && died) return NO_TOKEN;
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
     const float cost = costs()[i];
     const u32 state = tokens[i].x;
-    u64 key = (u64)ordered(cost) << 32 | state;
     if (died && !is_selected(cost, state, source_context(i))) continue;
-    any = min(any, key);
-    float total = ending_cost(i);
-    if (total <= FLT_MAX) with_final = min(with_final, (u64)ordered(total) << 32 | state);
+    const float total = final ? ending_cost(i) : cost;
+    if (total <= FLT_MAX) best = min(best, (u64)ordered(total) << 32 | state);
   }
-  with_final = l.least(with_final);
-  any = l.least(any);
+  best = l.least(best);
+  for (u32 i = tid(); SCORED && i < f.num_sources; i += THREADS) {
+    const float total = final ? ending_cost(i) : costs()[i];
+    if (((u64)ordered(total) << 32 | tokens[i].x) == best) mine = min(mine, source_context(i));
+  }
+  if (SCORED) *context = l.least(mine);
+  return best;
+}
+
+/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
+  u64 context, none;
+  const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
-  if (died) with_final = NO_TOKEN;
-  u64 best = with_final != NO_TOKEN ? with_final : any, context = NO_TOKEN;
-  for (u32 i = tid(); SCORED && i < f.num_sources; i += THREADS) { /* the least context of those who are equal */
-    const float cost = with_final != NO_TOKEN ? ending_cost(i) : costs()[i];
-    if (((u64)ordered(cost) << 32 | tokens[i].x) == best) context = min(context, source_context(i));
-  }
-  if (SCORED) context = l.least(context);
+  const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
     wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
     u32 state = (u32)best, number = frame - 1, row = end, size = 0;
@@ -239,13 +247,13 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->num_narrowed = own().num_narrowed;
     }
   }
-  if constexpr (!SCORED)
-    if (remembers() && !end_lattice(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+  if constexpr (LATTICES)
+    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
   return 0;
 }
 
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcome) {
+__device__ __forceinline__ void searcher<RANKS>::decode() {
   const u32 num_frames = (u32)own().scores.num_frames;
 #ifdef WF_LANE_PROFILE
   if (tid() == 0) {
@@ -254,13 +262,20 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
     own().since = clock64();
   }
 #endif
-  load_row(0);
-  int status = aside([](searcher &self) { return self.begin(); });
+  u32 t = 0;
+  if constexpr (STREAMS) {
+    if (!aside([](searcher &self) { return self.check_values(); })) return;
+    t = first_row();
+  }
+  load_row(t);
+  int status = aside([](searcher &self) {
+    if constexpr (STREAMS) return self.resume();
+    else return self.begin();
+  });
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   mark(7);
   bool died = false;
-  u32 t = 0;
-  for (u32 next; t < num_frames && status == WF__LANE_OK; t = next) {
+  for (; t < num_frames && status == WF__LANE_OK; t = own().next) {
     u64 last, tokens;
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -275,14 +290,18 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
       break;
     }
     mark(4);
-    next = row_after(t);
+    const u32 next = row_after(t);
     load_row(next);
     emission_arcs = frame_arcs;
-    note_last(last);
+    if (tid() == 0) {
+      own().last = last;
+      own().next = next;
+    }
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     mark(5);
-    if (status == WF__LANE_OK && !finish_frame()) status = WF__LANE_NO_ROOM;
+    if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
+    if (STREAMS && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
     mark(6);
   }
   __pipeline_wait_prior(0);
@@ -295,8 +314,9 @@ __device__ __forceinline__ void searcher<RANKS>::decode(wf__lane_outcome *outcom
            num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
   }
 #endif
-  if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, outcome); });
-  else if (l.rank() == 0 && tid() == 0) outcome->status = status;
+  if constexpr (STREAMS) aside([&](searcher &self) { return self.suspend(died, t, status); });
+  else if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, &p->outcomes[own().utterance]); });
+  else if (l.rank() == 0 && tid() == 0) p->outcomes[own().utterance].status = status;
 }
 
 template <int RANKS>
@@ -315,7 +335,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     u32 u = own().utterance;
     if (u == ALL) return;
     if (SCORED) load_scorer();
-    decode(&p->outcomes[u]);
+    decode();
   }
 }
 
@@ -326,7 +346,7 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
-#ifndef WF_LANE_SCORED
+#if !defined(WF_LANE_SCORED) && !defined(WF_LANE_STREAMS)
 /* --- checking scores ---------------------------------------------------------------------------------------------------- */
 
 __global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
@@ -406,8 +426,12 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
-#ifdef WF_LANE_SCORED
+#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#define ENTRY(what) wf__lane_scored_streams_##what
+#elif defined(WF_LANE_SCORED)
 #define ENTRY(what) wf__lane_scored_##what
+#elif defined(WF_LANE_STREAMS)
+#define ENTRY(what) wf__lane_streams_##what
 #else
 #define ENTRY(what) wf__lane_search_##what
 #endif

@@ -1,4 +1,4 @@
-/* lane_search.h - what the host hands to the search kernel. Plain C, shared by cuda_backend.c and lane_search.cu.
+/* lane_search.h - what the host hands to the search kernels. Plain C, shared by the host's side and lane_search.cu.
  *
  * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
  * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
@@ -13,7 +13,7 @@
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain
+ *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
@@ -24,6 +24,16 @@
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
+ *
+ * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; lane_stream.cuh has what differs): an "utterance" is then a chunk of a
+ * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
+ *
+ *   per stream
+ *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
+ *   per block of a lane
+ *     links     {where the token came from, its number among those handed out} beside the trace
+ *   for all lanes, in host memory
+ *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves. The host keeps the history of a stream
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
@@ -60,6 +70,7 @@ enum {
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
+  WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
 typedef struct wf__lane_utterance {
@@ -106,9 +117,55 @@ typedef struct wf__lane_link {
 typedef struct wf__lane_frame {
   uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of the closure */
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
+  uint64_t last_context, select_context; /* with scorers: of those with these keys */
   float best;      /* cost of a token, subtracted from all of them */
   uint32_t settled; /* in frame 0: frames there were when the lattice was last pruned */
 } wf__lane_frame;
+
+/* --- streams ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct wf__lane_token {
+  float cost;
+  uint32_t state;
+} wf__lane_token;
+
+/* What a lane must know of the chunk besides its scores. */
+typedef struct wf__lane_chunk {
+  wf__lane_token *tokens; /* the stream's memory */
+  uint64_t *contexts;     /* NULL without scorers */
+  uint32_t num_tokens;    /* 0: the utterance begins */
+  uint32_t usual_size, after_blank; /* as the last chunk left them */
+  uint32_t num_unchecked; /* frames from the chunk's first on whose values nobody has looked at yet */
+  uint32_t only_check, zero;
+} wf__lane_chunk;
+
+/* What came of it. */
+typedef struct wf__lane_advance {
+  int32_t status;
+  uint32_t flags;
+  uint64_t bad;           /* least frame << 32 | column of an unusable score; all ones: none */
+  uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
+  uint64_t ancestors_off;
+  uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last num_newest are the newest frame's tokens */
+  uint32_t num_newest;
+  uint32_t best, ending;  /* of the newest tokens: the best one; the best to end in, all ones: none is final */
+  float best_cost, ending_cost; /* its own cost; cost of ending there */
+  float final_cost;       /* of its state */
+  uint32_t usual_size, after_blank;
+  uint32_t zero;
+  uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and context were expanded */
+} wf__lane_advance;
+
+/* A token on the way back from the newest frame. */
+typedef struct wf__lane_ancestor {
+  uint32_t prev;    /* number in the chunk's ancestors, or of the tokens before the chunk | WF__LANE_OLD; WF__LANE_NO_PREV: the utterance's start */
+  uint32_t arc;
+  float loglike;    /* that it read; 0 for epsilon arcs */
+  uint32_t row;     /* of the chunk, that its frame read */
+} wf__lane_ancestor;
+#define WF__LANE_OLD 0x80000000u
+#define WF__LANE_NO_PREV 0xffffffffu
+#define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
 
 typedef struct wf__lane_params {
   /* graph */
@@ -153,7 +210,17 @@ typedef struct wf__lane_params {
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
+  uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
   uint32_t *pages_used, pages_cap;
+  /* of streams */
+  const wf__lane_chunk *chunks; /* [num_utterances] */
+  wf__lane_advance *advances;   /* [num_utterances] */
+  wf__lane_ancestor *ancestors; /* [ancestors_cap], steps_used of them used */
+  uint64_t ancestors_cap;
+  const uint32_t *arc_sources;  /* [num_arcs] the arc's state | WF__LANE_EPSILON */
+  void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
+  uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
+  uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
@@ -168,6 +235,11 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* The same for utterances with scorers. */
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* The same for chunks of streams, without scorers and with them. */
+int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
+int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
 
 #ifdef __cplusplus
 }

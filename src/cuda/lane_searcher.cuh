@@ -70,6 +70,7 @@ struct searcher {
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
+  __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
@@ -84,15 +85,16 @@ struct searcher {
     const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
     return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
   }
+  static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last, u64 last_context) {
+    return SCORED ? key < last || (key == last && context <= last_context) : key <= last;
+  }
   __device__ __forceinline__ bool is_selected(float cost, u32 state, u64 context) const {
-    const u64 key = (u64)ordered(cost) << 32 | state;
-    return SCORED ? key < f.select_key || (key == f.select_key && context <= f.select_context) : key <= f.select_key;
+    return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
   }
-  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const {
-    return SCORED ? key < last || (key == last && context <= f.last_context) : key <= last;
-  }
+  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
+  __device__ __forceinline__ bool has_scorer() const;
   __device__ float word_cost(u32 word, float cost, u64 *context) const;
   __device__ __forceinline__ void log_word(u32 rank, u32 slot, u64 value, u64 context);
   __device__ bool find_sources(bool *any);
@@ -103,7 +105,7 @@ struct searcher {
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return !SCORED && p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return LATTICES && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -158,41 +160,64 @@ struct searcher {
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
-  __device__ __forceinline__ void note_last(u64 last);
   template <bool REMEMBERS>
   __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
-  __device__ __noinline__ bool remember_tokens(u32 to, float best);
+  __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
+  template <bool RENORMALISES>
   __device__ __forceinline__ bool finish_frame();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
   __device__ bool follow_arcs(u32 number);
+  __device__ u32 place_in_block(bool live, u32 *count);
   __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
   __device__ bool slide(u32 from);
-  __device__ __noinline__ bool collect();
+  __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
-  __device__ u32 look_up(u32 state, u32 *owner);
-  __device__ float extra_over(float candidate, u32 state, u32 number);
+  /* No path of epsilons that goes round no cycle has this many arcs. */
+  __device__ __forceinline__ u32 most_rounds() const { return SCORED ? RANKS * SLOTS : p->num_states; }
+  __device__ __forceinline__ void note_state(u32 state);
+  __device__ __forceinline__ bool may_hold(u32 state) const;
+  __device__ u32 look_up(token_key key, u32 *owner);
+  __device__ float extra_over(float candidate, token_key key, u32 number);
   __device__ bool improve(u32 i, u32 first, float extra);
   __device__ float furthest();
   __device__ float least_candidate(float cost, int epsilon) const;
-  __device__ void put_links(bool live, const wf__lane_link &link);
+  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
   __device__ void close_page();
   __device__ void open_page();
-  __device__ u32 depth_of(u32 state, u32 number);
-  __device__ bool leads_on(bool live, u32 from, u32 to, u32 number);
-  __device__ void relax_emitting(u32 number, bool out);
+  __device__ u32 depth_of(u32 state, u64 context, u32 number);
+  __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number);
+  __device__ void relax_emitting(u32 number, u32 row, bool out);
   template <bool OUT>
   __device__ void relax_epsilons(u32 number, u32 round);
   __device__ bool close_back(u32 number);
   __device__ bool as_before(u32 number);
   __device__ void put_endings();
-  __device__ bool go_back(bool ends);
+  __device__ bool go_back(u32 row, bool ends);
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
-  __device__ __noinline__ bool end_lattice(bool died, bool final, float least);
+  __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
+  __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
-  __device__ __forceinline__ void decode(wf__lane_outcome *outcome);
+  __device__ __forceinline__ void decode();
+  /* Of streams. */
+  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
+  __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
+  __device__ __forceinline__ u32 *handed() const { return p->handed + (u64)blockIdx.x * (p->frames_cap + 2); }
+  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->chunks[own().utterance].num_tokens) > 0; }
+  __device__ __noinline__ bool check_values();
+  __device__ __forceinline__ u32 first_row() const;
+  __device__ __noinline__ int resume();
+  __device__ u32 locate(u32 state, u64 context, u32 number, u32 *owner) const;
+  __device__ bool link_tokens(u32 number);
+  __device__ void number_tokens(u32 first);
+  __device__ u32 number_of(u32 rank, u32 place, u32 number) const;
+  __device__ u32 newest_before() const;
+  __device__ u32 number_of_end(u64 key, u64 context, bool final);
+  __device__ bool hand_out(u32 first, u64 *off, u32 *size);
+  __device__ void save_tokens(const wf__lane_chunk &chunk);
+  __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
 /* Empties the table and sets its size for what comes. */

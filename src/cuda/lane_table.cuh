@@ -8,8 +8,8 @@
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
  * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
  *
- * All of lane_*.cuh is compiled twice: in lane_search.cu, and in lane_scored.cu for searches with scorers, where SCORED is true, a key is 64 bits, and the
- * pair (state, context) takes the state's place:
+ * All of lane_*.cuh is compiled four times: in lane_search.cu, in lane_scored.cu for searches with scorers, and in lane_streams.cu and lane_scored_streams.cu
+ * for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
  *
  *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)     two of them are one load; probing goes in steps of two */
 #ifndef WF_CUDA_LANE_TABLE_CUH
@@ -25,8 +25,12 @@
 #include "lane_search.h"
 #include "ptx.cuh"
 
-#ifdef WF_LANE_SCORED
+#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#define WF_LANE_SPACE lane_scored_streams
+#elif defined(WF_LANE_SCORED)
 #define WF_LANE_SPACE lane_scored
+#elif defined(WF_LANE_STREAMS)
+#define WF_LANE_SPACE lane_streams
 #else
 #define WF_LANE_SPACE lane_plain
 #endif
@@ -45,6 +49,12 @@ typedef u64 token_key;
 constexpr bool SCORED = false;
 typedef u32 token_key;
 #endif
+#ifdef WF_LANE_STREAMS
+constexpr bool STREAMS = true;
+#else
+constexpr bool STREAMS = false;
+#endif
+constexpr bool LATTICES = !STREAMS;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
@@ -75,6 +85,8 @@ struct lane_shared {
   u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
   u32 num_near;            /* keys in `boxes` while sources are selected */
   u64 select_key;
+  u64 last;                /* candidate that the frame let in */
+  u32 next;                /* frame of the scores to be searched next */
   u32 full;                /* on any rank */
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */

@@ -11,6 +11,7 @@ namespace WF_LANE_SPACE {
 template <int RANKS> __device__ void searcher<RANKS>::load_scorer() {}
 template <int RANKS> __device__ __forceinline__ float searcher<RANKS>::slack() const { return p->epsilon_slack; }
 template <int RANKS> __device__ __forceinline__ u64 searcher<RANKS>::start_context() const { return 0; }
+template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_scorer() const { return false; }
 template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost, u64 *) const { return cost; }
 template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_word(u32, u32, u64, u64) {}
@@ -38,6 +39,11 @@ __device__ __forceinline__ float searcher<RANKS>::slack() const {
 template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
   return own().scorer.start;
+}
+
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
+  return own().scorer.num_parts > 0;
 }
 
 /* A function of its own: it is called from many places, and its loops would crowd their registers. */

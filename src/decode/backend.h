@@ -31,6 +31,7 @@ typedef struct wf__batch {
   size_t count;
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
+  const wf_lattice_determinize_options *determinizing; /* NULL: lattices stay as they come */
 } wf__batch;
 
 /* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's tokens, the trace behind them down to what all tokens share,
@@ -87,6 +88,8 @@ void wf__decoder_limits(wf_decoder_options *options);
 
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
+/* Determinizes the result's lattice, if there is one and the batch wants it. By the thread that has made it. */
+wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err);
 /* Empties it; its memory stays. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);

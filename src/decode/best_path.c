@@ -124,5 +124,7 @@ void wf_result_free(wf_result *result) {
   free(result->words);
   free(result->alignment);
   wf_lattice_free(result->lattice);
+  if (result->determinized != NULL) wf_compact_lattice_free(result->determinized->lattice);
+  free(result->determinized);
   free(result);
 }

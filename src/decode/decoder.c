@@ -6,15 +6,14 @@
 #include "base/option_tables.h"
 #include "decode/decoder.h"
 
-static wf_status check_blank(const wf_decoder *decoder, bool cuda, wf_error *err) {
+static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
   if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
   if (options->blank < 0) return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty and blank_skip_threshold need blank, the column that they are about");
   if (options->blank >= decoder->graph->min_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
                     decoder->graph->min_columns - 1);
-  if (!cuda || options->lattice_beam == 0) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: lattices with blank_penalty or blank_skip_threshold are made on the CPU only", options->device);
+  return WF_OK;
 }
 
 wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
@@ -25,7 +24,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
-  if (status == WF_OK) status = check_blank(decoder, devices.cuda, err);
+  if (status == WF_OK) status = check_blank(decoder, err);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
   if (status == WF_OK && devices.cuda && graph->added != NULL)
@@ -144,16 +143,34 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
   return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu", decoder->options.device);
 }
 
-static wf_status check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
   if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
   return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
-  WF__TRY(check_scorer(decoder, scorer, err));
+  WF__TRY(wf__check_scorer(decoder, scorer, err));
   wf_scorer *old = decoder->scorer;
   decoder->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
+  return WF_OK;
+}
+
+wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_determinize_options *options, wf_error *err) {
+  decoder->determinizing.struct_size = 0;
+  if (options == NULL) return WF_OK;
+  if (decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  wf_lattice_determinize_options taken;
+  WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &taken, err));
+  decoder->determinizing = taken;
+  return WF_OK;
+}
+
+wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err) {
+  if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
+  result->determinized = wf__calloc(1, sizeof *result->determinized);
+  if (result->determinized == NULL) return wf__fail_memory(err, sizeof *result->determinized, "a lattice");
+  wf_lattice_determinize(result->lattice, NULL, batch->determinizing, result->determinized, NULL); /* which says what went wrong */
   return WF_OK;
 }
 
@@ -170,7 +187,7 @@ static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *cons
   *out = chosen;
   for (size_t i = 0; i < count; i++) {
     chosen[i] = scorers != NULL && scorers[i] != NULL ? scorers[i] : decoder->scorer;
-    WF__TRY(check_scorer(decoder, chosen[i], err));
+    WF__TRY(wf__check_scorer(decoder, chosen[i], err));
   }
   return WF_OK;
 }
@@ -194,6 +211,7 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_
     else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]);
   }
   wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .graphs = graphs, .count = count, .results = results, .progress = progress};
+  if (decoder->determinizing.struct_size > 0) batch.determinizing = &decoder->determinizing;
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {

@@ -10,11 +10,15 @@ struct wf_decoder {
   const wf__backend *backend;
   void *search;
   wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
+  wf_lattice_determinize_options determinizing; /* struct_size 0: none */
 };
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
+
+/* Can the decoder's device ask this scorer (NULL: none)? */
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
 
 #endif

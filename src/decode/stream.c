@@ -36,7 +36,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   *out = NULL;
   const wf__stream_backend *backend = decoder->backend->streams;
   if (backend == NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: streams are decoded on the CPU only, so far; take device cpu", decoder->options.device);
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu", decoder->options.device);
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
   stream->decoder = decoder;
@@ -272,6 +272,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
   bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
+  WF__TRY(wf__check_scorer(decoder, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
     return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun) WF__TRY(take_stem(stream, false, err));

@@ -20,13 +20,10 @@
 
 #include "base/input.h"
 #include "base/memory.h"
+#include "lm/rnn_types.h"
 #include "lm/rnnlm_math.h"
 
 enum { WF__RNN_MAX_LAYERS = 64, WF__RNN_MAX_PATH = 1024, WF__RNN_MAX_WORD_BYTES = 99, WF__RNN_SOFTMAX_BLOCK = 256 };
-
-typedef enum wf__rnn_kind {
-  WF__RNN_SIGMOID, WF__RNN_TANH, WF__RNN_RELU, WF__RNN_RELU_TRUNC, WF__RNN_GRU, WF__RNN_SCRN, WF__RNN_TORCH_GRU, WF__RNN_TORCH_LSTM,
-} wf__rnn_kind;
 
 typedef struct wf__rnn_matrix { /* data NULL: not there */
   float *data;
@@ -75,6 +72,8 @@ struct wf_rnnlm {
   size_t dense_size, dense_used;
   float *own_cells;  /* what `cells` points at, unless they are the file's */
   wf__input file;
+  wf_rnnlm *base;    /* whose arrays these are, if this is the same model on a GPU; else NULL */
+  struct wf__rnn_weights *on_device; /* rnn_device.h; NULL: on the CPU */
 };
 
 static inline size_t wf__rnn_layer_floats(const wf_rnnlm *lm) { return wf__padded(lm->hidden) * (lm->kind == WF__RNN_TORCH_LSTM ? 2 : 1); }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lm/rnnlm.h"
+#include "lm/rnn_device.h"
 
 static const struct {
   const char *name;
@@ -142,6 +142,12 @@ wf_rnnlm *wf_rnnlm_ref(const wf_rnnlm *rnnlm) {
 
 void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   if (rnnlm == NULL || atomic_fetch_sub(&rnnlm->refs, 1) != 1) return;
+  if (rnnlm->base != NULL) {
+    wf__rnn_weights_free(rnnlm->on_device);
+    wf_rnnlm_free(rnnlm->base);
+    free(rnnlm);
+    return;
+  }
   wf_symbols_free(rnnlm->words);
   free(rnnlm->counts);
   free(rnnlm->path_off);
@@ -151,6 +157,28 @@ void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   free(rnnlm->own_cells);
   wf__input_close(&rnnlm->file);
   free(rnnlm);
+}
+
+wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out, wf_error *err) {
+  const wf_rnnlm *base = rnnlm->base != NULL ? rnnlm->base : rnnlm;
+  *out = NULL;
+  if (device == NULL || strcmp(device, "cpu") == 0) {
+    *out = wf_rnnlm_ref(base);
+    return WF_OK;
+  }
+  struct wf__rnn_weights *weights;
+  WF__TRY(wf__rnn_weights_send(base, device, &weights, err));
+  wf_rnnlm *copy = wf__alloc(1, sizeof *copy);
+  if (copy == NULL) {
+    wf__rnn_weights_free(weights);
+    return wf__fail_memory(err, sizeof *copy, "a recurrent language model");
+  }
+  memcpy(copy, base, sizeof *copy);
+  atomic_init(&copy->refs, 1);
+  copy->base = wf_rnnlm_ref(base);
+  copy->on_device = weights;
+  *out = copy;
+  return WF_OK;
 }
 
 void wf_rnnlm_info_init(wf_rnnlm_info *info) { *info = (wf_rnnlm_info){.struct_size = sizeof *info}; }

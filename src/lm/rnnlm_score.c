@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/threads.h"
-#include "lm/rnnlm.h"
+#include "lm/rnnlm_sentences.h"
 
 enum { SLOTS = 32, CHUNK = 512 };
 
@@ -21,7 +21,7 @@ static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, f
   wf__rnn_costs(lm, count, queries, costs);
 }
 
-static wf_status check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count, wf_error *err) {
+wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count, wf_error *err) {
   for (uint64_t i = 0; i < count; i++)
     if (words[i] < 0 || (uint64_t)words[i] >= lm->num_words)
       return wf__fail(err, WF_ERR_ARGUMENT, "word %d (at %llu) is outside the vocabulary of %zu words", words[i], (unsigned long long)i, lm->num_words);
@@ -30,69 +30,40 @@ static wf_status check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t 
 
 /* --- sentences ---------------------------------------------------------------------------------------------------- */
 
-typedef struct sentence_slot {
-  uint64_t sentence, length, at; /* the word to predict next; at == length: </s> */
-  int32_t previous[WF_RNNLM_MAX_ORDER]; /* latest first */
-  int32_t num_previous;
-} sentence_slot;
-
 struct scoring {
-  const wf_rnnlm *lm;
-  const int32_t *words;
-  const uint64_t *first;
-  uint64_t num_sentences;
+  wf__sentences text;
   float *costs;
   struct thread {
-    sentence_slot slots[SLOTS];
+    wf__sentence slots[SLOTS];
     float *states; /* [SLOTS][state] */
     wf__rnn_work work;
   } *threads;
 };
 
-static int32_t word_at(const struct scoring *s, const sentence_slot *slot) {
-  if (slot->at == slot->length) return s->lm->eos;
-  uint64_t at = s->lm->reverse ? slot->length - 1 - slot->at : slot->at;
-  return s->words[s->first[slot->sentence] + at];
-}
-
-static void remember(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous, int32_t word) {
-  int32_t room = wf__rnn_history(lm);
-  if (room == 0) return;
-  if (*num_previous < room) ++*num_previous;
-  memmove(previous + 1, previous, (size_t)(*num_previous - 1) * sizeof *previous);
-  previous[0] = word;
-}
-
 static void begin_sentence(const struct scoring *s, struct thread *thread, size_t i, uint64_t sentence) {
-  sentence_slot *slot = &thread->slots[i];
-  slot->sentence = sentence;
-  slot->length = s->first[sentence + 1] - s->first[sentence];
-  slot->at = 0;
-  slot->num_previous = 0;
-  remember(s->lm, slot->previous, &slot->num_previous, s->lm->bos);
-  memcpy(thread->states + i * wf__rnn_state_floats(s->lm), s->lm->start, wf__rnn_state_floats(s->lm) * sizeof(float));
+  const wf_rnnlm *lm = s->text.lm;
+  wf__sentence_begin(&s->text, sentence, &thread->slots[i]);
+  memcpy(thread->states + i * wf__rnn_state_floats(lm), lm->start, wf__rnn_state_floats(lm) * sizeof(float));
 }
 
 /* One word of each of the slots [0, active). */
 static void score_words(const struct scoring *s, struct thread *thread, size_t active) {
-  const wf_rnnlm *lm = s->lm;
+  const wf_rnnlm *lm = s->text.lm;
   wf__rnn_query queries[SLOTS];
   const float *from[SLOTS];
   float *to[SLOTS], costs[SLOTS];
   int32_t words[SLOTS];
   for (size_t i = 0; i < active; i++) {
-    sentence_slot *slot = &thread->slots[i];
+    const wf__sentence *slot = &thread->slots[i];
     to[i] = thread->states + i * wf__rnn_state_floats(lm);
     from[i] = to[i];
-    words[i] = word_at(s, slot);
+    words[i] = wf__sentence_word(&s->text, slot);
     queries[i] = (wf__rnn_query){from[i], slot->previous, slot->num_previous, words[i], 0};
   }
   costs_of(lm, active, queries, costs, &thread->work);
   for (size_t i = 0; i < active; i++) {
-    sentence_slot *slot = &thread->slots[i];
-    s->costs[s->first[slot->sentence] + slot->sentence + slot->at] = costs[i];
-    remember(lm, slot->previous, &slot->num_previous, words[i]);
-    slot->at++;
+    s->costs[wf__sentence_place(&s->text, &thread->slots[i])] = costs[i];
+    wf__sentence_go_on(lm, &thread->slots[i], words[i]);
   }
   wf__rnn_advance(lm, active, from, words, to, &thread->work);
 }
@@ -100,8 +71,8 @@ static void score_words(const struct scoring *s, struct thread *thread, size_t a
 static void score_chunk(void *user, uint64_t item, int worker) {
   const struct scoring *s = user;
   struct thread *thread = &s->threads[worker];
-  uint64_t next = item * CHUNK, end = next + CHUNK < s->num_sentences ? next + CHUNK : s->num_sentences;
-  size_t active = 0, floats = wf__rnn_state_floats(s->lm);
+  uint64_t next = item * CHUNK, end = next + CHUNK < s->text.count ? next + CHUNK : s->text.count;
+  size_t active = 0, floats = wf__rnn_state_floats(s->text.lm);
   while (active < SLOTS && next < end) begin_sentence(s, thread, active++, next++);
   while (active > 0) {
     score_words(s, thread, active);
@@ -119,8 +90,9 @@ static void score_chunk(void *user, uint64_t item, int worker) {
 
 wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs, wf_error *err) {
   if (num_sentences == 0) return WF_OK;
-  WF__TRY(check_words(rnnlm, words + first[0], first[num_sentences] - first[0], err));
-  struct scoring s = {rnnlm, words, first, num_sentences, costs, NULL};
+  WF__TRY(wf__rnn_check_words(rnnlm, words + first[0], first[num_sentences] - first[0], err));
+  struct scoring s = {{rnnlm, words, first, num_sentences}, costs, NULL};
+  if (rnnlm->on_device != NULL) return wf__rnn_score_on_device(&s.text, costs, err);
   uint64_t num_chunks = (num_sentences + CHUNK - 1) / CHUNK;
   int threads = num_threads > 0 ? num_threads : wf__num_cpus();
   if ((uint64_t)threads > num_chunks) threads = (int)num_chunks;
@@ -151,7 +123,7 @@ void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
   memset(state, 0, state_bytes(rnnlm));
   memcpy(state, rnnlm->start, wf__rnn_state_floats(rnnlm) * sizeof(float));
   int32_t *words = (int32_t *)state + wf__rnn_state_floats(rnnlm);
-  remember(rnnlm, words + 1, words, rnnlm->bos);
+  wf__rnn_remember(rnnlm, words + 1, words, rnnlm->bos);
 }
 
 /* Up to SLOTS of them. */
@@ -171,14 +143,14 @@ static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, c
     memcpy(next + i * bytes, from[i], bytes);
     to[i] = (float *)(void *)(next + i * bytes);
     int32_t *previous = (int32_t *)(void *)(to[i] + floats);
-    remember(lm, previous + 1, previous, words[i]);
+    wf__rnn_remember(lm, previous + 1, previous, words[i]);
   }
   wf__rnn_advance(lm, count, from, words, to, work);
 }
 
 wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err) {
   if (rnnlm->reverse) return wf__fail(err, WF_ERR_UNSUPPORTED, "the recurrent language model reads sentences from their end: it can only score whole sentences");
-  WF__TRY(check_words(rnnlm, words, count, err));
+  WF__TRY(wf__rnn_check_words(rnnlm, words, count, err));
   wf__rnn_work work;
   WF__TRY(wf__rnn_work_init(rnnlm, count < SLOTS ? count : SLOTS, &work, err));
   size_t bytes = state_bytes(rnnlm);

@@ -1,11 +1,9 @@
 /* flat_scorer.h - a scorer as plain arrays and the one way to ask them, on the CPU and on a GPU: what a scorer must be to work there.
  *
- * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer answers as the scorer it was made of, bit for bit. Only its contexts
- * are other numbers: each part's take as few bits as it needs, first's above second's,
+ * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer answers as the scorer it was made of, bit for bit, and its contexts
+ * are the same numbers: each part's take as few bits as it needs, first's above second's,
  *
- *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1)
- *
- * so they come in the order of the scorer's own, which is all that ties ask for. */
+ *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1) */
 #ifndef WF_SCORER_FLAT_SCORER_H
 #define WF_SCORER_FLAT_SCORER_H
 

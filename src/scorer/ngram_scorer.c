@@ -96,8 +96,9 @@ wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_
   WF__TRY(wf__options_take(wf__ngram_scorer_table(), options, &o, err));
   struct ngram_scorer *ngram = wf__calloc(1, sizeof *ngram);
   if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
-  wf__scorer_init(&ngram->scorer, &ngram_ops, 32);
+  wf__scorer_init(&ngram->scorer, &ngram_ops, 0);
   ngram->lm = wf_wlm_ref(lm);
+  while ((uint64_t)1 << ngram->scorer.context_bits < lm->view.num_states) ngram->scorer.context_bits++;
   ngram->options = o;
   wf_status status = map_words(ngram, words, err);
   if (status != WF_OK) {

@@ -9,7 +9,7 @@
 
 #include "scorer/rnn_scorer.h"
 
-enum { NONE = UINT32_MAX, JOBS_AT_ONCE = 128 /* of one thread */, BLOCKS_PER_THREAD = 4 };
+enum { NONE = UINT32_MAX, JOBS_AT_ONCE = 128 /* of one thread */, BLOCKS_PER_THREAD = 4, DEVICE_HISTORIES = 1 << 16 /* at once */ };
 
 void wf__rnn_batch_free(wf__rnn_batch *batch) {
   wf__vec_free(&batch->jobs);
@@ -18,6 +18,9 @@ void wf__rnn_batch_free(wf__rnn_batch *batch) {
   wf__vec_free(&batch->histories);
   wf__vec_free(&batch->first);
   wf__vec_free(&batch->order);
+  wf__vec_free(&batch->asked_histories);
+  wf__vec_free(&batch->asked_words);
+  wf__vec_free(&batch->recurrent);
 }
 
 wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
@@ -130,10 +133,33 @@ static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) 
 
 struct costing {
   const wf__rnn_scorer *rnn;
-  const wf__rnn_memory *memory;
+  wf__rnn_memory *memory;
   wf__rnn_batch *batch;
   uint64_t first, end; /* of `order` */
 };
+
+/* The model's part of all of them, on a GPU, into the jobs' costs. */
+static wf_status ask_device(const struct costing *c, wf_error *err) {
+  wf__rnn_batch *b = c->batch;
+  const uint64_t most = c->end - c->first;
+  b->asked_histories.size = b->asked_words.size = b->recurrent.size = 0;
+  WF__TRY(wf__vec_grow(&b->asked_histories, most, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->asked_words, most, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->recurrent, most, "questions to a scorer", err));
+  for (uint64_t i = c->first; i < c->end; i++) {
+    const wf__rnn_job *job = &b->jobs.data[b->order.data[i]];
+    if (job->word < 0) continue;
+    b->asked_histories.data[b->asked_histories.size++] = b->histories.data[job->group];
+    b->asked_words.data[b->asked_words.size++] = job->word;
+  }
+  WF__TRY(wf__rnn_device_costs_behind(c->memory, b->asked_histories.data, b->asked_words.data, b->asked_words.size, b->recurrent.data, err));
+  const float *cost = b->recurrent.data;
+  for (uint64_t i = c->first; i < c->end; i++) {
+    wf__rnn_job *job = &b->jobs.data[b->order.data[i]];
+    if (job->word >= 0) job->cost = *cost++;
+  }
+  return WF_OK;
+}
 
 /* Costs of some jobs. */
 static void cost_jobs(void *user, uint64_t item, int worker) {
@@ -143,17 +169,18 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   float costs[JOBS_AT_ONCE];
   uint64_t begin = c->first + item * JOBS_AT_ONCE, end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
   size_t num = 0, got = 0;
+  const bool on_device = c->memory->device != NULL; /* they have been asked there */
   wf__rnn_context behind;
   for (uint64_t i = begin; i < end; i++) {
     const wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
-    if (job->word < 0) continue;
+    if (job->word < 0 || on_device) continue;
     histories[num] = c->batch->histories.data[job->group];
     words[num++] = job->word;
   }
   wf__rnn_costs_behind(c->memory, histories, words, num, costs);
   for (uint64_t i = begin; i < end; i++) {
     wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
-    float recurrent = job->word >= 0 ? costs[got++] : c->rnn->options.unknown_cost;
+    float recurrent = job->word < 0 ? c->rnn->options.unknown_cost : on_device ? job->cost : costs[got++];
     job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label, recurrent, &behind);
     job->next = wf__rnn_next(c->rnn, c->memory, job->label, &behind);
   }
@@ -161,11 +188,13 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
 
 static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, wf__pool *pool, wf_error *err) {
   size_t at_once = (size_t)(pool != NULL ? wf__pool_size(pool) : 1) * BLOCKS_PER_THREAD * WF__RNN_BLOCK;
+  if (m->device != NULL) at_once = DEVICE_HISTORIES;
   if (at_once > wf__rnn_most_settled(m)) at_once = wf__rnn_most_settled(m);
   for (uint64_t group = 0; group < b->histories.size; group += at_once) {
     uint64_t num = b->histories.size - group < at_once ? b->histories.size - group : at_once;
     struct costing c = {rnn, m, b, b->first.data[group], b->first.data[group + num]};
     WF__TRY(wf__rnn_settle(m, b->histories.data + group, num, pool, err));
+    if (m->device != NULL) WF__TRY(ask_device(&c, err));
     uint64_t num_items = (c.end - c.first + JOBS_AT_ONCE - 1) / JOBS_AT_ONCE;
     if (pool != NULL && num_items > 1) wf__pool_run(pool, num_items, cost_jobs, &c);
     else

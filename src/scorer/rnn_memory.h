@@ -15,7 +15,7 @@
 
 #include "base/map64.h"
 #include "base/threads.h"
-#include "lm/rnnlm.h"
+#include "lm/rnn_device.h"
 #include "scorer/rnn_results.h"
 #include "scorer/scorer.h"
 
@@ -39,8 +39,7 @@ typedef struct wf__rnn_counts {
 
 /* A history whose state is being computed. */
 typedef struct wf__rnn_advance_item {
-  const float *from;
-  float *to;
+  uint32_t from, to; /* slots; from NONE: the state behind <s> */
   uint64_t path_off; /* words to be read, in `path`, latest first */
   uint32_t path_size, history;
 } wf__rnn_advance_item;
@@ -53,8 +52,9 @@ typedef struct wf__rnn_memory {
   uint64_t context_bytes, collect_at; /* what histories and contexts may take, and the number of them at which to collect next */
   /* Hidden states (rnn_states.c). */
   size_t num_slots, num_used, hand, state_floats;
-  float *states;         /* [num_slots][state_floats] */
+  float *states;         /* [num_slots][state_floats]; NULL if they are on a GPU */
   float *norms;          /* softmax: [num_slots]; NaN: not yet */
+  wf__rnn_device *device; /* where the model works; its slots are these + 1. NULL: the CPU */
   float root_norm;       /* of the root, whose state is the model's own */
   uint32_t *owner;       /* [num_slots] history */
   uint32_t *slot_epoch;  /* [num_slots] */
@@ -62,6 +62,10 @@ typedef struct wf__rnn_memory {
   WF__VEC(wf__rnn_advance_item) items;
   WF__VEC(int32_t) path;
   WF__VEC(wf__rnn_work) works; /* one a thread */
+  WF__VEC(wf__rnn_move) moves; /* on their way to the GPU, and so on */
+  WF__VEC(uint32_t) settled;
+  WF__VEC(wf__rnn_request) requests;
+  WF__VEC(uint64_t) hashes;
   wf__rnn_results results;
   uint32_t epoch, round_epoch; /* of this block, and of the first in this frame */
   wf__rnn_counts counts;
@@ -101,7 +105,11 @@ void wf__rnn_states_free(wf__rnn_memory *memory);
 static inline size_t wf__rnn_most_settled(const wf__rnn_memory *memory) { return memory->num_slots / 2; }
 /* Begins an epoch: states of these histories, distinct ones, and with softmax their norms, are there until the next. */
 wf_status wf__rnn_settle(wf__rnn_memory *memory, const uint32_t *histories, size_t count, wf__pool *pool, wf_error *err);
-/* Questions to the model behind histories that are settled (or the root): -ln p(words[i] | histories[i]). For any number of threads at a time. */
+/* Questions to the model behind histories that are settled (or the root): -ln p(words[i] | histories[i]). Without a device, for any number of threads at a time. */
 void wf__rnn_costs_behind(const wf__rnn_memory *memory, const uint32_t *histories, const int32_t *words, size_t count, float *costs);
+/* The same with one (rnn_slots.c). Equal histories should be next to one another. */
+wf_status wf__rnn_device_costs_behind(wf__rnn_memory *memory, const uint32_t *histories, const int32_t *words, size_t count, float *costs, wf_error *err);
+/* With one: computes the states of memory->items. */
+wf_status wf__rnn_device_settle(wf__rnn_memory *memory, wf_error *err);
 
 #endif

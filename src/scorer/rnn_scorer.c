@@ -169,7 +169,8 @@ static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t
   float recurrent = rnn->options.unknown_cost;
   if (word >= 0) {
     WF__TRY(wf__rnn_settle(m, &at.history, 1, NULL, err));
-    wf__rnn_costs_behind(m, &at.history, &word, 1, &recurrent);
+    if (m->device != NULL) WF__TRY(wf__rnn_device_costs_behind(m, &at.history, &word, 1, &recurrent, err));
+    else wf__rnn_costs_behind(m, &at.history, &word, 1, &recurrent);
   }
   m->counts.costs++;
   *out = (wf__rnn_result){.context = context, .word = label, .epoch = m->epoch};

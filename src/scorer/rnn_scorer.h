@@ -32,7 +32,7 @@ typedef struct wf__rnn_job {
   uint32_t place;    /* of its context */
   uint32_t group;    /* of its history */
   int32_t label, word;
-  float cost;
+  float cost; /* at first, with a GPU, the recurrent model's */
   uint64_t next;
 } wf__rnn_job;
 
@@ -50,6 +50,9 @@ typedef struct wf__rnn_batch {
   WF__VEC(uint32_t) histories; /* distinct ones, by group */
   WF__VEC(uint32_t) first;     /* [groups + 1] of `order` */
   WF__VEC(uint32_t) order;     /* jobs, group by group */
+  WF__VEC(uint32_t) asked_histories; /* with a GPU: its questions and their answers */
+  WF__VEC(int32_t) asked_words;
+  WF__VEC(float) recurrent;
 } wf__rnn_batch;
 
 typedef struct wf__rnn_group {

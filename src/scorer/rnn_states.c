@@ -18,12 +18,14 @@ static wf_status need_works(wf__rnn_memory *m, uint64_t num, wf_error *err) {
 wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) {
   uint64_t each = m->state_floats * sizeof(float) + sizeof *m->norms + sizeof *m->owner + sizeof *m->slot_epoch;
   m->num_slots = bytes / each > MIN_SLOTS ? bytes / each : MIN_SLOTS;
-  if (m->num_slots > NONE - 1) m->num_slots = NONE - 1;
-  m->states = wf__alloc(m->num_slots * m->state_floats, sizeof *m->states);
-  m->norms = wf__alloc(m->num_slots, sizeof *m->norms);
+  if (m->num_slots > NONE - 2) m->num_slots = NONE - 2;
   m->owner = wf__alloc(m->num_slots, sizeof *m->owner);
   m->slot_epoch = wf__alloc(m->num_slots, sizeof *m->slot_epoch);
-  if (m->states == NULL || m->norms == NULL || m->owner == NULL || m->slot_epoch == NULL) return wf__fail_memory(err, m->num_slots * each, "hidden states");
+  if (m->owner == NULL || m->slot_epoch == NULL) return wf__fail_memory(err, m->num_slots * each, "hidden states");
+  if (m->lm->on_device != NULL) return wf__rnn_device_open(m->lm, m->num_slots, &m->device, err);
+  m->states = wf__alloc(m->num_slots * m->state_floats, sizeof *m->states);
+  m->norms = wf__alloc(m->num_slots, sizeof *m->norms);
+  if (m->states == NULL || m->norms == NULL) return wf__fail_memory(err, m->num_slots * each, "hidden states");
   WF__TRY(need_works(m, 1, err));
   const float *start = m->lm->start;
   if (m->lm->output_kind == WF_RNNLM_SOFTMAX) wf__rnn_log_norms(m->lm, 1, &start, &m->root_norm, &m->works.data[0]);
@@ -31,6 +33,11 @@ wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) 
 }
 
 void wf__rnn_states_free(wf__rnn_memory *m) {
+  wf__rnn_device_close(m->device);
+  wf__vec_free(&m->moves);
+  wf__vec_free(&m->settled);
+  wf__vec_free(&m->requests);
+  wf__vec_free(&m->hashes);
   free(m->states);
   free(m->norms);
   free(m->owner);
@@ -62,14 +69,13 @@ static uint32_t free_slot(wf__rnn_memory *m) {
 
 /* The way to a history from the nearest above that has a state, as an item; nothing if it has one itself. */
 static wf_status add_item(wf__rnn_memory *m, uint32_t history, wf_error *err) {
-  wf__rnn_advance_item item = {.from = m->lm->start, .path_off = m->path.size, .history = history};
+  wf__rnn_advance_item item = {.from = NONE, .path_off = m->path.size, .history = history};
   uint32_t at = history;
   for (; at != WF__RNN_ROOT && m->histories.data[at].slot == NONE; at = m->histories.data[at].parent)
     WF__TRY(wf__vec_push(&m->path, m->histories.data[at].word, "a history", err));
   if (at != WF__RNN_ROOT) {
-    uint32_t slot = m->histories.data[at].slot;
-    item.from = m->states + slot * m->state_floats;
-    m->slot_epoch[slot] = m->epoch;
+    item.from = m->histories.data[at].slot;
+    m->slot_epoch[item.from] = m->epoch;
   }
   item.path_size = (uint32_t)(m->path.size - item.path_off);
   return item.path_size > 0 ? wf__vec_push(&m->items, item, "hidden states", err) : WF_OK;
@@ -79,7 +85,7 @@ static void take_slots(wf__rnn_memory *m) {
   for (uint64_t i = 0; i < m->items.size; i++) {
     wf__rnn_advance_item *item = &m->items.data[i];
     uint32_t slot = free_slot(m);
-    item->to = m->states + slot * m->state_floats;
+    item->to = slot;
     m->owner[slot] = item->history;
     m->slot_epoch[slot] = m->epoch;
     m->histories.data[item->history].slot = slot;
@@ -101,16 +107,26 @@ static void compute_block(void *user, uint64_t block, int worker) {
     active = 0;
     for (size_t i = 0; i < count; i++) {
       if (step >= items[i].path_size) continue;
-      from[active] = step == 0 ? items[i].from : items[i].to;
-      to[active] = items[i].to;
+      to[active] = m->states + items[i].to * m->state_floats;
+      from[active] = step > 0 ? to[active] : items[i].from == NONE ? m->lm->start : m->states + items[i].from * m->state_floats;
       words[active++] = m->path.data[items[i].path_off + items[i].path_size - 1 - step];
     }
     if (active > 0) wf__rnn_advance(m->lm, active, from, words, to, &m->works.data[worker]);
   }
   if (m->lm->output_kind != WF_RNNLM_SOFTMAX) return;
-  for (size_t i = 0; i < count; i++) from[i] = items[i].to;
+  for (size_t i = 0; i < count; i++) from[i] = m->states + items[i].to * m->state_floats;
   wf__rnn_log_norms(m->lm, count, from, norms, &m->works.data[worker]);
   for (size_t i = 0; i < count; i++) m->norms[m->histories.data[items[i].history].slot] = norms[i];
+}
+
+/* What was not computed after all. */
+static void drop_items(wf__rnn_memory *m) {
+  for (uint64_t i = 0; i < m->items.size; i++) {
+    const wf__rnn_advance_item *item = &m->items.data[i];
+    m->histories.data[item->history].slot = NONE;
+    m->owner[item->to] = NONE;
+    m->slot_epoch[item->to] = 0;
+  }
 }
 
 wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t count, wf__pool *pool, wf_error *err) {
@@ -120,8 +136,13 @@ wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t co
   if (m->items.size == 0) return WF_OK;
   uint64_t num_blocks = (m->items.size + WF__RNN_BLOCK - 1) / WF__RNN_BLOCK;
   bool alone = pool == NULL || num_blocks == 1;
-  WF__TRY(need_works(m, alone ? 1 : (uint64_t)wf__pool_size(pool), err));
+  if (m->device == NULL) WF__TRY(need_works(m, alone ? 1 : (uint64_t)wf__pool_size(pool), err));
   take_slots(m);
+  if (m->device != NULL) {
+    wf_status status = wf__rnn_device_settle(m, err);
+    if (status != WF_OK) drop_items(m);
+    return status;
+  }
   if (!alone) {
     wf__pool_run(pool, num_blocks, compute_block, m);
     return WF_OK;

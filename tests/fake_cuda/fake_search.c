@@ -260,3 +260,12 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
 }
 
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_search_capacity(ranks, num_columns, out_lanes); }
+
+/* Streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
+int wf__lane_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+  *out_lanes = 0;
+  return cudaSuccess;
+}
+int wf__lane_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_streams_capacity(ranks, num_columns, out_lanes); }

@@ -171,12 +171,6 @@ static void test_refused(void **state) {
   assert_int_equal(wf_decoder_set_scorer(decoder, boost, &err), WF_ERR_UNSUPPORTED);
   assert_non_null(strstr(err.message, "recombine=state"));
   wf_decoder_free(decoder);
-  task.options.recombine = 0;
-  task.options.lattice_beam = 4;
-  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-  assert_int_equal(wf_decoder_set_scorer(decoder, boost, &err), WF_ERR_UNSUPPORTED);
-  assert_non_null(strstr(err.message, "lattices"));
-  wf_decoder_free(decoder);
   wf_scorer_free(table);
   wf_scorer_free(boost);
   test_free_tables(&tables);

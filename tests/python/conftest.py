@@ -71,3 +71,40 @@ def best_by_strings(all_paths):
     for ins, outs, cost in all_paths:
         best[ins, outs] = min(cost, best.get((ins, outs), float("inf")))
     return best
+
+
+WIDE = {"beam": 1e9, "max_active": 100000, "max_tokens": 100000, "min_active": 0}  # nothing is pruned
+
+
+def random_graph(rng, num_states=5, num_arcs=14, num_columns=4):
+    """A decoding graph with words and epsilon arcs (upwards only, so that there are no cycles of them)."""
+    arcs = []
+    for _ in range(num_arcs):
+        source, target = (int(x) for x in rng.integers(0, num_states, 2))
+        ilabel = int(rng.integers(0 if target > source else 1, num_columns + 1))
+        arcs.append((source, target, ilabel, int(rng.integers(0, 4)), float(rng.integers(0, 128)) / 64))
+    arcs.append((0, 0, 1, 0, 1.0))
+    return arcs, {0: 0.25, num_states - 1: 0.0}
+
+
+def every_path(arcs, finals, scores, frame=0, state=0):
+    """(cost, words) of every path: plain recursion."""
+    if frame == len(scores) and state in finals:
+        yield finals[state], ()
+    for source, target, ilabel, olabel, weight in arcs:
+        if source != state or (ilabel and frame == len(scores)):
+            continue
+        cost = weight - (float(scores[frame][ilabel - 1]) if ilabel else 0.0)
+        for rest, words in every_path(arcs, finals, scores, frame + bool(ilabel), target):
+            yield cost + rest, ((olabel, *words) if olabel else words)
+
+
+def same(a, b):
+    return [(r.text, r.cost, r.words, list(r.alignment)) for r in a] == [(r.text, r.cost, r.words, list(r.alignment)) for r in b]
+
+
+def padded(matrices, extra=3):
+    batch = np.full((len(matrices), max(map(len, matrices)) + extra, matrices[0].shape[1]), np.nan, matrices[0].dtype)  # NaN: padding must not be read
+    for row, matrix in zip(batch, matrices):
+        row[: len(matrix)] = matrix
+    return batch, [len(matrix) for matrix in matrices]

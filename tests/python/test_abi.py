@@ -18,6 +18,49 @@ def test_every_exported_function_is_declared_and_nothing_else():
     assert sorted(_abi.FUNCTIONS) == sorted(exported)
 
 
+# Exported functions that the package has no use for, and why.
+NOT_CALLED = {
+    "wf_add_origin_gradients": "FstBatch.gradients and warpfst.torch carry gradients back",
+    "wf_builder_add_arc": "as below",
+    "wf_builder_reserve": "Fst.from_arcs hands over all arcs in one call",
+    "wf_fst_batch_get_view": "Composer.view is the way to results in GPU memory",
+    "wf_fst_read_format": "Fst.read recognises the format",
+    "wf_lattice_reader_fraction": "progress of the command line",
+    "wf_lattice_reader_lost_rest": "the next lattice or the end says so",
+    "wf_lexicon_num_disambig": "graph building adds the symbols",
+    "wf_lexicon_num_repeated": "told by the command line",
+    "wf_lm_knows": "LM.words.find",
+    "wf_lm_read_arpa": "wf_lm_read reads ARPA, too",
+    "wf_matrix_check": "decoding checks scores",
+    "wf_nbest_rescore": "CompactLattice.rescore, then nbest",
+    "wf_rescored_costs_free": "CompactLattice.rescore asks for no costs apart",
+    "wf_result_writer_abort": "Python has json; transcribe/outputs.py writes the rest",
+    "wf_result_writer_close": "as above",
+    "wf_result_writer_open": "as above",
+    "wf_result_writer_put": "as above",
+    "wf_rnnlm_start": "RnnLM.costs scores whole sentences",
+    "wf_rnnlm_step": "as above",
+    "wf_score_reader_fraction": "progress of the command line",
+    "wf_score_reader_lost_rest": "the next matrix or the end says so",
+    "wf_symbols_find_bytes": "wf_symbols_find does it",
+    "wf_transcripts_find": "read_transcripts makes a dict",
+    "wf_transcripts_format": "as above",
+    "wf_wlm_knows": "LargeLM.words.find",
+    "wf_wlm_step_many": "LargeLM.costs goes word by word",
+}
+
+
+def test_every_function_is_called_or_has_a_reason_not_to_be():
+    """Names may be put together (wf_lm_ + prune), so parts behind a prefix that some f-string makes count."""
+    source = "".join(path.read_text() for path in pathlib.Path(wf.__file__).parent.rglob("*.py") if path.name != "_abi.py")
+    made = {f"wf_{name}" for name in re.findall(r'_unary\("(\w+)"', source)} | {f"wf_fst_batch_{name}" for name in re.findall(r'_made\("(\w+)"', source)}
+    made |= {f"wf_wlm_{name}" for name in ("start", "step", "final")} | {f"wf_lm_{name}" for name in ("start", "step", "final")}  # lm.costs_of
+    made |= {f"wf_{kind}_graph_{name}" for kind in ("ctc", "hmm") for name in ("build", "result_free")}
+    uncalled = {name for name in _abi.FUNCTIONS if not re.search(rf"\b{name}\b", source) and name not in made}
+    uncalled = {name for name in uncalled if not name.endswith(("_options_init", "_stats_init", "_ref"))}
+    assert uncalled == set(NOT_CALLED)
+
+
 def test_option_structures_have_the_sizes_and_offsets_of_c():
     names = wf.tables()
     assert len(names) > 20

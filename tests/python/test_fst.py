@@ -264,3 +264,15 @@ def test_other_weights(rng):
     with pytest.raises(wf.ArgumentError, match="NaN"):
         fst.with_weights([float("nan")] * fst.num_arcs)
     assert wf.Fst.from_text("").with_weights([]).num_states == 0
+
+
+def test_composers_need_a_gpu(rng):
+    a, b = (random_fst(rng)[2] for _ in range(2))
+    if wf.cuda_available() is None:
+        return  # test_gpu.py
+    with pytest.raises((wf.DeviceError, wf.UnsupportedError)):
+        wf.Composer(a, b)
+    with pytest.raises(wf.Error):
+        wf.Composer(a, b, device="cpu")
+    with pytest.raises(ValueError, match="make no pairs"):
+        wf.Composer([a, a], [b, b, b])

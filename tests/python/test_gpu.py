@@ -202,10 +202,49 @@ def test_jax(graph, matrices):
     assert values(wf.Decoder(graph, device="cuda").decode(jax.numpy.asarray(batch), lengths)) == values(wf.Decoder(graph).decode(batch, lengths))
 
 
+def write_arpa(path, rng):
+    """A trigram model of the graph's words: every word, and some of the pairs and triples."""
+    names = [f"w{i}" for i in range(300)]
+    grams = [[("<s>",), ("</s>",), *((name,) for name in names)]]
+    for order in (2, 3):
+        begun = [gram for gram in grams[-1] if gram[-1] != "</s>"]
+        chosen = rng.choice(len(begun), 200, replace=order == 2)
+        grams.append(sorted({(*begun[i], names[int(rng.integers(300))]) for i in chosen}))
+    lines = ["", "\\data\\", *(f"ngram {order}={len(some)}" for order, some in enumerate(grams, 1))]
+    for order, some in enumerate(grams, 1):
+        lines += ["", f"\\{order}-grams:"]
+        for gram in some:
+            prob = -99 if gram == ("<s>",) else -float(rng.uniform(0.5, 3))
+            backoff = f"\t{-float(rng.uniform(0, 0.5)):.4f}" if order < 3 and gram != ("</s>",) else ""
+            lines.append(f"{prob:.4f}\t{' '.join(gram)}{backoff}")
+    path.write_text("\n".join([*lines, "", "\\end\\", ""]))
+
+
+def test_boosts_and_language_models_as_on_the_cpu(graph, matrices, tmp_path):
+    """Bit for bit, wherever the model is kept."""
+    write_arpa(tmp_path / "lm.arpa", np.random.default_rng(5))
+    model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    boosts = [None, {"w1": 2.0, "w7": -1.0}, {"w2 w3": 3.0, "w5": 1.0}]
+    each = [boosts[i % 3] for i in range(len(matrices))]
+    expected = values(wf.Decoder(graph).decode(matrices, boost=each))
+    assert values(wf.Decoder(graph, device="cuda").decode(matrices, boost=each)) == expected != values(wf.Decoder(graph).decode(matrices))
+    expected = values(wf.Decoder(graph, lm=model).decode(matrices, boost=each))
+    for placement, options in (("device", {}), ("hybrid", {"lm_gpu_bytes": 1 << 20}), ("host", {})):
+        with wf.Decoder(graph, device="cuda", lm=wf.Scorer.from_lm(model, graph.words, placement=placement, **options)) as decoder:
+            assert values(decoder.decode(matrices, boost=each)) == expected, placement
+            stats = decoder.lm_stats()
+            assert (stats["gpu_bytes"] > 0 or placement == "host") and (stats["host_bytes"] > 0) == (placement != "device"), stats
+            assert (stats["host_reads"] > 0) == (placement == "hybrid"), stats
+
+
 def test_what_the_gpu_cannot_do_it_refuses(graph, matrices):
-    """Boosts, lattices and streams: as on the CPU, or an error."""
+    """Lattices, streams and added words: as on the CPU, or an error."""
+    words = wf.Symbols(["<eps>", "a", "<x>"])
+    loop = wf.Fst.from_arcs([(0, 0, 1, 1, 1.0), (0, 0, 2, 2, 1.0)], {0: 0.0}, isymbols=words, osymbols=words)
+    places = wf.build_ctc_graph(["<blk>", *(f"t{i}" for i in range(1, NUM_COLUMNS))], {"a": "t1 t2"}, grammar=loop, words=words, topology="compact", classes="<x>")
+    added = places.add_words(["b", "c d"], pronunciations={"b": "t3", "c": "t4 t5", "d": "t6"})
     for do in (
-        lambda device: values(wf.Decoder(graph, device=device).decode(matrices[0], boost={"w1": 1.0})),
+        lambda device: values(wf.Decoder(places, device=device).decode(matrices[0], graphs=added)),
         lambda device: [(one.text, one.cost) for one in wf.Decoder(graph, device=device, lattice_beam=4).decode(matrices[0])[0].nbest(5)],
         lambda device: wf.Decoder(graph, device=device).stream().accept(matrices[0]).num_frames,
     ):
@@ -236,6 +275,46 @@ def test_batches_of_fsts():
     for name in ("arcsort", "connect", "invert", "project", "reverse"):
         a, b = getattr(there, name)(), getattr(here, name)()
         assert all(wf.equal(a[i], b[i]) for i in range(30)), name
+
+
+def test_compositions_that_stay_on_the_gpu(device):
+    rng = np.random.default_rng(6)
+    left, right = [log_fst(rng) for _ in range(10)], log_fst(rng)
+    composer = wf.Composer(left, right, with_origins=True)
+    for _ in range(2):  # again over the same inputs
+        composer.run()
+    expected = [wf.compose_with_origins(one, right, order="canonical") for one in left]
+    assert len(composer) == 10 and all(wf.equal(composer[i], expected[i].fst) for i in range(10)) and sum(one.fst.num_arcs for one in expected) > 30
+    assert all(composer.with_origins(i).origins == expected[i].origins for i in range(10))
+    batch = composer.batch()
+    assert np.allclose(batch.forward_score(), [wf.forward_score(one.fst) for one in expected], rtol=1e-9)
+
+    def download(view):
+        about = view.__cuda_array_interface__
+        stride, (start, _) = about["strides"][0], about["data"]
+        raw = np.zeros(len(view) * stride // 4, np.int32)
+        if len(view):
+            size = (len(view) - 1) * stride + int(about["typestr"][-1])
+            device.check(device.cuda.cuMemcpyDtoH_v2(raw.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(start), ctypes.c_size_t(size)))
+        return np.lib.stride_tricks.as_strided(raw.view(about["typestr"]), (len(view),), (stride,))
+
+    for i, (fst, origins) in enumerate(expected):
+        view, arcs = composer.view(i), np.asarray(fst.arcs)
+        assert (view.start, view.num_states, view.num_arcs) == (fst.start, fst.num_states, fst.num_arcs)
+        for name, shown in (("nextstate", view.nextstates), ("weight", view.weights), ("ilabel", view.ilabels), ("olabel", view.olabels)):
+            assert np.array_equal(download(shown), arcs[name].astype(shown.__cuda_array_interface__["typestr"])), name
+        assert np.array_equal(download(view.arc_offsets), np.asarray(fst.arc_offsets).astype(np.int64)[: len(view.arc_offsets)])
+        assert np.array_equal(download(view.final_costs), np.asarray(fst.final_costs))
+        assert np.array_equal(np.stack([download(side) for side in view.origins], 1).reshape(-1).astype(np.uint32), np.asarray(origins))
+    with pytest.raises(IndexError):
+        composer.view(10)
+
+
+def test_views_of_compositions_in_torch():
+    torch = framework("torch")
+    composer = wf.Composer(log_fst(np.random.default_rng(7)), log_fst(np.random.default_rng(8)))
+    composer.run()
+    assert np.array_equal(torch.as_tensor(composer.view(0).weights, device="cuda").cpu().numpy(), np.asarray(composer[0].arcs)["weight"])
 
 
 def test_training_with_torch():

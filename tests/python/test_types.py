@@ -23,6 +23,13 @@ batch = wf.FstBatch.compose([graph.fst], graph.fst, order="canonical")
 costs: list[float] = list(batch.forward_score(gradients=True))
 batch.gradients(0, of="third")  # WRONG
 wf.Decoder(graph, rnnlm=3)  # WRONG
+added = graph.add_words({"anna lee": 0.5}, pronunciations={"anna": "AE N AH"}, word_start="_")
+decoder.decode([], graphs=[added, None])[0].text
+decoder.decode([], graphs="added")  # WRONG
+wf.Scorer.from_lm("lm.wlm", placement="hybrid", lm_gpu_bytes=1 << 30)
+wf.Scorer.from_lm("lm.wlm", placement="gpu")  # WRONG
+part: wf.Lattice = decoder.stream().commit_lattice()  # WRONG
+wf.Composer([graph.fst], graph.fst, with_origins=True, device="cuda:1").view(0).weights.nothing  # WRONG
 """
 
 

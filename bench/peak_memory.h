@@ -1,0 +1,31 @@
+/* peak_memory.h - memory of this process, for benchmarks. */
+#ifndef BENCH_PEAK_MEMORY_H
+#define BENCH_PEAK_MEMORY_H
+
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Freed memory goes back to the system, and the peak so far is forgotten. False where that is not allowed. */
+static inline bool forget_peak(void) {
+  malloc_trim(0);
+  FILE *file = fopen("/proc/self/clear_refs", "w");
+  if (file == NULL) return false;
+  bool told = fputs("5", file) >= 0;
+  return fclose(file) == 0 && told;
+}
+
+/* "VmRSS:", memory now, or "VmHWM:", its peak. */
+static inline double memory_mib(const char *field) {
+  FILE *file = fopen("/proc/self/status", "r");
+  char line[256];
+  double kib = 0;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, field, strlen(field)) == 0) kib = strtod(line + strlen(field), NULL);
+  if (file != NULL) fclose(file);
+  return kib / 1024;
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* cpu_streams.h - what is kept of a stream between chunks: a channel. A GPU's streams keep theirs here too, but for the tokens.
+ *
+ *   tokens           {cost, state, source}   of the newest frame
+ *   trace, history   what they lead back to
+ *   path             statistics, flags, numbers of frames
+ *   stem             arcs cut off the trace, until they are asked for */
+#ifndef WF_CPU_CPU_STREAMS_H
+#define WF_CPU_CPU_STREAMS_H
+
+#include "cpu/cpu_backend.h"
+
+enum { WF__CHANNEL_COLLECT = 8192 }; /* records beyond twice the living, when the trace is collected: few enough for thousands of channels */
+
+typedef struct wf__saved_token {
+  float cost;
+  uint32_t state;
+  uint32_t source; /* after dying: number of its record in the last frame */
+} wf__saved_token;
+
+typedef struct wf__channel {
+  bool begun;
+  const wf_graph *graph;
+  WF__VEC(wf__saved_token) tokens;
+  wf__trace trace; /* without scratch */
+  uint64_t trace_base;
+  wf__history history; /* without scratch */
+  wf__path path;       /* its arcs and loglikes are not used */
+  wf__path stem;
+  uint64_t num_summed; /* of its arcs */
+  wf__score_sum stem_sum;
+  wf__scoring scoring; /* without cache */
+  WF__VEC(uint64_t) contexts;      /* of the tokens */
+  WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
+  bool after_blank, died;
+} wf__channel;
+
+/* Gives back room that a long chunk took and that the stream will not need again soon. */
+#define wf__vec_shrink(vec)                                                                            \
+  do {                                                                                                 \
+    uint64_t wf__cap = (vec)->size + (vec)->size / 2 + 64;                                             \
+    void *wf__data = (vec)->cap > 2 * wf__cap ? realloc((vec)->data, wf__cap * sizeof *(vec)->data) : NULL; \
+    if (wf__data != NULL) (vec)->data = wf__data, (vec)->cap = wf__cap;                                \
+  } while (0)
+
+/* Flags and counts, but not the path. */
+void wf__copy_statistics(const wf__path *from, wf__path *to);
+/* Numbers of the first num_read frames, and of the next one. */
+wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err);
+/* The stem, into an empty `out`. */
+wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* cuda_streams.c - streams on GPUs: what the decoder asks of a backend's streams. Their histories are those of the CPU's streams (cpu_streams.h). */
+#ifdef WARPFST_CUDA
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/cuda_backend.h"
+
+/* --- opening and closing -------------------------------------------------------------------------------------------------- */
+
+static void begin_channel(wf__gpu_channel *channel) {
+  channel->num_tokens = channel->usual_size = 0;
+  channel->best = channel->ending = UINT32_MAX;
+  channel->on_cpu = channel->stale = channel->collected = false;
+  channel->base.trace.keeps_loglikes = true;
+}
+
+static void channel_reset(void *self, void *opaque) {
+  wf__cpu_streams.reset(NULL, opaque);
+  begin_channel(opaque);
+}
+
+static void channel_close(void *opaque, void *opaque_channel) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (channel == NULL) return;
+  wf__streams_return_slot(channel->worker, channel->tokens);
+  wf__streams_return_slot(channel->worker, channel->contexts);
+  if (channel->held != NULL) {
+    const int caller = wf__callers_device();
+    (void)cudaSetDevice(channel->worker->device);
+    wf__gpu_let_scorer_go(channel->worker, &channel->held);
+    wf__give_back_device(caller);
+  }
+  channel->worker->streams->num_channels--;
+  wf__cpu_streams.close(NULL, channel); /* frees it: base is its first member */
+}
+
+/* The worker with the fewest streams. */
+static wf__gpu_worker *choose_worker(struct wf__cuda_backend *self) {
+  wf__gpu_worker *best = &self->workers[0];
+  for (int i = 1; i < self->num_workers; i++) {
+    const wf__gpu_streams *streams = self->workers[i].streams;
+    if ((streams != NULL ? streams->num_channels : 0) < (best->streams != NULL ? best->streams->num_channels : 0)) best = &self->workers[i];
+  }
+  return best;
+}
+
+static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, void **out, wf_error *err) {
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
+  wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
+  wf__gpu_channel *channel = wf__calloc(1, sizeof *channel);
+  if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
+  channel->base.graph = self->graph;
+  channel->worker = worker;
+  worker->streams->num_channels++;
+  wf_status status = wf__streams_take_slot(worker, (void **)&channel->tokens, err);
+  if (status != WF_OK) {
+    channel_close(self, channel);
+    return status;
+  }
+  begin_channel(channel);
+  *out = channel;
+  return WF_OK;
+}
+
+static wf_status channel_open(void *opaque, void **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  *out = NULL;
+  if (self->options.lattice_beam > 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with lattices are decoded on the CPU only; leave lattice_beam 0, or take device cpu");
+  const int caller = wf__callers_device();
+  const wf_status status = open_on(self, choose_worker(self), out, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
+static uint64_t channel_bytes(const void *self, const void *opaque) {
+  const wf__gpu_channel *channel = opaque;
+  const uint64_t slot = channel->worker->streams->plan.slot_bytes;
+  return wf__cpu_streams.bytes(NULL, opaque) + sizeof *channel - sizeof channel->base + slot * (channel->contexts != NULL ? 2 : 1);
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------------------------------ */
+
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  const int caller = wf__callers_device();
+  const wf_status status = wf__streams_advance(self, batch, channels, err);
+  wf__give_back_device(caller);
+  if (status == WF_ERR_DEVICE) self->broken = true;
+  return status;
+}
+
+/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there are. */
+static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
+  const wf_scores none = {0};
+  const bool skip = false;
+  wf_result said = {0}, *result = &said;
+  void *one = channel;
+  const wf__batch batch = {.scores = &none, .skip = &skip, .count = 1, .results = &result};
+  WF__TRY(advance(self, &batch, &one, err));
+  return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
+}
+
+/* --- what has come out -------------------------------------------------------------------------------------------------------- */
+
+static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  if (channel->on_cpu) return wf__cpu_streams.stem(self->cpu, channel, now, out, err);
+  channel->watched = channel->watched || now;
+  if (now && channel->base.begun && !channel->collected) WF__TRY(wf__streams_collect(channel, 0, err));
+  return wf__channel_take_stem(&channel->base, out, err);
+}
+
+static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final, wf__path *path, wf_error *err) {
+  wf__score_sum sum = base->stem_sum;
+  wf__scoring_exchange(scoring, &base->scoring); /* its cache is the worker's */
+  wf_status status = wf__scoring_resume(scoring, err);
+  if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
+  wf__scoring_exchange(scoring, &base->scoring);
+  path->scorer_cost = sum.cost;
+  return status;
+}
+
+static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  wf__channel *base = &channel->base;
+  if (!channel->on_cpu && (!base->begun || channel->stale)) WF__TRY(refresh(opaque, channel, err));
+  if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, goes_on, out, err);
+  const bool final = !goes_on && channel->ending != UINT32_MAX;
+  wf__path_clear(out);
+  WF__TRY(wf__trace_path(&base->trace, (uint32_t)base->trace_base + (final ? channel->ending : channel->best), base->graph, out, err));
+  WF__TRY(wf__channel_take_frames(&base->path, base->path.frames.size, out, err));
+  wf__copy_statistics(&base->path, out);
+  if (!final) out->flags |= WF_RESULT_NOT_FINAL;
+  out->final_cost = final ? channel->final_cost : 0;
+  out->relative_cost = (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
+  out->scorer_cost = 0;
+  return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
+}
+
+/* --- scorers ------------------------------------------------------------------------------------------------------------------ */
+
+/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. */
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
+  if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
+  WF__TRY(wf__streams_to_cpu(self, channel, err));
+  WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+  return channel->base.died ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+}
+
+static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
+  wf__held_scorer *held = NULL;
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  if (scorer != NULL) {
+    WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
+    if (channel->contexts == NULL) WF__TRY(wf__streams_take_slot(worker, (void **)&channel->contexts, err));
+    WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
+  }
+  const wf_status status = exchange_scorer(self, channel, scorer, words, num_words, err);
+  wf__held_scorer *old = status == WF_OK ? channel->held : held;
+  if (status == WF_OK) channel->held = held;
+  wf__gpu_let_scorer_go(worker, &old);
+  return status;
+}
+
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (scorer == channel->base.scoring.scorer) return WF_OK;
+  const int caller = wf__callers_device();
+  const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
+static wf_status lattice(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err) {
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with lattices are decoded on the CPU only");
+}
+
+const wf__stream_backend wf__cuda_streams = {.open = channel_open,
+                                             .close = channel_close,
+                                             .set_scorer = set_scorer,
+                                             .reset = channel_reset,
+                                             .bytes = channel_bytes,
+                                             .advance = advance,
+                                             .stem = stem,
+                                             .path = path,
+                                             .lattice = lattice};
+#endif

@@ -1,0 +1,17 @@
+/* rnn_stub.c - what a build without CUDA says when asked for a recurrent model on a GPU. None can exist, so the other calls are never made. */
+#ifndef WARPFST_CUDA
+#include "lm/rnn_device.h"
+
+static wf_status no_device(const char *name, wf_error *err) { return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", name); }
+
+wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out, wf_error *err) { return no_device(name, err); }
+void wf__rnn_weights_free(wf__rnn_weights *weights) {}
+wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_device **out, wf_error *err) { return no_device("cuda", err); }
+void wf__rnn_device_close(wf__rnn_device *device) {}
+wf_status wf__rnn_device_advance(wf__rnn_device *device, const wf__rnn_move *moves, uint64_t count, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__rnn_device_norms(wf__rnn_device *device, const uint32_t *slots, uint64_t count, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *requests, uint64_t count, const uint64_t *hashes, uint64_t num_hashes, float *costs,
+                               wf_error *err) {
+  return no_device("cuda", err);
+}
+#endif

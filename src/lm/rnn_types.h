@@ -1,0 +1,25 @@
+/* rnn_types.h - what a recurrent model's host code and its kernels on a GPU share: kinds of layers, moves, requests. */
+#ifndef WF_LM_RNN_TYPES_H
+#define WF_LM_RNN_TYPES_H
+
+#include <stdint.h>
+
+typedef enum wf__rnn_kind {
+  WF__RNN_SIGMOID, WF__RNN_TANH, WF__RNN_RELU, WF__RNN_RELU_TRUNC, WF__RNN_GRU, WF__RNN_SCRN, WF__RNN_TORCH_GRU, WF__RNN_TORCH_LSTM,
+} wf__rnn_kind;
+
+/* Slot `to` becomes the state behind `word` after that in slot `from`. */
+typedef struct wf__rnn_move {
+  uint32_t from, to;
+  int32_t word;
+  uint32_t zero;
+} wf__rnn_move;
+
+/* -ln p(word | slot); the MaxEnt features are hashes[first_hash .. first_hash + orders), as wf__rnn_hashes has them. */
+typedef struct wf__rnn_request {
+  uint32_t slot;
+  int32_t word;
+  uint32_t first_hash, orders;
+} wf__rnn_request;
+
+#endif

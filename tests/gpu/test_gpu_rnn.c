@@ -1,0 +1,344 @@
+/* test_gpu_rnn.c - recurrent language models on a GPU against the CPU: costs within 1e-5 (relative), for every kind of layer and output, and the same bits whatever else is
+ * computed with them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with small limits on what goes together. */
+#include "decode_tasks.h"
+#include "lm/rnn_device.h"
+#include "rnn_models.h"
+
+static wf_error err;
+
+typedef struct text {
+  int32_t *words;
+  uint64_t *first;
+  size_t num_sentences;
+} text;
+
+static text random_text(test_rng *rng, size_t num_words, size_t num_sentences, uint32_t longest) {
+  text t = {malloc(num_sentences * longest * sizeof(int32_t)), malloc((num_sentences + 1) * sizeof(uint64_t)), num_sentences};
+  uint64_t size = 0;
+  assert_true(t.words != NULL && t.first != NULL);
+  for (size_t s = 0; s < num_sentences; s++) {
+    t.first[s] = size;
+    for (uint32_t n = test_below(rng, longest); n > 0; n--) t.words[size++] = (int32_t)test_below(rng, (uint32_t)num_words);
+  }
+  t.first[num_sentences] = size;
+  return t;
+}
+
+static float *score(const wf_rnnlm *lm, const text *t) {
+  float *costs = malloc((t->first[t->num_sentences] + t->num_sentences) * sizeof *costs);
+  assert_ok(wf_rnnlm_score(lm, t->words, t->first, t->num_sentences, 1, costs, &err));
+  return costs;
+}
+
+/* The model's costs of a text on both devices, and of some of its sentences by themselves. */
+static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
+  wf_rnnlm *on_gpu;
+  assert_ok(wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err));
+  float *want = score(lm, t), *got = score(on_gpu, t);
+  for (size_t i = 0; i < t->first[t->num_sentences] + t->num_sentences; i++)
+    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%s, word %zu of %zu: %.9g on the GPU, %.9g on the CPU", what, i, (size_t)t->first[t->num_sentences], (double)got[i], (double)want[i]);
+  for (size_t s = 0; s < t->num_sentences; s += t->num_sentences / 3 + 1) {
+    const uint64_t size = t->first[s + 1] - t->first[s];
+    const text one = {t->words + t->first[s], (uint64_t[]){0, size}, 1};
+    float *alone = score(on_gpu, &one);
+    assert_memory_equal(alone, got + t->first[s] + s, (size + 1) * sizeof *alone);
+    free(alone);
+  }
+  free(want);
+  free(got);
+  wf_rnnlm_free(on_gpu);
+}
+
+static void check_random(test_rng *rng, test_rnn r, size_t num_sentences, uint32_t longest, float scale) {
+  wf_rnnlm *lm;
+  test_rnn_fill(&r, rng);
+  for (size_t i = 0; i < r.num_floats; i++) r.floats[i] *= scale;
+  assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
+  text t = random_text(rng, (size_t)r.num_words, num_sentences, longest);
+  check_model(lm, &t, r.type);
+  free(t.words);
+  free(t.first);
+  wf_rnnlm_free(lm);
+  test_rnn_free(&r);
+}
+
+static void test_small_layers(void **unused) {
+  (void)unused;
+  static const char *const types[] = {"sigmoid", "tanh", "relu", "relu-trunc", "gru", "gru-bias", "gru-insyn", "gru-full", "scrn3", "scrnfast3"};
+  for (uint64_t seed = 0; seed < test_seeds(40); seed++) {
+    test_rng rng = {seed + 1};
+    const int variant = (int)(seed / 10 + seed) % 4;
+    test_rnn r = {.type = types[seed % 10], .version = 6, .num_layers = 1 + (int)test_below(&rng, 3), .arity = 2 + variant % 3, .lnz = 9};
+    r.num_words = (r.arity - 1) * (20 + (int)test_below(&rng, 30)) + 1;
+    r.hidden = 5 + (int)test_below(&rng, 15);
+    r.nce = variant == 1;
+    r.reverse = variant == 3;
+    r.order = (int)test_below(&rng, 6);
+    r.num_cells = test_below(&rng, 3) == 0 ? 0 : 2000;
+    if (r.num_cells == 0) r.order = 0;
+    check_random(&rng, r, 1 + test_below(&rng, 60), 6, 1);
+  }
+}
+
+/* A path of more nodes than a warp has lanes: counts that double make a tree like a list. */
+static void test_small_deep_paths(void **unused) {
+  (void)unused;
+  test_rng rng = {5};
+  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 50, .hidden = 70, .order = 3, .num_cells = 3000};
+  wf_rnnlm *lm;
+  wf_rnnlm_info info;
+  wf_rnnlm_info_init(&info);
+  test_rnn_fill(&r, &rng);
+  for (int w = 1; w < r.num_words; w++) r.counts[w] = (int64_t)1 << (r.num_words - w);
+  r.counts[0] = 1;
+  assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
+  assert_ok(wf_rnnlm_get_info(lm, &info, &err));
+  assert_true(info.max_path > 40);
+  text t = random_text(&rng, 50, 8, 5);
+  check_model(lm, &t, "deep paths");
+  free(t.words);
+  free(t.first);
+  wf_rnnlm_free(lm);
+  test_rnn_free(&r);
+}
+
+/* --- PyTorch's layers ------------------------------------------------------------------------------------------------------ */
+
+typedef struct tensors {
+  char header[4096];
+  size_t header_size, num_floats;
+  float *floats;
+} tensors;
+
+static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows, size_t cols) {
+  const size_t count = rows * (cols > 0 ? cols : 1);
+  char shape[64];
+  snprintf(shape, sizeof shape, cols > 0 ? "%zu,%zu" : "%zu", rows, cols);
+  all->header_size += (size_t)snprintf(all->header + all->header_size, sizeof all->header - all->header_size, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                                       all->header_size > 1 ? "," : "", name, shape, all->num_floats * 4, (all->num_floats + count) * 4);
+  all->floats = realloc(all->floats, (all->num_floats + count) * sizeof *all->floats);
+  for (size_t i = 0; i < count; i++) all->floats[all->num_floats++] = test_unit(rng) - 0.5f;
+}
+
+/* NAME.safetensors and NAME.words; the path of the former. */
+static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed, size_t hidden, size_t num_layers) {
+  static char path[512];
+  char words[600], name[64];
+  tensors all = {.header = "{", .header_size = 1};
+  add_tensor(&all, rng, "embedding.weight", num_words, embed);
+  if (embed != hidden || test_below(rng, 2) == 0) add_tensor(&all, rng, "output.weight", num_words, hidden);
+  if (test_below(rng, 2) == 0) add_tensor(&all, rng, "output.bias", num_words, 0);
+  for (size_t l = 0; l < num_layers; l++) {
+    static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    for (int i = 0; i < 4; i++) {
+      snprintf(name, sizeof name, "rnn.%s_l%zu", names[i], l);
+      add_tensor(&all, rng, name, gates * hidden, i > 1 ? 0 : i == 0 && l == 0 ? embed : hidden);
+    }
+  }
+  all.header[all.header_size++] = '}';
+  snprintf(path, sizeof path, "%s.safetensors", test_temp_path("torch"));
+  FILE *file = fopen(path, "wb");
+  const uint64_t size = all.header_size;
+  assert_true(file != NULL && fwrite(&size, 8, 1, file) == 1 && fwrite(all.header, 1, size, file) == size);
+  assert_true(fwrite(all.floats, 4, all.num_floats, file) == all.num_floats && fclose(file) == 0);
+  free(all.floats);
+  snprintf(words, sizeof words, "%.*s.words", (int)(strlen(path) - strlen(".safetensors")), path);
+  file = fopen(words, "w");
+  assert_non_null(file);
+  fprintf(file, "</s> 0\n<s> 1\n");
+  for (size_t w = 2; w < num_words; w++) fprintf(file, "w%zu %zu\n", w, w);
+  assert_int_equal(fclose(file), 0);
+  return path;
+}
+
+static void check_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed, size_t hidden, size_t num_layers, size_t num_sentences) {
+  wf_rnnlm *lm;
+  assert_ok(wf_rnnlm_open(write_torch(rng, gates, num_words, embed, hidden, num_layers), NULL, &lm, &err));
+  text t = random_text(rng, num_words, num_sentences, 6);
+  check_model(lm, &t, gates == 4 ? "LSTM" : "GRU of PyTorch");
+  free(t.words);
+  free(t.first);
+  wf_rnnlm_free(lm);
+}
+
+static void test_small_torch(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < test_seeds(12); seed++) {
+    test_rng rng = {seed + 100};
+    const size_t hidden = 4 + test_below(&rng, 10);
+    check_torch(&rng, 3 + seed % 2, 30 + test_below(&rng, 80), seed % 3 == 0 ? hidden : 4 + test_below(&rng, 20), hidden, 1 + test_below(&rng, 3), 1 + test_below(&rng, 20));
+  }
+}
+
+/* --- slots ------------------------------------------------------------------------------------------------------------------ */
+
+/* Moves that branch: two states from one, a slot used again, a state from its own slot; against one word after the other on the CPU. */
+static void test_small_slots(void **unused) {
+  (void)unused;
+  test_rng rng = {9};
+  test_rnn r = {.type = "gru", .version = 6, .num_layers = 2, .arity = 2, .num_words = 40, .hidden = 12};
+  wf_rnnlm *lm, *on_gpu;
+  wf__rnn_device *device;
+  test_rnn_fill(&r, &rng);
+  assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
+  assert_ok(wf_rnnlm_on_device(lm, "cuda:0", &on_gpu, &err));
+  assert_ok(wf__rnn_device_open(on_gpu, 4, &device, &err));
+  const wf__rnn_move first[] = {{0, 1, 5, 0}, {0, 2, 6, 0}}, second[] = {{1, 3, 7, 0}, {2, 2, 8, 0}, {1, 4, 9, 0}}, third[] = {{3, 1, 10, 0}};
+  assert_ok(wf__rnn_device_advance(device, first, 2, &err));
+  assert_ok(wf__rnn_device_advance(device, second, 3, &err));
+  assert_ok(wf__rnn_device_advance(device, third, 1, &err));
+  const int32_t words[] = {5, 7, 10, 3, 6, 8, 3, 5, 9, 3, 3};
+  const uint64_t bounds[] = {0, 4, 7, 10, 11};
+  float want[15], got[4];
+  const wf__rnn_request requests[] = {{1, 3, 0, 0}, {2, 3, 0, 0}, {4, 3, 0, 0}, {0, 3, 0, 0}};
+  assert_ok(wf__rnn_device_costs(device, requests, 4, NULL, 0, got, &err));
+  assert_ok(wf_rnnlm_score(lm, words, bounds, 4, 1, want, &err));
+  const float expected[] = {want[3], want[7], want[11], want[13]};
+  for (int i = 0; i < 4; i++) test_assert_close((double)got[i], (double)expected[i], 1e-5);
+  wf__rnn_device_close(device);
+  wf_rnnlm_free(lm); /* the one on the GPU holds what it needs */
+  wf_rnnlm *again;
+  assert_ok(wf_rnnlm_on_device(on_gpu, "cpu", &again, &err));
+  wf_rnnlm_free(on_gpu);
+  assert_ok(wf_rnnlm_score(again, words, bounds, 4, 1, want, &err));
+  wf_rnnlm_free(again);
+  test_rnn_free(&r);
+}
+
+static void test_small_errors(void **unused) {
+  (void)unused;
+  test_rng rng = {3};
+  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
+  wf_rnnlm *lm, *on_gpu;
+  test_rnn_fill(&r, &rng);
+  assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
+  assert_int_equal(wf_rnnlm_on_device(lm, "cuda:63", &on_gpu, &err), WF_ERR_DEVICE);
+  assert_int_equal(wf_rnnlm_on_device(lm, "cuda:0,0", &on_gpu, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_rnnlm_on_device(lm, "gpu", &on_gpu, &err), WF_ERR_ARGUMENT);
+  assert_null(on_gpu);
+#ifdef FAKE_CUDA
+  float costs[8];
+  const long objects = fake_gpus.num_objects;
+  bool reached = true;
+  for (long n = 1; reached; n++) { /* every call fails once */
+    fake_gpus.num_calls = 0;
+    fake_gpus.fail_at = n;
+    wf_status status = wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err);
+    if (status == WF_OK) status = wf_rnnlm_score(on_gpu, (int32_t[]){1, 2, 3}, (uint64_t[]){0, 3}, 1, 1, costs, &err);
+    reached = fake_gpus.num_calls >= n;
+    fake_gpus.fail_at = 0;
+    wf_rnnlm_free(on_gpu);
+    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+  }
+#endif
+  wf_rnnlm_free(lm);
+  test_rnn_free(&r);
+}
+
+/* --- decoding ---------------------------------------------------------------------------------------------------------------- */
+
+enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
+
+static wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
+  wf_scorer *scorer;
+  assert_ok(wf_scorer_from_rnnlm(rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
+  return scorer;
+}
+
+static void decode_with(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *scorer, const wf_scores *scores, size_t at_once, wf_result **results) {
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once) assert_ok(wf_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+/* Words as on the CPU, costs but for rounding. */
+static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
+  bool alike = got->status == want->status && got->flags == want->flags && got->num_words == want->num_words && fabs(got->cost - want->cost) <= 1e-4 &&
+               fabs(got->scorer_cost - want->scorer_cost) <= 1e-4;
+  for (size_t i = 0; alike && i < got->num_words; i++) alike = got->words[i].label == want->words[i].label && got->words[i].start_frame == want->words[i].start_frame;
+  if (!alike) fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost, want->cost, got->message);
+}
+
+static void test_small_decoding(void **unused) {
+  (void)unused;
+  uint64_t words = 0;
+  for (uint64_t seed = 1; seed <= (test_seeds(12) + 2) / 3; seed++) {
+    test_rng rng = {seed * 991};
+    models m = random_models(&rng);
+    wf_rnn_scorer_options o = random_options(&rng);
+    test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = INPUTS, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
+    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
+    wf_graph *graph;
+    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.beam = 6;
+    options.max_active = 60;
+    options.num_threads = 2;
+    static float data[UTTERANCES][LONGEST * INPUTS];
+    wf_scores scores[UTTERANCES];
+    for (int u = 0; u < UTTERANCES; u++) {
+      for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
+    }
+    wf_rnnlm *on_gpu;
+    wf_result *want[UTTERANCES], *got[UTTERANCES], *alone[UTTERANCES];
+    assert_ok(wf_rnnlm_on_device(m.rnnlm, "cuda", &on_gpu, &err));
+    wf_scorer *there = scorer_over(m.rnnlm, &m, &o);
+    o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+    o.rnnlm_cache = (int32_t)(seed % 3);
+    wf_scorer *here = scorer_over(on_gpu, &m, &o);
+    decode_with(graph, options, "cpu", there, scores, UTTERANCES, want);
+    decode_with(graph, options, "cpu", here, scores, UTTERANCES, got);
+    decode_with(graph, options, "cpu", here, scores, 1 + seed % 3, alone);
+    for (int u = 0; u < UTTERANCES; u++) {
+      check_alike(seed, u, got[u], want[u]);
+      words += got[u]->num_words;
+      assert_true(got[u]->cost == alone[u]->cost && got[u]->scorer_cost == alone[u]->scorer_cost); /* whatever else is in the batch */
+    }
+    test_free_results(want, UTTERANCES);
+    test_free_results(got, UTTERANCES);
+    test_free_results(alone, UTTERANCES);
+    wf_scorer_free(there);
+    wf_scorer_free(here);
+    wf_rnnlm_free(on_gpu);
+    wf_graph_free(graph);
+    wf_fst_free(fst);
+    free_models(&m);
+  }
+  assert_true(words > 0);
+}
+
+/* Models and texts as large as those in use: more rows, words and columns than go together. */
+static void test_large(void **unused) {
+  (void)unused;
+  test_rng rng = {11};
+  check_random(&rng, (test_rnn){.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20001, .hidden = 200, .order = 4, .num_cells = 1000000}, 12000, 20, 0.3f);
+  check_random(&rng, (test_rnn){.type = "gru", .version = 6, .num_layers = 2, .arity = 2, .num_words = 5001, .hidden = 515, .order = 2, .num_cells = 100000}, 3000, 10, 0.1f);
+  check_torch(&rng, 4, 9001, 130, 260, 2, 2000);
+}
+
+static bool no_gpu(void) {
+  test_rng rng = {1};
+  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
+  wf_rnnlm *lm, *on_gpu;
+  test_rnn_fill(&r, &rng);
+  wf_status status = wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err);
+  if (status == WF_OK) status = wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err);
+  if (status == WF_ERR_DEVICE) fprintf(stderr, "%s\n", err.message);
+  if (status == WF_OK) wf_rnnlm_free(on_gpu);
+  wf_rnnlm_free(lm);
+  test_rnn_free(&r);
+  return status == WF_ERR_DEVICE;
+}
+
+int main(int argc, char **argv) {
+  if (no_gpu()) return 77;
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
+                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_large)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

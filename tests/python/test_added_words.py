@@ -1,0 +1,144 @@
+"""Words added to a graph at run time: against the same graph written out, against the C program, and with the grammar's own words."""
+
+import math
+import pathlib
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import CTC
+
+import warpfst as wf
+
+TOKENS = ["<blk>", *"abcdefgh"]
+
+
+@pytest.fixture(scope="module")
+def call_graph():
+    """`call <contact> (now)`, spelled."""
+    words = wf.Symbols(["<eps>", "ab", "<contact>", "gh"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (1, 2, 2, 2, 1.0), (2, 3, 3, 3, 0.25)], {2: 0.5, 3: 0.0}, isymbols=words, osymbols=words)
+    return wf.build_ctc_graph(TOKENS, {"ab": "a b", "gh": "g h"}, grammar=grammar, words=words, topology="compact", classes="<contact>")
+
+
+def spoken(text):
+    """Scores that say these tokens, a frame each with a blank behind it."""
+    columns = [c for token in text for c in (TOKENS.index(token), 0)]
+    scores = np.full((len(columns), len(TOKENS)), -6, np.float32)
+    scores[range(len(columns)), columns] = -0.1
+    return scores
+
+
+def test_nothing_is_recognised_at_a_place_without_words(call_graph):
+    assert call_graph.classes == ("<contact>",)
+    assert "not_final" in wf.Decoder(call_graph).decode(spoken("abcdgh"))[0].flags
+
+
+def test_words_of_single_utterances(call_graph):
+    first = call_graph.add_words(["cd", "ef d"])
+    second = call_graph.add_words({"fe": 0.75, "cd": 2.0}, "<contact>", pronunciations={"cd": ["e d", "e"]})
+    decoder = wf.Decoder(call_graph)
+    scores = [spoken(text) for text in ("abcdgh", "abefd", "abfegh", "abedgh", "abegh", "abcdgh")]
+    results = decoder.decode(scores, graphs=[first, first, second, second, second, None])
+    assert [r.text for r in results[:5]] == ["ab cd gh", "ab ef d", "ab fe gh", "ab cd gh", "ab cd gh"]
+    assert "not_final" in results[5].flags and "cd" not in results[5].text
+    # The costs of the grammar, of the phrase, and nothing else.
+    assert [r.graph_cost for r in results[:5]] == [1.75, 2.0, 2.5, 3.75, 3.75]
+    # Bit for bit those of the graph written out, whose table of words has them.
+    for graph, scored, result in zip((first, first, second, second, second), scores, results):
+        whole = wf.Decoder(wf.Graph(graph.to_fst())).decode(scored)[0]
+        assert (whole.text, whole.cost, list(whole.alignment), [w[1:3] for w in whole.words]) == (result.text, result.cost, list(result.alignment), [w[1:3] for w in result.words])
+    assert [decoder.decode(one, graphs=second)[0].text for one in scores[2:4]] == ["ab fe gh", "ab cd gh"]
+    assert wf.Decoder(first).decode(scores[0])[0].text == "ab cd gh" and {"ef", "d"} <= {text for text, _ in wf.Decoder(first).words}
+
+
+def test_boosts_know_the_words(call_graph):
+    graph = call_graph.add_words({"cd": 0.0, "ce": 0.1})
+    scores = spoken("abcdgh")
+    scores[6, TOKENS.index("e")] = -0.3
+    decoder = wf.Decoder(call_graph)
+    plain, boosted = (decoder.decode(scores, graphs=graph, boost=boost)[0] for boost in (None, {"ce": 2.0}))
+    assert (plain.text, boosted.text) == ("ab cd gh", "ab ce gh") and boosted.scorer_cost == -2
+    with pytest.raises(ValueError, match="'ce'"):
+        decoder.decode(scores, boost={"ce": 2.0})
+    assert wf.Decoder(graph).decode(scores, boost={"ce": 2.0})[0].text == "ab ce gh"
+
+
+def test_two_classes():
+    words = wf.Symbols(["<eps>", "<x>", "<y>", "gh"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (1, 2, 2, 2, 0.0), (2, 2, 3, 3, 0.0)], {2: 0.0}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(TOKENS, {"gh": "g h"}, grammar=grammar, words=words, topology="compact", classes="<x>,<y>")
+    both = graph.add_words(["ab", "b"], "<x>").add_words(["cd", "b"], "<y>")
+    assert [wf.Decoder(one).decode(spoken(text))[0].text for one in (both, pickle.loads(pickle.dumps(both))) for text in ("abcd", "bb", "bcd")] == ["ab cd", "b b", "b cd"] * 2
+    with pytest.raises(wf.ArgumentError):
+        graph.add_words(["ab"])  # which?
+    with pytest.raises(wf.ArgumentError):
+        both.add_words(["ef"], "<x>")
+
+
+def test_saved_and_pickled(call_graph, tmp_path):
+    graph = call_graph.add_words({"fe": 0.75, "cd": 2.0}, pronunciations={"cd": "e d"})
+    graph.save(tmp_path / "g.wfst")
+    expected = wf.Decoder(graph).decode([spoken("abfe"), spoken("abedgh")])
+    for again in (wf.Graph.load(tmp_path / "g.wfst"), pickle.loads(pickle.dumps(graph)), pickle.loads(pickle.dumps(wf.Decoder(graph))).graph):
+        found = wf.Decoder(again).decode([spoken("abfe"), spoken("abedgh")])
+        assert [(r.text, r.cost) for r in found] == [(r.text, r.cost) for r in expected] == [("ab fe", expected[0].cost), ("ab cd gh", expected[1].cost)]
+    assert "2 phrases added" in repr(graph)
+
+
+def test_streams(call_graph):
+    graph = call_graph.add_words(["cd"])
+    decoder = wf.Decoder(call_graph)
+    stream, scores = decoder.stream(), spoken("abcdgh")
+    for searched, text in ((graph, "ab cd gh"), (None, ""), (graph, "ab cd gh")):
+        stream.set_graph(searched)
+        stream.accept(scores[:9])
+        with pytest.raises(wf.StateError):
+            stream.set_graph(None)
+        if searched is not None:
+            assert stream.partial().text.startswith("ab cd")
+        stream.accept(scores[9:])
+        result, whole = stream.finish(), decoder.decode(scores, graphs=searched)[0]
+        assert (result.text, result.cost) == (whole.text, whole.cost) and text in result.text
+        stream.reset()
+    stream.set_graph(graph)
+    stream.set_boost({"cd": 1.5})
+    stream.accept(scores)
+    assert stream.finish().scorer_cost == -1.5
+
+
+def test_as_the_program_has_it(ctc_scores, tmp_path):
+    """Words of real utterances taken out of the grammar and added again: `warpfst decode --add-words`."""
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact", classes="<unk>")
+    said = {word.word: " ".join(graph.fst.isymbols.text(label) for label in word.labels) for word in wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")}
+    names = [word for word in ("ELEPHANT", "MARK", "GOING") if word in said]
+    assert names
+    new = {f"{name}S": said[name] for name in names}
+    (tmp_path / "list.txt").write_text("".join(f"{word}\t-9\t{tokens}\n" for word, tokens in new.items()))
+    graph.save(tmp_path / "g.wfst")
+    for key, matrix in ctc_scores.items():
+        np.save(tmp_path / f"{key}.npy", matrix)
+    program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [program, "decode", "g.wfst", *(f"{key}.npy" for key in ctc_scores), "--add-words=list.txt", "--acoustic-scale=0.7", "--format=text"]
+    theirs = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True).stdout
+    added = graph.add_words(dict.fromkeys(new, -9.0), pronunciations=new)
+    results = wf.Decoder(graph, acoustic_scale=0.7).decode(list(ctc_scores.values()), graphs=added)
+    assert theirs.splitlines() == [f"{key} {result.text}".rstrip() for key, result in zip(ctc_scores, results)]
+    assert any(name in result.text for name in new for result in results)
+
+
+def test_what_cannot_be_added(call_graph, ctc_graph):
+    for bad, kind, why in (
+        (lambda: call_graph.add_words(["xyz"]), ValueError, "xyz"),
+        (lambda: call_graph.add_words([""]), ValueError, "phrase"),
+        (lambda: call_graph.add_words({"cd": math.nan}), ValueError, "cost"),
+        (lambda: call_graph.add_words(["cd"], pronunciations={"cd": "c x"}), ValueError, "x"),
+        (lambda: call_graph.add_words(["cd"], "<name>"), ValueError, "<name>"),
+        (lambda: wf.build_ctc_graph(TOKENS, {"ab": "a b"}).add_words(["cd"]), ValueError, "no place for added words"),
+        (lambda: wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.0)], {0: 0.0})).add_words(["a"]), ValueError, "table"),
+        (lambda: wf.Decoder(ctc_graph).decode(spoken("ab"), graphs=call_graph), ValueError, "graph"),
+        (lambda: wf.Decoder(call_graph).decode([spoken("ab")] * 2, graphs=[None]), ValueError, "1 graphs for 2"),
+    ):
+        with pytest.raises(kind, match=why):
+            bad()

@@ -1,0 +1,198 @@
+"""Lattices, n-best lists and confidences, against all paths of small graphs and against the C program."""
+
+import itertools
+import json
+import math
+import pathlib
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import CTC, WIDE, every_path, random_graph
+
+import warpfst as wf
+
+
+def test_n_best_by_all_paths(rng):
+    checked = 0
+    for _ in range(60):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
+        best = {}
+        for cost, words in every_path(arcs, finals, scores):
+            best[words] = min(cost, best.get(words, math.inf))
+        expected = sorted(best.values())[:5]
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, finals), lattice_beam=1e6, **WIDE).decode(scores)[0]
+        if not expected or "not_final" in result.flags:
+            continue
+        found = result.nbest(5)
+        assert np.allclose([one.cost for one in found], expected, atol=1e-3)
+        assert all(math.isclose(best[tuple(one.labels)], one.cost, abs_tol=1e-3) for one in found) and len({one.text for one in found}) == len(found)
+        checked += len(found) > 1
+    assert checked > 20
+    with pytest.raises(wf.ArgumentError, match="lattice_beam"):
+        wf.Decoder(wf.Fst.from_arcs(arcs, finals)).decode(scores)[0].nbest(2)
+
+
+def test_lattice_operations(ctc_graph, ctc_scores):
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(list(ctc_scores.values())[:6])
+    for result in results:
+        lattice = result.lattice
+        compact = lattice.determinize()
+        assert compact.complete_beam == 8 and lattice.determinize(max_bytes=65536).complete_beam <= 8
+        for path in (lattice.best_path(), compact.best_path(), compact.nbest(3)[0], compact.determinize().best_path()):
+            assert path.words == [word.label for word in result.words] and math.isclose(path.cost, result.cost, abs_tol=1e-2)
+            assert len(path.alignment) == result.num_frames
+        costs = [path.cost for path in compact.nbest(20)]
+        assert costs == sorted(costs)
+        assert lattice.prune(1.0).num_arcs <= lattice.num_arcs and len(compact.prune(0.5).nbest(50)) == sum(cost <= costs[0] + 0.5 for cost in costs[:50] or costs)
+        assert math.isclose(compact.scale(lm_scale=2).best_path().cost, min(2 * path.graph_cost + path.acoustic_cost for path in compact.nbest(1000)), abs_tol=1e-2)
+        assert lattice.scale(acoustic_scale=0).best_path().acoustic_cost == 0
+    lm = wf.LM.read(CTC / "lm3.arpa.gz", ctc_graph.words)
+    assert math.isclose(compact.rescore(lm, lm).best_path().cost, compact.best_path().cost, abs_tol=1e-2)
+    assert math.isclose(compact.rescore(None, lm).best_path().cost, min(p.cost + sum(lm.costs([ctc_graph.words.text(w) for w in p.words])) for p in compact.nbest(1000)), abs_tol=0.05)
+
+
+def test_lattices_compact_and_in_files(ctc_graph, ctc_scores, tmp_path):
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=5).decode(list(ctc_scores.values())[:8])
+    with wf.LatticeWriter(tmp_path / "lat.ark") as out:
+        for i, result in enumerate(results):
+            out.put(f"u{i}", result.lattice)
+    read = list(wf.LatticeReader(tmp_path / "lat.ark"))
+    aligner = wf.WordAligner.from_lexicon(wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt"), ctc_graph.words)
+    assert [key for key, _ in read] == [f"u{i}" for i in range(8)]
+    for (_, again), result in zip(read, results):
+        assert np.allclose(np.asarray(again.arcs)["graph_cost"], np.asarray(result.lattice.arcs)["graph_cost"]) and again.num_states == result.lattice.num_states
+        compact = result.lattice.to_compact()
+        stats, (arcs, finals, total) = compact.stats(), compact.posteriors()
+        assert math.isclose(stats["best_cost"], result.cost, abs_tol=1e-3) and math.isclose(total, stats["total_cost"], abs_tol=1e-6) and total <= stats["best_cost"]
+        assert math.isclose(sum(finals), 1, abs_tol=1e-6) and len(arcs) == compact.num_arcs
+        assert compact.oracle([word.label for word in result.words])[1] == 0
+        mbr = compact.mbr(decode=False)
+        assert [word.label for word in mbr.words] == [word.label for word in result.words] and all(0 < word.confidence <= 1 for word in mbr.words)
+        aligned = compact.align(aligner).mbr(decode=False)
+        assert [word.label for word in aligned.words] == [word.label for word in result.words]
+        assert all(0 <= word.start < word.end <= result.num_frames for word in aligned.words)
+        assert compact.to_raw().num_arcs >= result.lattice.num_arcs
+    with pytest.raises(ZeroDivisionError), wf.LatticeWriter(tmp_path / "dropped.ark") as out:
+        out.put("u", results[0].lattice)
+        _ = 1 / 0
+    assert not (tmp_path / "dropped.ark").exists()
+    with pytest.raises(wf.Error, match="blank"):
+        with wf.LatticeWriter(tmp_path / "bad.ark") as out:
+            out.put("two words", results[0].lattice)
+    (tmp_path / "cut.ark").write_bytes((tmp_path / "lat.ark").read_bytes()[:500])
+    with pytest.raises(wf.FormatError):
+        list(wf.LatticeReader(tmp_path / "cut.ark"))
+
+
+def test_words_flags_and_lattice(ctc_graph, ctc_scores):
+    scores = list(ctc_scores.values())
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4).decode(scores)
+    for matrix, result in zip(scores, results):
+        assert result.text == " ".join(word.text for word in result.words)
+        assert all(ctc_graph.words.text(word.label) == word.text for word in result.words)
+        ends = [0, *(frame for word in result.words for frame in (word.start, word.end))]
+        assert ends == sorted(ends) and ends[-1] <= len(matrix) == result.num_frames == result.num_decoded
+        arcs, lattice = np.asarray(result.lattice.arcs), result.lattice
+        assert lattice.num_states == len(lattice.frames) == len(lattice.arc_offsets) - 1 and arcs.shape == (lattice.num_arcs,)
+        # The best path of the lattice is the result.
+        cost = np.asarray(lattice.final_graph_costs, dtype=np.float64) + np.asarray(lattice.final_acoustic_costs)
+        for state in reversed(range(lattice.num_states)):
+            for i in range(lattice.arc_offsets[state], lattice.arc_offsets[state + 1]):
+                cost[state] = min(cost[state], arcs[i]["graph_cost"] + arcs[i]["acoustic_cost"] + cost[arcs[i]["nextstate"]])
+        assert math.isclose(cost[0], result.cost, abs_tol=1e-2)
+    assert wf.Decoder(ctc_graph).decode(scores[0])[0].lattice is None
+    assert "narrowed" in wf.Decoder(ctc_graph, max_active=5, min_active=0).decode(scores[0])[0].flags
+
+
+def test_confidences(ctc_graph, ctc_scores, tmp_path):
+    """Those of `warpfst decode --confidence`; and by all paths of small graphs below."""
+    keys, matrices = list(ctc_scores), list(ctc_scores.values())
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices)
+    for key, matrix in ctc_scores.items():
+        np.save(tmp_path / f"{key}.npy", matrix)
+    ctc_graph.save(tmp_path / "graph.wfst")
+    program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    command = [program, "decode", "graph.wfst", *(f"{key}.npy" for key in keys), "--acoustic-scale=0.7", "--lattice-beam=6", "--confidence", "--format=json", "-o", "out"]
+    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+    theirs = {row["key"]: row for row in map(json.loads, (tmp_path / "out").read_text().splitlines())}
+    for key, result in zip(keys, results):
+        words = theirs[key]["words"]
+        assert [word.text for word in result.words] == [word["word"] for word in words]
+        assert all(math.isclose(word.confidence, other["confidence"], abs_tol=1e-4) for word, other in zip(result.words, words))
+        assert all(0 <= word.confidence <= 1 for word in result.words)
+        assert pickle.loads(pickle.dumps(result)).words == result.words
+    assert any(word.confidence < 0.9 for result in results for word in result.words)
+    assert all(word.confidence is None for word in wf.Decoder(ctc_graph).decode(matrices[0])[0].words)
+
+
+def test_confidences_by_all_paths(rng):
+    """Graphs of one word a sequence: a confidence is the share of the probability of all sequences."""
+    for _ in range(20):
+        columns = int(rng.integers(2, 6))
+        arcs = [(0, 1, column + 1, column + 1, float(rng.integers(0, 64)) / 32) for column in range(columns)]
+        scores = -rng.integers(0, 96, (1, columns)).astype(np.float32) / 32
+        costs = np.array([weight - scores[0, column - 1] for _, _, column, _, weight in arcs])
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, {1: 0.0}), lattice_beam=1e6, **WIDE).decode(scores)[0]
+        assert math.isclose(result.words[0].confidence, np.exp(-costs.min()) / np.exp(-costs).sum(), abs_tol=1e-5)
+
+
+def test_scorer_costs_apart(ctc_graph, ctc_scores):
+    """Of a compact lattice decoded with a scorer: what the scorer says and the rest make the costs; `score` puts them on a lattice decoded without."""
+    matrices = list(ctc_scores.values())[:6]
+    scorer = wf.Scorer.boost({"GOING TO SEE": 2.0, "IS": 0.5, "ELEPHANT": -1.25}, ctc_graph.words)
+    with_scorer = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices, boost=scorer)
+    without = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices)
+    found = 0
+    for result, plain in zip(with_scorer, without):
+        compact = result.lattice.determinize(beam=6)
+        split = compact.scorer_costs(scorer)
+        assert (len(split.arcs), len(split.finals)) == (split.lattice.num_arcs, split.lattice.num_states)
+        wanted, found_paths = compact.nbest(20), split.lattice.determinize(beam=6).nbest(20)
+        assert [path.words for path in found_paths] == [path.words for path in wanted] and np.allclose([p.cost for p in found_paths], [p.cost for p in wanted], atol=1e-3)
+        found += any(cost != 0 for cost in [*split.arcs, *split.finals])
+        scored = plain.lattice.determinize(beam=6).score(scorer)
+        by_words = {tuple(path.words): path.cost for path in scored.determinize(beam=20).nbest(500)}
+        for path in wanted:
+            if tuple(path.words) in by_words:
+                assert math.isclose(by_words[tuple(path.words)], path.cost, abs_tol=1e-2)
+        best = tuple(word.label for word in result.words)
+        assert best not in by_words or math.isclose(by_words[best], result.cost, abs_tol=1e-2)
+        with pytest.raises(wf.LimitError):
+            compact.scorer_costs(scorer, max_states=1)
+    assert found
+
+
+def test_words_and_tokens_of_a_path(ctc_graph, ctc_scores):
+    tokens = wf.Symbols.read(CTC / "tokens_phone.txt")
+    lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", tokens)
+    aligner = wf.WordAligner.from_lexicon(lexicon, ctc_graph.words)
+    result = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4, blank=0).decode(ctc_scores["000030012"])[0]
+    path = result.lattice.best_path()
+    words = aligner.words(path.words, path.alignment)
+    assert [word.label for word in words] == path.words
+    units = aligner.units(path.alignment)
+    # Repeats collapsed and blanks dropped, by hand.
+    by_hand = [(label, list(group)) for label, group in itertools.groupby(enumerate(path.alignment), key=lambda pair: pair[1])]
+    blank = wf.token_blank(tokens) + 1
+    expected = [(ctc_graph.fst.isymbols.text(label), group[0][0], group[-1][0] + 1) for label, group in by_hand if label not in (0, blank)]
+    assert [(aligner.unit_text(unit.label), unit.start, unit.end) for unit in units] == expected
+    # A word goes from its first token to its last, and these are a pronunciation of it.
+    told = {(one.word, one.labels) for one in lexicon}
+    for word in words:
+        inside = [unit for unit in units if word.start <= unit.start < word.end]
+        assert (inside[0].start, inside[-1].end) == (word.start, word.end) and (ctc_graph.words.text(word.label), tuple(unit.label for unit in inside)) in told
+
+
+def test_many_lattices_at_once(ctc_graph, ctc_scores, tmp_path):
+    lattices = [result.lattice for result in wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(list(ctc_scores.values()))]
+    together = wf.determinize_lattices(lattices, beam=6)
+    for lattice, compact in zip(lattices, together):
+        assert [path.words for path in compact.nbest(10)] == [path.words for path in lattice.determinize(beam=6).nbest(10)]
+    together[0].draw(tmp_path / "lattice.html", "u", ctc_graph.words)
+    together[0].draw(tmp_path / "lattice.dot", words=ctc_graph.words, format="dot")
+    best = " ".join(ctc_graph.words.text(word) for word in together[0].best_path().words)
+    assert all(word in (tmp_path / "lattice.html").read_text() for word in best.split()) and "digraph" in (tmp_path / "lattice.dot").read_text()
+    assert wf.determinize_lattices([]) == []

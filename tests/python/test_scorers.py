@@ -1,0 +1,156 @@
+"""Boosts and language models on the fly, against all paths and against graphs that have the model inside."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from conftest import CTC, ROOT, WIDE, every_path, random_graph
+
+import warpfst as wf
+
+
+def test_boosted_words_by_all_paths(rng):
+    for _ in range(60):
+        arcs, finals = random_graph(rng)
+        scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
+        boosts = {1: 2.5, 3: -1.0}
+        everything = sorted((cost - sum(boosts.get(word, 0) for word in words), words) for cost, words in every_path(arcs, finals, scores))
+        decoder = wf.Decoder(wf.Fst.from_arcs(arcs, finals), **WIDE)
+        plain = decoder.decode(scores)[0]
+        decoder.set_boost(boosts)
+        result, again, unboosted, twice = decoder.decode([scores] * 4, boost=[None, boosts, wf.Scorer.boost({1: 0.0}), wf.Scorer.boost({1: 1.0, 3: -1.0}) + wf.Scorer.boost({1: 1.5})])
+        assert unboosted.cost == plain.cost
+        if everything and "not_final" not in result.flags:
+            best = everything[0][0]
+            assert all(math.isclose(one.cost, best, abs_tol=1e-4) for one in (result, again, twice))
+            assert math.isclose(result.scorer_cost, -sum(boosts.get(word.label, 0) for word in result.words), abs_tol=1e-5)
+        with pytest.raises(TypeError, match="scorer"):
+            pickle.dumps(decoder)
+        decoder.set_boost(None)
+        assert decoder.decode(scores)[0].cost == plain.cost
+
+
+def test_boosts_by_name(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    assert "MARK" in decoder.decode(matrix)[0].text and "MARK" not in decoder.decode(matrix, boost={"MARK": -30.0})[0].text
+    for bad, kind in (({"no such word": 1.0}, ValueError), ({0: 1.0}, ValueError), ({"MARK": math.nan}, ValueError), ([{}, {}], ValueError), ({2**40: 1.0}, ValueError)):
+        with pytest.raises(kind):
+            decoder.decode(matrix, boost=bad)
+
+
+def test_boosted_phrases(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    result = decoder.decode(matrix, boost={"GOING TO SEE": 2.0, "IS": 0.5, "TO GOING": 9.0})[0]
+    assert result.text == "MARK IS GOING TO SEE ELEPHANT" and math.isclose(result.scorer_cost, -2.5, abs_tol=1e-4)
+    with pytest.raises(ValueError, match="nonsense"):
+        decoder.decode(matrix, boost={"GOING nonsense": 1.0})
+
+
+def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
+    """A graph with a small model and the difference to the large one costs what a graph with the large one does."""
+    lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
+    large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
+    large.prune(max_ngrams="0,0").write_arpa(tmp_path / "small.arpa")
+    small = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, tmp_path / "small.arpa", backoff="failure")
+    whole = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, large, backoff="failure")
+    model = wf.LargeLM.build(CTC / "lm3.arpa.gz", tmp_path / "difference.wlm", subtract=tmp_path / "small.arpa")
+    assert model.info()["difference"] and model.info()["order"] == 3
+    matrices, wide = list(ctc_scores.values())[:8], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
+    expected = wf.Decoder(whole, **wide).decode(matrices)
+    rescored = wf.Decoder(small, lm=model, **wide)
+    assert [r.text for r in rescored.decode(matrices)] == [r.text for r in expected]
+    assert np.allclose([r.cost for r in rescored.decode(matrices)], [r.cost for r in expected], atol=1e-2)
+    model.make_table()
+    assert [(r.text, r.cost) for r in wf.Decoder(small, lm=model, **wide).decode(matrices)] == [(r.text, r.cost) for r in rescored.decode(matrices)]
+    boosted = rescored.decode(matrices, boost={"ELEPHANT": 1.0})  # on top of the model
+    assert math.isclose(boosted[0].cost, expected[0].cost - 1, abs_tol=1e-2) and math.isclose(boosted[1].cost, expected[1].cost, abs_tol=1e-2)
+    assert [r.text for r in wf.Decoder(small, lm=tmp_path / "difference.wlm", **wide).decode(matrices)] == [r.text for r in expected]
+    with pytest.raises(TypeError, match="scorer"):
+        pickle.dumps(rescored)
+
+
+def test_recurrent_model_on_the_fly(rng):
+    model = wf.RnnLM.open(ROOT / "tests" / "data" / "rnnlm" / "sigmoid")
+    texts = [text for text, _ in model.words if not text.startswith("<")][:12]
+    words = wf.Symbols(["<eps>", *texts])
+    graph = wf.Graph(wf.Fst.from_arcs([(0, 0, i, i, 0.0) for i in range(1, 13)], {0: 0.0}, osymbols=words))
+    scores = rng.normal(0, 2, (4, 12)).astype(np.float32)
+    scorer = wf.Scorer.from_rnnlm(model, words=words)
+    with wf.Decoder(graph, rnnlm=model, **WIDE) as named, wf.Decoder(graph, lm=wf.Scorer.boost({1: 0.5}), rnnlm=scorer, **WIDE) as both:
+        assert math.isclose(named.decode(scores)[0].cost, wf.Decoder(graph, lm=wf.Scorer.from_rnnlm(model, words=words), **WIDE).decode(scores)[0].cost, abs_tol=1e-6)
+        boosted = both.decode(scores)[0]
+        assert math.isclose(boosted.scorer_cost, sum(model.costs([boosted.text])[0]) - 0.5 * boosted.text.split().count(texts[0]), abs_tol=1e-3)
+    scorer = wf.Scorer.from_rnnlm(model, words=words)
+    with wf.Decoder(graph, lm=scorer, **WIDE) as decoder:
+        result = decoder.decode(scores)[0]
+    assert len(result.words) == 4 and math.isclose(result.scorer_cost, sum(model.costs([result.text])[0]), abs_tol=1e-3)
+    # None of the 12^4 sentences costs less.
+    sentences = [" ".join(sentence) for sentence in itertools.product(texts, repeat=4)]
+    columns = {text: i for i, text in enumerate(texts)}
+    acoustic = [-sum(float(scores[t, columns[word]]) for t, word in enumerate(sentence.split())) for sentence in sentences]
+    assert math.isclose(result.cost, min(a + sum(costs) for a, costs in zip(acoustic, model.costs(sentences))), abs_tol=1e-3)
+    assert scorer.rnn_stats()["num_utterances"] == 1  # counted when the decoder lets go of it
+    with pytest.raises(wf.Error):
+        wf.Scorer.boost({1: 1.0}).rnn_stats()
+
+
+def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
+    """A graph composed with the model gives, without a scorer, what the graph gives with it."""
+    lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
+    large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
+    large.prune(max_ngrams="2000,0").write_arpa(tmp_path / "lm.arpa")
+    model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    model.verify()
+    words = [text for text, label in lexicon.words() if label and model.words.find(text) is not None and not text.startswith(("<", "#"))][:200]
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, grammar=_loop(lexicon.words(), words), words=lexicon.words())
+    phi = 10_000_000
+    exact = wf.Graph(wf.epsilons_last(wf.compose(graph.fst, model.to_fst(phi, graph.words), phi_label=phi)))
+    matrices, wide = list(ctc_scores.values())[:4], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
+    on_the_fly, inside = wf.Decoder(graph, lm=model, **wide).decode(matrices), wf.Decoder(exact, **wide).decode(matrices)
+    assert [r.text for r in on_the_fly] == [r.text for r in inside] and np.allclose([r.cost for r in on_the_fly], [r.cost for r in inside], atol=1e-2)
+    sentence = on_the_fly[0].text
+    assert np.allclose(model.costs(sentence), wf.LM.read(tmp_path / "lm.arpa").costs(sentence), atol=1e-5) and math.isclose(sum(model.costs(sentence)), on_the_fly[0].scorer_cost, abs_tol=1e-3)
+    damaged = bytearray((tmp_path / "lm.wlm").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "damaged.wlm").write_bytes(damaged)
+    with pytest.raises(wf.FormatError):
+        wf.LargeLM.open(tmp_path / "damaged.wlm").verify()
+
+
+def _loop(table, words):
+    return wf.Fst.from_arcs([(0, 0, label, label, 0.0) for label in map(table.find, words)], {0: 0.0}, isymbols=table, osymbols=table)
+
+
+def test_where_a_gpu_keeps_the_model_means_nothing_on_the_cpu(ctc_graph, ctc_scores, tmp_path):
+    wf.LM.read(CTC / "lm3.arpa.gz").prune(max_ngrams="500,0").write_arpa(tmp_path / "lm.arpa")
+    model, matrix = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm"), ctc_scores["000030012"]
+    costs = set()
+    for options in ({}, {"placement": "hybrid", "lm_gpu_bytes": 1 << 20}, {"placement": "host"}):
+        decoder = wf.Decoder(ctc_graph, lm=wf.Scorer.from_lm(model, ctc_graph.words, **options))
+        costs.add(decoder.decode(matrix)[0].cost)
+        assert decoder.lm_stats() == {"gpu_bytes": 0, "host_bytes": 0, "cache_hits": 0, "host_reads": 0}
+    assert len(costs) == 1
+    with pytest.raises(ValueError, match="placement"):
+        wf.Scorer.from_lm(model, ctc_graph.words, placement="elsewhere")
+
+
+def test_training_a_recurrent_model(tmp_path, rng):
+    """Of a language in which b always follows a; the model is written, read again, and told about as it is trained."""
+    lines = [" ".join("a b" if rng.random() < 0.5 else "c" for _ in range(4)) for _ in range(400)]
+    (tmp_path / "train").write_text("\n".join(lines[:350]) + "\n")
+    (tmp_path / "valid").write_text("\n".join(lines[350:]) + "\n")
+    epochs = []
+    model = wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, max_epochs=4, on_epoch=epochs.append)
+    assert [epoch.epoch for epoch in epochs] == list(range(1, len(epochs) + 1)) and epochs[-1].valid_perplexity < epochs[0].valid_perplexity
+    costs = model.costs(["a b", "a c"])
+    assert costs[0][1] < 0.3 and costs[1][1] > 2
+    model.write(tmp_path / "model")
+    assert wf.RnnLM.open(tmp_path / "model").costs(["a b c"]) == model.costs(["a b c"])
+    with pytest.raises(ZeroDivisionError):
+        wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, on_epoch=lambda _: 1 / 0)
+    with pytest.raises(wf.CancelledError):
+        wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, progress=lambda *_: False)

@@ -1,0 +1,98 @@
+"""Streams give what decoding everything at once gives."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import same
+
+import warpfst as wf
+
+
+def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
+    matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()][:6]
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
+    expected = decoder.decode(matrices)
+    stream = decoder.stream(frame_seconds=0.04)
+    for matrix, result in zip(matrices, expected):
+        begin, stable = 0, []
+        while begin < len(matrix):
+            count = int(rng.integers(0, 20))
+            event = stream.accept(matrix[begin : begin + count])
+            begin = min(begin + count, len(matrix))
+            partial = stream.partial()
+            assert event.num_frames == partial.num_frames == begin and partial.num_stable <= len(partial.words)
+            stable = [word.text for word in partial.words[: partial.num_stable]]
+            assert result.text.split()[: len(stable)] == stable
+        final = stream.finish()
+        assert same([final], [result]) and final.lattice.num_arcs == result.lattice.num_arcs
+        with pytest.raises(wf.StateError):
+            stream.accept(matrix)
+        stream.reset()
+    # Several at one time.
+    streams = [decoder.stream() for _ in matrices]
+    for begin in range(0, max(map(len, matrices)), 16):
+        events = decoder.advance(streams, [matrix[begin : begin + 16] for matrix in matrices])
+        assert [event.num_frames for event in events] == [min(begin + 16, len(matrix)) for matrix in matrices]
+    assert same([one.finish() for one in streams], expected)
+    assert stream.num_bytes > 0
+    with pytest.raises(ValueError, match="1 chunks"):
+        decoder.advance(streams, [matrices[0]])
+    decoder.close()  # and its streams before it
+    for use in (lambda: stream.partial(), lambda: streams[0].reset(), lambda: decoder.stream()):
+        with pytest.raises(wf.StateError):
+            use()
+
+
+def test_streams_that_forget(ctc_graph, ctc_scores):
+    matrix = np.concatenate([m.astype(np.float32) for m in list(ctc_scores.values())[:8]])
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    stream = decoder.stream(forget=True)
+    for begin in range(0, len(matrix), 20):
+        stream.accept(matrix[begin : begin + 20])
+        stream.partial()
+    assert len(stream.finish().alignment) == 0
+    for _ in range(100):  # dropped in the middle of utterances, in any order
+        decoder.stream().accept(matrix[:3])
+    del decoder, stream
+
+
+def test_streams_boost_and_fail(ctc_graph, ctc_scores):
+    matrix = ctc_scores["000030012"].astype(np.float32)
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    with decoder.stream() as stream:
+        stream.set_boost({"MARK": -30.0})
+        stream.accept(matrix)
+        assert same([stream.finish()], decoder.decode(matrix, boost={"MARK": -30.0}))
+    bad = matrix.copy()
+    bad[3, 3] = math.nan
+    with decoder.stream() as stream:
+        stream.accept(bad)
+        with pytest.raises(wf.ArgumentError, match="NaN"):
+            _ = stream.finish().text
+    with pytest.raises(ValueError):
+        decoder.stream(silence="x")
+
+
+def test_lattices_in_parts(ctc_graph, ctc_scores):
+    """The parts, one behind the other, are the lattice that the stream makes without taking parts out."""
+    matrix = np.concatenate([one.astype(np.float32) for one in list(ctc_scores.values())[:4]])
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
+    whole = decoder.decode(matrix)[0].lattice
+    stream, parts = decoder.stream(), []
+    assert stream.commit_lattice() is None
+    for begin in range(0, len(matrix), 25):
+        stream.accept(matrix[begin : begin + 25])
+        part = stream.commit_lattice()
+        parts += [] if part is None else [part]
+    parts.append(stream.finish().lattice)
+    assert len(parts) > 3
+    joined, first = [], 0  # arcs of the parts, their states counted through
+    for part in parts:
+        arcs = np.asarray(part.arcs).copy()
+        arcs["nextstate"] += first
+        joined.append(arcs)
+        first += part.num_states - 1
+    assert first + 1 == whole.num_states and np.concatenate(joined).tobytes() == np.asarray(whole.arcs).tobytes()
+    with pytest.raises(wf.ArgumentError):
+        wf.Decoder(ctc_graph).stream().commit_lattice()
