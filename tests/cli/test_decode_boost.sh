@@ -94,7 +94,7 @@ expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 
 ctc=$SOURCE_DIR/examples/ctc
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o real.wfst -q
 "$WARPFST" lm build -q "$ctc/lm3.arpa.gz" -o real.wlm
-cut -d' ' -f2- "$ctc/text" | head -200 >sentences
+head -200 "$ctc/text" | cut -d' ' -f2- >sentences
 "$WARPFST" rnnlm train sentences sentences -o rnn --hidden=8 --max-epochs=1 >train.log
 mkdir scores
 for file in $(find "$ctc/logp_phone" -name '*.npy' | sort | head -8); do ln -s "$file" scores/; done

@@ -77,6 +77,8 @@ flags=(--acoustic-scale=0.7 --beam=15 --max-active=1000000 --max-tokens=1000000 
 "$WARPFST" decode TLG_large.wfst logp "${flags[@]}" -o large.json 2>/dev/null
 "$WARPFST" decode TLG_small.wfst logp "${flags[@]}" -o small.json 2>/dev/null
 "$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm "${flags[@]}" -o fly.json 2>/dev/null
+"$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --lm-table "${flags[@]}" -o table.json 2>/dev/null
+cmp fly.json table.json
 "$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --lm-scale=0 "${flags[@]}" -o zero.json 2>/dev/null
 "$WARPFST" decode TLG_small.wfst logp --lm=difference.wlm --recombine=state "${flags[@]}" -o state.json 2>/dev/null
 python3 - <<'PY'
