@@ -190,7 +190,7 @@ def figures(result):
 def measure_all(arguments):
     machine, results = measure.machine(), []
     if arguments.device:
-        machine += ", " + measure.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
+        machine = measure.machine_with_gpu()
     else:
         arguments.bytes_per_s = write_bytes_per_s()
         print(f"memory written at {arguments.bytes_per_s / 1e9:.1f} GB/s", file=sys.stderr)

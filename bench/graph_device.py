@@ -61,7 +61,7 @@ def measure_size(size, arguments):
 def measure_all(arguments):
     machine, results = measure.machine(), []
     if arguments.device != "cpu":
-        machine += ", " + measure.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
+        machine = measure.machine_with_gpu()
     print(f"{machine}; load before {measure.load()}", file=sys.stderr)
     file = open(arguments.save, "w", encoding="utf-8") if arguments.save else None
     for size in arguments.sizes.split(","):

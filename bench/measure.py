@@ -69,6 +69,10 @@ def machine():
     return f"{platform.machine().replace('_', '-')}, {cores} core{'s' if cores != 1 else ''}, {model}"
 
 
+def machine_with_gpu():
+    return machine() + ", " + run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()[0]
+
+
 def load():
     return " ".join(open("/proc/loadavg", encoding="utf-8").read().split()[:3])
 

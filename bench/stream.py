@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """stream [--part=live,server,triton,hour,blank,boost,words] [--ctc-data=PATH] [--seconds=20] [--record]
-stream --device=cuda[:N] [--size=small|full|tiny] [--programs=FOLDER] [--seconds=4] [--record]
+stream --device=cuda[:N] [--size=small|full|tiny] [--programs=FOLDER] [--seconds=4] [--save=FILE | --load=FILE] [--record]
 
 Streams and what goes with them, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
 
@@ -249,14 +249,19 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release")
+    parser.add_argument("--save", help="of --device: keep the figures in this file")
+    parser.add_argument("--load", help="measure nothing: --record what was saved")
     parser.add_argument("--record", action="store_true", help="into bench/results.csv")
     arguments = parser.parse_args()
     if arguments.seconds is None:
         arguments.seconds = 20 if arguments.device == "cpu" else 4
     if arguments.device != "cpu":
-        found = on_gpu(arguments)
+        saved = json.load(open(arguments.load, encoding="utf-8")) if arguments.load else {"machine": measure.machine_with_gpu(), "figures": on_gpu(arguments)}
+        if arguments.save:
+            with open(arguments.save, "w", encoding="utf-8") as file:
+                json.dump(saved, file)
         if arguments.record:
-            measure.record(found, f"./run bench stream --device={arguments.device}")
+            measure.record(saved["figures"], f"./run bench stream --device={arguments.device}", machine=saved["machine"])
         return
     parts = arguments.part.split(",")
     if set(parts) - set(PARTS):
