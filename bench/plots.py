@@ -34,7 +34,7 @@ def error_rates(table):
 
 
 def max_active(row):
-    return f"max_active {int(number(r'--max-active=([0-9]+)', row['setup']))}"
+    return f"max_active {int(number(r'--max-active=([0-9]+)', row['setup'])):6,}"  # as wide as each other, so that they sort by size
 
 
 def speeds(table, what, unit="RTFx"):
