@@ -17,7 +17,7 @@ typedef struct one_path {
 
 typedef struct path_list {
   one_path *paths;
-  size_t size;
+  size_t size, room;
   bool full; /* there are more, or longer ones */
 } path_list;
 
@@ -49,9 +49,13 @@ static inline void put_labels(one_path *path, const int32_t *labels, size_t coun
   for (size_t i = 0; i < count; i++) path->labels[path->num_labels++] = labels[i];
 }
 
+static inline path_list no_paths(void) { return (path_list){.paths = malloc(16 * sizeof(one_path)), .room = 16}; }
+
 static inline void keep_path(path_list *list, const one_path *path) {
   list->full = list->full || list->size == MAX_PATHS;
-  if (!list->full) list->paths[list->size++] = *path;
+  if (list->full) return;
+  if (list->size == list->room) list->paths = realloc(list->paths, (list->room *= 2) * sizeof *list->paths);
+  list->paths[list->size++] = *path;
 }
 
 static inline void list_from(const wf_lattice_view *view, int32_t state, one_path path, path_list *list) {
@@ -101,14 +105,14 @@ static inline void list_compact_from(const wf_compact_lattice_view *view, int32_
 
 static inline path_list list_paths(const wf_lattice *lattice) {
   wf_lattice_view view = wf_lattice_get(lattice);
-  path_list list = {.paths = malloc(MAX_PATHS * sizeof(one_path))};
+  path_list list = no_paths();
   if (view.num_states > 0) list_from(&view, 0, (one_path){0}, &list);
   return list;
 }
 
 static inline path_list list_compact_paths(const wf_compact_lattice *lattice) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  path_list list = {.paths = malloc(MAX_PATHS * sizeof(one_path))};
+  path_list list = no_paths();
   if (view.num_states > 0) list_compact_from(&view, 0, (one_path){0}, &list);
   return list;
 }
@@ -134,10 +138,10 @@ static inline int by_cost_then_words(const void *a, const void *b) {
 
 /* The best path of each word sequence, sorted by words. The list is sorted, too. */
 static inline path_list best_of_each(path_list *all) {
-  path_list best = {.paths = malloc(MAX_PATHS * sizeof(one_path))};
+  path_list best = no_paths();
   qsort(all->paths, all->size, sizeof *all->paths, by_words_then_cost);
   for (size_t i = 0; i < all->size; i++)
-    if (i == 0 || compare_words(&all->paths[i], &all->paths[i - 1]) != 0) best.paths[best.size++] = all->paths[i];
+    if (i == 0 || compare_words(&all->paths[i], &all->paths[i - 1]) != 0) keep_path(&best, &all->paths[i]);
   return best;
 }
 
