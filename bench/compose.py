@@ -188,10 +188,8 @@ def figures(result):
 
 
 def measure_all(arguments):
-    machine, results = measure.machine(), []
-    if arguments.device:
-        machine = measure.machine_with_gpu()
-    else:
+    machine, results = measure.machine_with_gpu() if arguments.device else measure.machine(), []
+    if not arguments.device:
         arguments.bytes_per_s = write_bytes_per_s()
         print(f"memory written at {arguments.bytes_per_s / 1e9:.1f} GB/s", file=sys.stderr)
     print(f"{machine}; load before {measure.load()}", file=sys.stderr)

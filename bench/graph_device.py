@@ -59,9 +59,7 @@ def measure_size(size, arguments):
 
 
 def measure_all(arguments):
-    machine, results = measure.machine(), []
-    if arguments.device != "cpu":
-        machine = measure.machine_with_gpu()
+    machine, results = measure.machine_with_gpu() if arguments.device != "cpu" else measure.machine(), []
     print(f"{machine}; load before {measure.load()}", file=sys.stderr)
     file = open(arguments.save, "w", encoding="utf-8") if arguments.save else None
     for size in arguments.sizes.split(","):

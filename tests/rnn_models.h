@@ -60,4 +60,10 @@ static wf_rnn_scorer_options random_options(test_rng *rng) {
 /* For test_changed_fst: epsilon arcs lead to larger states, so there are finitely many paths. */
 static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) { return arc->ilabel > 0 || arc->nextstate > state; }
 
+/* Of the words, with so many input labels. */
+static inline wf_fst *random_word_fst(test_rng *rng, int32_t num_inputs) {
+  test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = num_inputs, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
+  return test_changed_fst(test_random_fst(rng, &shape), rng, forward_epsilons);
+}
+
 #endif

@@ -22,6 +22,18 @@ static size_t layer_vectors(const test_rnn *r) { return is(r, "gru") ? 2 * (size
 
 static float random_weight(test_rng *rng) { return test_unit(rng) - 0.5f; }
 
+test_rnn test_random_rnn(test_rng *rng, const char *type, int variant) {
+  test_rnn r = {.type = type, .version = 6, .num_layers = 1 + (int)test_below(rng, 3), .arity = 2 + variant % 3, .lnz = 9};
+  r.num_words = (r.arity - 1) * (20 + (int)test_below(rng, 30)) + 1;
+  r.hidden = 5 + (int)test_below(rng, 15);
+  r.nce = variant == 1;
+  r.reverse = variant == 3;
+  r.order = (int)test_below(rng, 6);
+  r.num_cells = test_below(rng, 3) == 0 ? 0 : 2000;
+  if (r.num_cells == 0) r.order = 0;
+  return r;
+}
+
 void test_rnn_fill(test_rnn *r, test_rng *rng) {
   size_t v = (size_t)r->num_words, h = (size_t)r->hidden;
   r->num_floats = 2 * v * h;

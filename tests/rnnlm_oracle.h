@@ -22,6 +22,8 @@ typedef struct test_rnn {
 
 /* Everything not set by the caller: random weights of about 0.5, random counts. A third of the cells is zero. */
 void test_rnn_fill(test_rnn *rnn, test_rng *rng);
+/* A small shape of a layer type, without weights yet; variant 0 to 3: arity, NCE in 1, reverse in 3. */
+test_rnn test_random_rnn(test_rng *rng, const char *type, int variant);
 void test_rnn_free(test_rnn *rnn);
 /* Writes NAME and NAME.nnet; returns the path of NAME. Words are </s>, w1, w2 ... */
 const char *test_rnn_write(const test_rnn *rnn);

@@ -311,8 +311,7 @@ static void test_batches(void **unused) {
     test_rng rng = {seed * 991};
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng);
-    test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = INPUTS, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
-    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
+    wf_fst *fst = random_word_fst(&rng, INPUTS);
     wf_graph *graph;
     assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
     wf_decoder_options options;

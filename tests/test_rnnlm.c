@@ -128,17 +128,7 @@ static void test_random(void **unused) {
   static const char *const types[] = {"sigmoid", "tanh", "relu", "relu-trunc", "gru", "gru-bias", "gru-insyn", "gru-full", "scrn3", "scrnfast3", "scrn1000"};
   test_rng rng = {1};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    for (int variant = 0; variant < 4; variant++) {
-      test_rnn r = {.type = types[i], .version = 6, .num_layers = 1 + (int)test_below(&rng, 3), .arity = 2 + variant % 3, .lnz = 9};
-      r.num_words = (r.arity - 1) * (20 + (int)test_below(&rng, 30)) + 1;
-      r.hidden = 5 + (int)test_below(&rng, 15);
-      r.nce = variant == 1;
-      r.reverse = variant == 3;
-      r.order = (int)test_below(&rng, 6);
-      r.num_cells = test_below(&rng, 3) == 0 ? 0 : 2000;
-      if (r.num_cells == 0) r.order = 0;
-      check_random(&rng, r);
-    }
+    for (int variant = 0; variant < 4; variant++) check_random(&rng, test_random_rnn(&rng, types[i], variant));
   for (int version = 0; version < 6; version++) /* what earlier versions do not say has a default */
     check_random(&rng, (test_rnn){.type = "sigmoid", .version = version, .nce = version == 1, .lnz = 9, .num_layers = 1, .arity = 2, .num_words = 30, .hidden = 8, .order = 3, .num_cells = 500});
 }

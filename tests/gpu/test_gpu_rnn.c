@@ -68,14 +68,7 @@ static void test_small_layers(void **unused) {
   for (uint64_t seed = 0; seed < test_seeds(40); seed++) {
     test_rng rng = {seed + 1};
     const int variant = (int)(seed / 10 + seed) % 4;
-    test_rnn r = {.type = types[seed % 10], .version = 6, .num_layers = 1 + (int)test_below(&rng, 3), .arity = 2 + variant % 3, .lnz = 9};
-    r.num_words = (r.arity - 1) * (20 + (int)test_below(&rng, 30)) + 1;
-    r.hidden = 5 + (int)test_below(&rng, 15);
-    r.nce = variant == 1;
-    r.reverse = variant == 3;
-    r.order = (int)test_below(&rng, 6);
-    r.num_cells = test_below(&rng, 3) == 0 ? 0 : 2000;
-    if (r.num_cells == 0) r.order = 0;
+    const test_rnn r = test_random_rnn(&rng, types[seed % 10], variant);
     check_random(&rng, r, 1 + test_below(&rng, 60), 6, 1);
   }
 }
@@ -271,8 +264,7 @@ static void test_small_decoding(void **unused) {
     test_rng rng = {seed * 991};
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng);
-    test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = INPUTS, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
-    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
+    wf_fst *fst = random_word_fst(&rng, INPUTS);
     wf_graph *graph;
     assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
     wf_decoder_options options;

@@ -176,6 +176,18 @@ static void test_list_changes(void **state) {
   if (seeds >= 200) assert_true(scored > 50 && dead > 5);
 }
 
+/* The streams' results, which must be these; then streams and scores go. */
+static void finish_all(wf_stream **streams, wf_result **expected, float **data, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    wf_result *result;
+    assert_ok(wf_stream_finish(streams[i], &result, &err));
+    test_assert_same_result(result, expected[i]);
+    wf_result_free(result);
+    wf_stream_close(streams[i]);
+    free(data[i]);
+  }
+}
+
 /* Many streams at once, each with its own pace, between batches of whole utterances; some are closed and opened, some reset, in the middle. */
 static void test_neighbours(void **state) {
   (void)state;
@@ -224,13 +236,7 @@ static void test_neighbours(void **state) {
         wf_result_free(result);
       }
     }
-    for (size_t i = 0; i < count; i++) {
-      assert_ok(wf_stream_finish(streams[i], &result, &err));
-      test_assert_same_result(result, expected[i]);
-      wf_result_free(result);
-      wf_stream_close(streams[i]);
-      free(data[i]);
-    }
+    finish_all(streams, expected, data, count);
     wf_decoder_free(decoder);
     test_free_results(expected, count);
     test_free_task(&task);
@@ -247,7 +253,7 @@ static void test_large_tasks(void **state) {
     const size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 3 : few ? 4 : MOST;
     wf_scores batch[MOST], chunks[MOST];
     float *data[MOST];
-    wf_result *expected[MOST], *result;
+    wf_result *expected[MOST];
     wf_stream *streams[MOST];
     test_set_large_limits(&task, k);
     test_random_batch(&task, batch, data, count, k, few ? 5 : 40);
@@ -261,13 +267,7 @@ static void test_large_tasks(void **state) {
       }
       assert_ok(wf_streams_advance(decoder, streams, chunks, count, NULL, &err));
     }
-    for (size_t i = 0; i < count; i++) {
-      assert_ok(wf_stream_finish(streams[i], &result, &err));
-      test_assert_same_result(result, expected[i]);
-      wf_result_free(result);
-      wf_stream_close(streams[i]);
-      free(data[i]);
-    }
+    finish_all(streams, expected, data, count);
     wf_decoder_free(decoder);
     test_free_results(expected, count);
   }
