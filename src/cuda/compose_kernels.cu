@@ -50,8 +50,9 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   else if (c->max_words <= WF__GPU_NARROW_WORDS && c->num_rows >= WF__GPU_THREAD_ROWS) c->group = 1;
   else c->group = c->max_words <= WF__GPU_WARP_WORDS && c->num_rows >= WF__GPU_WARP_ROWS ? 32 : THREADS;
   c->both = c->connect && c->group >= 1 && c->num_words <= (c->group == 1 ? WF__GPU_BOTH_NARROW : WF__GPU_BOTH_WORDS);
-  u32 most = c->group == 32 ? WARP_OUT : BLOCK_OUT;
-  c->out_words = c->max_words > most ? c->max_words : most;
+  u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT, wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);
+  if (wanted < most) most = wanted; /* the less, the more groups at once */
+  c->out_words = c->max_words > most ? c->max_words : (u32)most;
 }
 
 template <int GROUP, int W = 1>

@@ -38,16 +38,7 @@ struct pair_search {
       if ((mask_of(c, pair, step.kind)[state / 64] >> (state & 63) & 1) != 0) find(address, state);
       return;
     }
-    const u64 at = (u64)(step.kind - STEP_LABEL) * pair.num_b + state, cell = c.cells != nullptr ? c.cells[pair.cell_base[back] + at] : WF__GPU_MANY_TARGETS;
-    const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
-    if (count <= WF__GPU_MOST_TARGETS) {
-      if (count > 0) find(address, (u32)(cell >> 4) & target_mask);
-      if (count > 1) find(address, (u32)(cell >> (4 + WF__GPU_TARGET_BITS)) & target_mask);
-      if (count > 2) find(address, (u32)(cell >> (4 + 2 * WF__GPU_TARGET_BITS)));
-      return;
-    }
-    const u32 *off = c.off + pair.off_base[back] + at, *to = c.to + pair.to_base[back];
-    for (u32 k = off[0], end = off[1]; k < end; k++) find(address, to[k]);
+    for_targets(c, pair, back, step.kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
   }
 
   /* The fresh bits of half words first .. first + 31 of the block's. */
