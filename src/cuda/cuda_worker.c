@@ -86,10 +86,10 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   return p;
 }
 
-/* Puts everything on the flight's stream: nothing here waits. */
+/* Puts everything on the flight's stream: nothing here waits, but for a recurrent scorer's answers. */
 static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const uint64_t *off = worker->plan.box_off;
-  const wf__lane_params p = flight_params(worker, flight);
+  wf__lane_params p = flight_params(worker, flight);
   char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
   uint32_t *order = wf__flight_box(worker, flight, WF__BOX_ORDER);
   uint64_t *bad = (uint64_t *)(box + off[WF__BOX_BAD]);
@@ -98,7 +98,8 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
-  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, flight->stream, err));
+  else WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
   WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
                                cudaMemcpyDeviceToHost, flight->stream),
                "results from the GPU");
@@ -176,7 +177,7 @@ wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_
 
 /* What the scorer has said along the path, as the CPU search adds it up. */
 static wf_status sum_scorer_costs(const wf__gpu_worker *worker, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
-  WF__TRY(wf__scoring_set(scoring, scorer, err));
+  WF__TRY(wf__scoring_set(scoring, worker->facts.asks ? wf__gpu_asking_twin(worker) : scorer, err));
   WF__TRY(wf__scoring_begin(scoring, err));
   wf__score_sum sum = {scoring->start, 0};
   wf_status status = wf__path_score(path, 0, worker->graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);

@@ -21,6 +21,7 @@ template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_le
 template <int RANKS> __device__ u64 searcher<RANKS>::tied_source(u64, u64) { return 0; }
 template <int RANKS> __device__ u64 searcher<RANKS>::tied_candidate(u64, u64) { return 0; }
 #else
+#ifndef WF_LANE_ASKING /* else in lane_asking.cuh */
 
 /* The utterance's scorer to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
 template <int RANKS>
@@ -64,12 +65,13 @@ template <int RANKS>
 __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
   return wf__flat_final(&own().scorer, context);
 }
+#endif
 
 /* --- which context a token came from -------------------------------------------------------------------------------------- */
 
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::log_word(u32 rank, u32 slot, u64 value, u64 context) {
-  if (own().scorer.bits == 0) return; /* all tokens come from context 0 */
+  if (!ASKING && own().scorer.bits == 0) return; /* all tokens come from context 0 */
   const u32 place = atomicAdd(&own().num_logged, 1u);
   if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, context, rank << 16 | slot, 0};
 }
