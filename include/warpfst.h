@@ -505,6 +505,8 @@ WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **
 WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* A GPU refuses cycles of epsilons (WF_ERR_UNSUPPORTED). In the log semiring costs agree with the CPU's up to rounding. */
+WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
