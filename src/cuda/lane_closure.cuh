@@ -251,7 +251,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
       if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
       u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
       if (admitted == 0) return WF__LANE_CLOSURE;
-      last = candidate_rank(admitted, last, false);
+      last = candidate_rank(admitted, last, cost_of((u32)(last >> 32)) - p->beam, false);
     }
     u64 tokens;
     frame_arcs = emission_arcs;

@@ -20,12 +20,14 @@ struct frame_state {
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, HIST: largest key let in; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's */
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
   int shift;
+  float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
+constexpr u32 NO_STEP = 256;
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST, EXPAND_TIES };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
@@ -151,7 +153,10 @@ struct searcher {
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
-  __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+  __device__ __forceinline__ void keep_near(bool live, u64 key);
+  __device__ bool list_near(u64 last, float origin, float span, u64 *k);
+  __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
