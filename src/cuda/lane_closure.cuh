@@ -36,7 +36,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
   float candidate = cost;
   const u64 from = context;
   if (live) {
-    arc = __ldg(arcs() + a);
+    arc = arc_at(arcs(), a);
     candidate = __fadd_rn(cost, __uint_as_float(arc.y));
     if (arc.w != 0) {
       candidate = __fsub_rn(candidate, p->word_score);
@@ -104,7 +104,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         continue;
       }
       token_key key = key_at(at);
-      if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
+      if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
       my_cost = cost;
       my_context = context_of(key);
     }
@@ -117,7 +117,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         if (i < size) {
           uint2 entry = agenda()[now * SLOTS + i];
           token_key key = key_at(entry.x);
-          if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
+          if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
           my_cost = __uint_as_float(entry.y);
           my_context = context_of(key);
         }

@@ -122,7 +122,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
     context = source_context(base + in_warp());
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
+  if (mine && is_selected(cost, state, context)) info = state_at(states, state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
     arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
@@ -138,9 +138,9 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
     u64 context_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
     share.at(0, in_warp(), &a_next, &from_next, &context_next);
-    if (in_warp() < share.total) arc_next = __ldg(arcs + a_next);
+    if (in_warp() < share.total) arc_next = arc_at(arcs, a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
+    if (mine && is_selected(cost, state, context)) info = state_at(states, state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
@@ -150,7 +150,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
-        if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs + a_next);
+        if (k0 + 32 + in_warp() < share.total) arc_next = arc_at(arcs, a_next);
       }
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));

@@ -63,6 +63,15 @@ struct searcher {
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  /* With words added to it: lane_graph.cuh. */
+  __device__ __forceinline__ bool has_words() const;
+  __device__ __forceinline__ bool is_added(u32 state) const;
+  __device__ __forceinline__ bool is_added_arc(u32 arc) const;
+  __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
+  __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ float final_of(u32 state) const;
+  __device__ u32 added_source(u32 arc) const;
+  __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -76,13 +85,13 @@ struct searcher {
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << p->context_bits | context);
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | context);
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
-    return SCORED ? (u32)((u64)key >> p->context_bits) : (u32)key;
+    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
-  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << p->context_bits) - 1) : 0; }
+  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0; }
   __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
     const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
     return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
