@@ -24,7 +24,7 @@ enum array {
 };
 
 struct wf__gpu_asking {
-  const wf_graph *graph;
+  int number_bits;   /* that contexts may take in the keys of this batch */
   wf_scorer *scorer; /* whose answers these are */
   wf_scorer *twin;   /* the same on the CPU, for costs along paths */
   wf_rnnlm *lm;      /* on this GPU */
@@ -77,7 +77,7 @@ static wf_status make_tables(struct wf__gpu_asking *a, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const uint64_t contexts = m->max_contexts, slots = m->max_slots;
   WF__TRY(make_array(a, TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
-  WF__TRY(make_array(a, PLACES, 2 * contexts * sizeof(wf__lane_place), false, err));
+  WF__TRY(make_array(a, PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
   WF__TRY(make_array(a, CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
   WF__TRY(make_array(a, WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true, err));
   WF__TRY(make_array(a, QUESTIONS, contexts * sizeof(uint32_t), false, err));
@@ -133,7 +133,7 @@ static wf_status forget(struct wf__gpu_asking *a, const wf__lane_params *p, wf_e
 
 static wf_status grow(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
   wf__lane_maker *m = &a->maker;
-  if (a->bits + 1 >= wf__gpu_context_bits(a->graph) || a->bits + 1 > MOST_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
+  if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
   a->bits++;
   m->max_contexts *= 2;
   m->max_slots *= 2;
@@ -186,13 +186,13 @@ static wf_status send_models(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn
 static void choose_sizes(struct wf__gpu_asking *a, uint64_t bytes) {
   wf__lane_maker *m = &a->maker;
   const uint64_t slot = wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
-  const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) + 2 * (sizeof(wf__lane_place) + sizeof(wf__lane_answer)) + 13;
+  const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) + 2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
   uint64_t slots = bytes / 2 / slot;
   if (slots < LEAST_SLOTS) slots = LEAST_SLOTS;
   if (slots > NONE / (m->order + 2)) slots = NONE / (m->order + 2);
   m->max_slots = (uint32_t)slots;
   a->bits = LEAST_BITS;
-  while (a->bits < MOST_BITS && a->bits + 2 < wf__gpu_context_bits(a->graph) && context << (a->bits + 1) <= bytes / 2) a->bits++;
+  while (a->bits < MOST_BITS && a->bits + 2 < a->number_bits && context << (a->bits + 1) <= bytes / 2) a->bits++;
   m->max_contexts = (uint32_t)1 << a->bits;
 }
 
@@ -264,11 +264,20 @@ wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bo
   const wf_scorer *scorer;
   WF__TRY(find_scorer(batch, &scorer, err));
   *asks = scorer != NULL;
-  if (scorer == NULL || (worker->asking != NULL && worker->asking->scorer == scorer)) return WF_OK;
+  if (scorer == NULL) return WF_OK;
+  int bits = wf__gpu_context_bits(worker->graph);
+  for (size_t i = 0; i < batch->count; i++) {
+    const int own = wf__gpu_context_bits(wf__gpu_graph_of(worker, batch, (uint32_t)i));
+    if (own < bits) bits = own;
+  }
+  if (worker->asking != NULL && worker->asking->scorer == scorer && worker->asking->bits + 1 < bits) {
+    worker->asking->number_bits = bits;
+    return WF_OK;
+  }
   wf__gpu_asking_free(worker);
   worker->asking = wf__calloc(1, sizeof *worker->asking);
   if (worker->asking == NULL) return wf__fail_memory(err, sizeof *worker->asking, what);
-  worker->asking->graph = worker->graph;
+  worker->asking->number_bits = bits;
   const wf_status status = open_asking(worker->asking, worker->device, scorer, err);
   if (status != WF_OK) wf__gpu_asking_free(worker);
   return status;

@@ -69,10 +69,10 @@ typedef struct wf__lane_answers {
   uint32_t own_roots;   /* utterance u starts in context 1 + u; else all in context 1 */
 } wf__lane_answers;
 
-typedef struct wf__lane_place {
+typedef struct wf__lane_home {
   uint64_t hash; /* with the utterance in it; 0: free */
   uint32_t context, zero;
-} wf__lane_place;
+} wf__lane_home;
 
 /* A back-off model's arrays (lm/lm.h). */
 typedef struct wf__lane_lm {
@@ -86,7 +86,7 @@ typedef struct wf__lane_lm {
 /* What answers are made of. */
 typedef struct wf__lane_maker {
   wf__lane_answers answers;
-  wf__lane_place *places;
+  wf__lane_home *places;
   int32_t *words;
   uint32_t *free_contexts, *free_slots; /* stacks */
   uint8_t *context_lives, *slot_lives;  /* while forgetting */

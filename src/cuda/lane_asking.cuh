@@ -8,15 +8,18 @@
 #ifndef WF_CUDA_LANE_ASKING_CUH
 #define WF_CUDA_LANE_ASKING_CUH
 
-#include "lane_searcher.cuh"
+#include "lane_graph.cuh"
 
 namespace WF_LANE_SPACE {
 
 template <int RANKS>
-__device__ void searcher<RANKS>::load_scorer() {}
+__device__ void searcher<RANKS>::load_scorer() {
+  load_words(p);
+  __syncthreads();
+}
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::slack() const {
-  return p->scored_slack;
+  return own().words.scored_slack;
 }
 template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
@@ -219,6 +222,7 @@ __device__ __forceinline__ void searcher<RANKS>::run_asking() {
     }
     l.sync();
     if (own().utterance == ALL) return;
+    load_scorer();
     if (!decode_asking(resumes)) break;
   }
   if (l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_waiting, 1u);

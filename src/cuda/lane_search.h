@@ -25,6 +25,8 @@
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
  *
+ * Utterances to whose graph words were added (lane_graph.cuh) go with those that have scorers.
+ *
  * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; lane_stream.cuh has what differs): an "utterance" is then a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
  *
@@ -76,12 +78,43 @@ enum {
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
+/* A state of the graph, or of a phrase tree. */
+typedef struct wf__lane_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+} wf__lane_state;
+
+/* A place where words of a class may stand; those of a class one after the other. */
+typedef struct wf__lane_place {
+  uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
+  float weight;
+  uint32_t word_class, rank; /* among the places of the class */
+} wf__lane_place;
+#define WF__LANE_NO_PLACE 0xffffffffu
+
+/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a copy in numbers alone. num_states is 0 if it has no words. */
+typedef struct wf__lane_class {
+  const void *states, *arcs;       /* of the tree, as those of the graph */
+  uint32_t first_state, first_arc; /* of the first copy */
+  uint32_t num_states, num_arcs;   /* of the tree */
+  uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
+} wf__lane_class;
+
+/* A graph with words added. */
+typedef struct wf__lane_words {
+  const wf__lane_class *classes;
+  uint32_t num_classes;
+  int32_t context_bits;             /* of a key beside all its states */
+  float epsilon_slack, scored_slack;
+} wf__lane_words;
+
 typedef struct wf__lane_utterance {
   const void *scores;
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
   const wf__flat_scorer *scorer; /* NULL: none */
+  const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__lane_utterance;
 
 typedef struct wf__lane_logged {
@@ -185,7 +218,8 @@ typedef struct wf__lane_saved {
 typedef struct wf__lane_params {
   /* graph */
   const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
-  const void *states;      /* [num_states] {first arc, first epsilon, end, final cost} */
+  const void *states;      /* [num_states] wf__lane_state */
+  const void *places;      /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
   int32_t num_columns;     /* columns the graph reads */
   int32_t has_epsilons;

@@ -20,12 +20,14 @@ struct frame_state {
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, HIST: largest key let in; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's */
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
   int shift;
+  float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
+constexpr u32 NO_STEP = 256;
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST, EXPAND_TIES };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
@@ -65,6 +67,15 @@ struct searcher {
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  /* With words added to it: lane_graph.cuh. */
+  __device__ __forceinline__ bool has_words() const;
+  __device__ __forceinline__ bool is_added(u32 state) const;
+  __device__ __forceinline__ bool is_added_arc(u32 arc) const;
+  __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
+  __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ float final_of(u32 state) const;
+  __device__ u32 added_source(u32 arc) const;
+  __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -79,15 +90,15 @@ struct searcher {
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
     if (ASKING) context = (u32)context; /* lane_asking.cuh */
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << p->context_bits | context);
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | context);
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
-    return SCORED ? (u32)((u64)key >> p->context_bits) : (u32)key;
+    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
   __device__ __forceinline__ u64 context_of(token_key key) const {
-    if (ASKING) return ranked((u32)((u64)key & ((1ull << p->context_bits) - 1)));
-    return SCORED ? (u64)key & ((1ull << p->context_bits) - 1) : 0;
+    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
   __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
     const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
@@ -152,7 +163,10 @@ struct searcher {
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
-  __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+  __device__ __forceinline__ void keep_near(bool live, u64 key);
+  __device__ bool list_near(u64 last, float origin, float span, u64 *k);
+  __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);

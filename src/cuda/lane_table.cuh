@@ -107,6 +107,7 @@ struct lane_shared {
 #ifdef WF_LANE_SCORED
   u64 box_contexts[WARPS][32]; /* beside `boxes` */
   wf__flat_scorer scorer;  /* of the utterance, if it has one */
+  wf__lane_words words;    /* added to its graph */
   u32 num_logged;          /* words in the log of this rank */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
 #endif
