@@ -1245,8 +1245,7 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
  * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
  * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
- * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair (else WF_ERR_UNSUPPORTED, which
- * names what). */
+ * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these (else WF_ERR_UNSUPPORTED, which names what). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);

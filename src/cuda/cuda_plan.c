@@ -38,15 +38,15 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
   const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   const char *why_not = wf__scorer_flatten(scorer, &flat);
   if (rnn != NULL) {
+    const uint32_t kept = wf__rnn_words_kept(rnn);
     flat.bits = LEAST_NUMBER_BITS;
-    why_not = options->lattice_beam > 0 ? "recurrent, with lattices" : wf__rnn_words_kept(rnn) != UINT32_MAX && wf__rnn_words_kept(rnn) > MOST_KEPT ? "recurrent, with a high history_merge_order" : NULL;
+    why_not = options->recombine != 0 ? "recurrent, with recombine=state" : options->lattice_beam > 0 ? "recurrent, with lattices" : NULL;
+    if (kept != UINT32_MAX && kept > MOST_KEPT) why_not = "recurrent, with a high history_merge_order";
   }
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
-  if (options->recombine != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers with recombine=state work on the CPU only; take recombine=pair, or device cpu", options->device);
-  if (flat.bits > wf__gpu_context_bits(graph))
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take device cpu",
+  if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take recombine=state or device cpu",
                     options->device, flat.bits, wf__gpu_context_bits(graph));
   return WF_OK;
 }
