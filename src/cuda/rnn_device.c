@@ -47,6 +47,7 @@ static int callers_device(void) {
 
 static void give_back(int device) {
   if (device >= 0) cudaSetDevice(device);
+  (void)cudaGetLastError(); /* of what was freed: all else has been told */
 }
 
 /* --- weights -------------------------------------------------------------------------------------------------------------- */
