@@ -86,7 +86,20 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   return p;
 }
 
-/* Puts everything on the flight's stream: nothing here waits. */
+static wf_status send_results(const wf__gpu_worker *worker, wf__flight *flight, cudaStream_t stream, wf_error *err) {
+  const uint64_t from = worker->plan.box_off[WF__BOX_COUNTERS], end = worker->plan.box_off[WF__BOX_WHICH];
+  const char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
+  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + from, box + from, end - from, cudaMemcpyDeviceToHost, stream), "results from the GPU");
+  return WF_OK;
+}
+
+static wf_status make_lattices(const wf__gpu_worker *worker, wf__flight *flight, bool wide, wf_error *err) {
+  const wf__lane_params p = flight_params(worker, flight);
+  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_back : wf__lane_search_back)(&p, wide, flight->back_stream), "the kernel of lattices");
+  return send_results(worker, flight, flight->back_stream, err);
+}
+
+/* Puts everything on the flight's streams: nothing here waits. */
 static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const uint64_t *off = worker->plan.box_off;
   const wf__lane_params p = flight_params(worker, flight);
@@ -99,10 +112,10 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
   WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
-  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
-                               cudaMemcpyDeviceToHost, flight->stream),
-               "results from the GPU");
-  return WF_OK;
+  if (p.lattice_beam == 0) return send_results(worker, flight, flight->stream, err);
+  WF__CUDA_TRY(cudaEventRecord(flight->searched, flight->stream), "the search kernel");
+  WF__CUDA_TRY(cudaStreamWaitEvent(flight->back_stream, flight->searched, 0), "the search kernel");
+  return make_lattices(worker, flight, false, err);
 }
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
@@ -280,28 +293,43 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
-/* The first bytes of a flight's array, into memory that is to be freed; none: NULL. */
-static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void **out, const char *what, wf_error *err) {
+/* The first bytes of a flight's array, into `window` (NULL: there is none) or else memory that is to be freed; none: NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void *window, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
-  *out = wf__alloc(bytes, 1);
+  *out = window != NULL ? window : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
   return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+}
+
+/* Waits for the flight, and sees to lattices that need larger tables. */
+static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+  const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  if (worker->options.lattice_beam == 0) return WF_OK;
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  bool wide = false;
+  for (uint32_t i = 0; i < flight->count; i++) wide = wide || outcomes[i].status == WF__LANE_WIDE;
+  if (!wide) return WF_OK;
+  WF__TRY(make_lattices(worker, flight, true, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  return WF_OK;
 }
 
 /* Waits for the flight and fills its results. */
 static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
   struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  WF__TRY(wait_for(worker, flight, err));
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
   const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
   wf__gpu_pages *pages = &landing.pages;
-  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, (void **)&pages->links, "lattices", err);
+  void *window = num_links * sizeof *pages->links <= worker->plan.landing_bytes ? worker->landing : NULL; /* copies to other memory are several times slower */
+  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, NULL, (void **)&landing.steps, "paths", err);
+  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, window, (void **)&pages->links, "lattices", err);
   if (status == WF_OK && worker->facts.scored)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, (void **)&pages->contexts, "lattices", err);
+    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, NULL, (void **)&pages->contexts, "lattices", err);
   if (status == WF_OK) {
     atomic_fetch_add(&deal->num_done, flight->count);
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
@@ -310,7 +338,7 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     learn(worker, flight);
   }
   free(landing.steps);
-  free(pages->links);
+  if (window == NULL) free(pages->links);
   free(pages->contexts);
   flight->count = 0;
   return status;
@@ -355,6 +383,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
   if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
+      if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);
