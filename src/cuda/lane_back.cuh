@@ -39,6 +39,7 @@ struct back_work {
   u32 page[BACK_WARPS], fill[BACK_WARPS]; /* of each warp: the page it writes to, NO_PAGE if none, and its entries so far, the first one counted */
   u32 bound;                              /* of the newest table's tokens: the largest cost - extra, ordered */
   u32 size[2];                            /* tokens in either table */
+  u32 ends[8], shifts[8];                 /* of the ranks' tokens among those of a frame; from there to their places in the rank's trace */
   u32 num_listed;
   u32 changed[3];                         /* an extra cost, in this epsilon round, the next, the one before */
   u32 all_marked;
@@ -255,12 +256,46 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table) {
   }
 }
 
-/* Numbers of those of `size` tokens that have epsilon arcs, or whose states are marked, into the list. By the whole block, with barriers before and after. */
+/* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the whole block, with barriers before and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::open_frame(u32 number) {
+  back_work &work = own_back();
+  __syncthreads();
+  if (warp() == 0) {
+    const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->frames_cap + 2) + number;
+    const u32 first = __ldg(off), size = in_warp() < RANKS ? __ldg(off + 1) - first : 0;
+    u32 end = size;
+#pragma unroll
+    for (int d = 1; d < RANKS; d <<= 1) {
+      const u32 x = __shfl_up_sync(ALL, end, d);
+      if (in_warp() >= d) end += x;
+    }
+    if (in_warp() < RANKS) {
+      work.ends[in_warp()] = end;
+      work.shifts[in_warp()] = first - (end - size);
+    }
+  }
+  __syncthreads();
+}
+
+/* Place of token i of the frame in the traces of the lane. */
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::place_of_token(u32 i) const {
+  const back_work &work = own_back();
+  u32 rank = 0;
+#pragma unroll
+  for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
+  return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
+}
+
+/* Those of the frame's tokens from `window` on that have epsilon arcs, or whose states are marked, into the list, counted from there. By the whole block, with barriers before and
+ * after. */
 template <int RANKS>
 template <bool EPSILONS>
-__device__ u32 searcher<RANKS>::list_tokens(const uint2 *tokens, u32 size) {
+__device__ u32 searcher<RANKS>::list_tokens(u32 window) {
   constexpr u32 AT_ONCE = 4;
   back_work &work = own_back();
+  const u32 size = min(WINDOW, work.ends[RANKS - 1] - window);
   uint16_t *list = list_at(p->back_bits);
   const u32 *marks = marks_at(p->back_bits);
   __syncthreads(); /* nobody reads the list before */
@@ -272,7 +307,7 @@ __device__ u32 searcher<RANKS>::list_tokens(const uint2 *tokens, u32 size) {
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp();
-      token[k] = i < size ? __ldg(tokens + i) : make_uint2(0, 0);
+      token[k] = i < size ? __ldg(trace() + place_of_token(window + i)) : make_uint2(0, 0);
     }
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
@@ -373,62 +408,52 @@ __device__ __forceinline__ u64 searcher<RANKS>::context_at(const ulonglong2 *con
   return SCORED ? __ldg((const u64 *)contexts) : 0;
 }
 
-/* From the tokens of frame `number` to those of the next, in `table`; what is within the beam goes to `before`. */
+/* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is within the beam goes to `before`. */
 template <int RANKS>
 __device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, const back_table &before) {
   const uint16_t *list = list_at(p->back_bits);
   const wf__lane_frame here = records()[number];
-  for (u32 rank = 0; rank < RANKS; rank++) {
-    const u32 *off = frame_off() + (u64)rank * (p->frames_cap + 2) + number;
-    const u32 first = __ldg(off), size = __ldg(off + 1) - first;
-    for (u32 window = 0; window < size; window += WINDOW) {
-      const u64 start = (u64)rank * p->trace_cap + first + window;
-      const u32 count = list_tokens<false>(trace() + start, min(WINDOW, size - window)), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
-      for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
-        uint4 info = make_uint4(0, 0, 0, 0);
-        u32 state = 0;
-        u64 context = 0;
-        float cost = 0;
-        if (in_warp() < grain && base + in_warp() < count) {
-          const u32 i = list[base + in_warp()];
-          state = __ldg(trace() + start + i).x;
-          cost = __ldg(past() + start + i).x;
-          context = context_at(contexts() + start + i);
-          const bool selected = is_up_to((u64)ordered(__fsub_rn(cost, here.best)) << 32 | state, context, here.select, here.select_context);
-          if (selected) info = __ldg(states() + state);
-        }
-        take_emitting(info, state, context, cost, number, table, before);
+  for (u32 window = 0; window < own_back().ends[RANKS - 1]; window += WINDOW) {
+    const u32 count = list_tokens<false>(window), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+    for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
+      uint4 info = make_uint4(0, 0, 0, 0);
+      u32 state = 0;
+      u64 context = 0;
+      float cost = 0;
+      if (in_warp() < grain && base + in_warp() < count) {
+        const u64 at = place_of_token(window + list[base + in_warp()]);
+        state = __ldg(trace() + at).x;
+        cost = __ldg(past() + at).x;
+        context = context_at(contexts() + at);
+        const bool selected = is_up_to((u64)ordered(__fsub_rn(cost, here.best)) << 32 | state, context, here.select, here.select_context);
+        if (selected) info = __ldg(states() + state);
       }
+      take_emitting(info, state, context, cost, number, table, before);
     }
   }
 }
 
-/* Over the epsilon arcs of all tokens of frame `number`, once. */
+/* Over the epsilon arcs of all tokens of frame `number`, which is open, once. */
 template <int RANKS>
 __device__ void searcher<RANKS>::relax_back(u32 number, u32 round, const back_table &table) {
   const uint16_t *list = list_at(p->back_bits);
   const u32 highest = own_back().bound;
   const float beam = p->lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
-  for (u32 rank = 0; rank < RANKS; rank++) {
-    const u32 *off = frame_off() + (u64)rank * (p->frames_cap + 2) + number;
-    const u32 first = __ldg(off), size = __ldg(off + 1) - first;
-    for (u32 window = 0; window < size; window += WINDOW) {
-      const u64 start = (u64)rank * p->trace_cap + first + window;
-      const u32 count = list_tokens<true>(trace() + start, min(WINDOW, size - window)), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
-      for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
-        uint4 info = make_uint4(0, 0, 0, 0);
-        u32 state = 0;
-        u64 context = 0;
-        float cost = 0;
-        if (in_warp() < grain && base + in_warp() < count) {
-          const u32 i = list[base + in_warp()];
-          state = __ldg(trace() + start + i).x;
-          cost = __ldg(past() + start + i).x;
-          context = context_at(contexts() + start + i);
-          if (least_candidate(cost, 1) <= bound) info = __ldg(states() + state);
-        }
-        take_epsilons<false>(info, state, context, cost, number, round, table);
+  for (u32 window = 0; window < own_back().ends[RANKS - 1]; window += WINDOW) {
+    const u32 count = list_tokens<true>(window), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+    for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
+      uint4 info = make_uint4(0, 0, 0, 0);
+      u32 state = 0;
+      u64 context = 0;
+      float cost = 0;
+      if (in_warp() < grain && base + in_warp() < count) {
+        const u64 at = place_of_token(window + list[base + in_warp()]);
+        state = __ldg(trace() + at).x;
+        cost = __ldg(past() + at).x;
+        context = context_at(contexts() + at);
+        if (least_candidate(cost, 1) <= bound) info = __ldg(states() + state);
       }
+      take_epsilons<false>(info, state, context, cost, number, round, table);
     }
   }
 }
@@ -465,23 +490,20 @@ __device__ bool searcher<RANKS>::close_table(u32 number, const back_table &table
 
 /* --- the way back --------------------------------------------------------------------------------------------------------- */
 
-/* Tokens of the newest frame that may be the end: their extra costs are what ending costs. */
+/* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending costs. */
 template <int RANKS>
 __device__ void searcher<RANKS>::take_endings(u32 number, const back_table &table) {
-  for (u32 rank = 0; rank < RANKS; rank++) {
-    const u32 *off = frame_off() + (u64)rank * (p->frames_cap + 2) + number;
-    const u32 first = __ldg(off), size = __ldg(off + 1) - first;
-    const u64 start = (u64)rank * p->trace_cap + first;
-    for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
-      const u32 i = base + in_warp();
-      const float2 known = i < size ? __ldg(past() + start + i) : make_float2(0, INFINITY);
-      const bool ends = known.y <= p->lattice_beam;
-      const u32 state = ends ? __ldg(trace() + start + i).x : 0;
-      const u64 context = ends ? context_at(contexts() + start + i) : 0;
-      if (ends) put_token(table, state, key_of(state, context), known.x, known.y);
-      __syncwarp();
-      put_links(ends, wf__lane_link{number, state, WF__LANE_ENDING, 0}, context);
-    }
+  const u32 size = own_back().ends[RANKS - 1];
+  for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
+    const u32 i = base + in_warp();
+    const u64 at = i < size ? place_of_token(i) : 0;
+    const float2 known = i < size ? __ldg(past() + at) : make_float2(0, INFINITY);
+    const bool ends = known.y <= p->lattice_beam;
+    const u32 state = ends ? __ldg(trace() + at).x : 0;
+    const u64 context = ends ? context_at(contexts() + at) : 0;
+    if (ends) put_token(table, state, key_of(state, context), known.x, known.y);
+    __syncwarp();
+    put_links(ends, wf__lane_link{number, state, WF__LANE_ENDING, 0}, context);
   }
 }
 
@@ -494,7 +516,7 @@ __device__ bool searcher<RANKS>::go_back() {
   if (tid() < BACK_WARPS) work.page[tid()] = NO_PAGE;
   if (tid() == 0) work.no_room = work.full = work.bound = 0;
   clear(table_at(0, p->back_bits));
-  __syncthreads();
+  open_frame(frame - 1);
   take_endings(frame - 1, table_at(0, p->back_bits));
   for (u32 number = frame - 1;; number--) {
     const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
@@ -510,6 +532,7 @@ __device__ bool searcher<RANKS>::go_back() {
     if (tid() == 0) work.bound = 0; /* read again behind the next barriers */
     row_frame = row_before(row_frame);
     mark_sources(table);
+    open_frame(number - 1);
     step_back(number - 1, table, before);
     which ^= 1;
   }

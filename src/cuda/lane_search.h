@@ -9,11 +9,11 @@
  *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
- *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_lattice.cuh)
+ *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_back.cuh)
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain. With scorers, contexts beside them
+ *     pages     of arcs of lattices; each warp that makes an utterance's fills one, the pages of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has

@@ -199,8 +199,10 @@ struct searcher {
   __device__ void open_page();
   __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
   __device__ void mark_sources(const back_table &table);
+  __device__ void open_frame(u32 number);
+  __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
-  __device__ u32 list_tokens(const uint2 *tokens, u32 size);
+  __device__ u32 list_tokens(u32 window);
   __device__ void take_emitting(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table, const back_table &before);
   template <bool OUT>
   __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, u32 round, const back_table &table);
