@@ -7,10 +7,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "math/score.h"
 
-enum { OFTEN = 8 }; /* lanes too narrow for one in so many utterances are too narrow */
+enum {
+  OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
+  LOOK_AGAIN_NS = 50000, /* for flights that have come back */
+};
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
 
@@ -350,26 +354,58 @@ static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress
   return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
-static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {
-  uint32_t turn = 0;
-  for (wf__flight *flight = &worker->flights[0]; flight->count > 0;) { /* taken, but not on its way yet */
-    WF__TRY(wf__gpu_send_scores(worker, flight, deal->batch, err));
-    WF__TRY(launch(worker, flight, err));
-    turn = (turn + 1) % worker->plan.num_flights;
-    flight = &worker->flights[turn];
-    if (flight->count > 0) {
-      WF__TRY(land(worker, flight, deal, err));
-      WF__TRY(tell_progress(deal, progress, err));
+static wf_status has_come_back(const wf__flight *flight, bool *out, wf_error *err) {
+  const cudaError_t code = cudaStreamQuery(flight->back_stream);
+  *out = code == cudaSuccess;
+  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "the kernel of lattices");
+  else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
+  return WF_OK;
+}
+
+/* The flight to land next, NULL if none is in the air: the oldest, or with lattices, over which the host takes its time, the oldest of those that have come back. */
+static wf_status next_to_land(wf__gpu_worker *worker, wf__flight **out, wf_error *err) {
+  const bool lattices = worker->options.lattice_beam > 0;
+  for (;;) {
+    wf__flight *oldest = NULL, *back = NULL;
+    uint32_t in_the_air = 0;
+    for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
+      wf__flight *flight = &worker->flights[k];
+      if (flight->count == 0) continue;
+      in_the_air++;
+      if (oldest == NULL || flight->number < oldest->number) oldest = flight;
+      bool is_back = false;
+      if (lattices) WF__TRY(has_come_back(flight, &is_back, err));
+      if (is_back && (back == NULL || flight->number < back->number)) back = flight;
     }
-    wf__gpu_take(worker, flight, deal);
+    *out = back != NULL ? back : oldest;
+    if (back != NULL || !lattices || in_the_air < 2) return WF_OK;
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
   }
-  for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
-    wf__flight *flight = &worker->flights[(turn + k) % worker->plan.num_flights];
-    if (flight->count == 0) continue;
+}
+
+static wf__flight *free_flight(wf__gpu_worker *worker) {
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    if (worker->flights[k].count == 0) return &worker->flights[k];
+  return NULL;
+}
+
+static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {
+  uint64_t num_launched = 0;
+  for (wf__flight *flight = &worker->flights[0];;) { /* has taken, but is not on its way yet */
+    if (flight->count > 0) {
+      flight->number = num_launched++;
+      WF__TRY(wf__gpu_send_scores(worker, flight, deal->batch, err));
+      WF__TRY(launch(worker, flight, err));
+    }
+    flight = free_flight(worker);
+    if (flight != NULL) wf__gpu_take(worker, flight, deal);
+    if (flight != NULL && flight->count > 0) continue;
+    WF__TRY(next_to_land(worker, &flight, err));
+    if (flight == NULL) return WF_OK;
     WF__TRY(land(worker, flight, deal, err));
     WF__TRY(tell_progress(deal, progress, err));
+    wf__gpu_take(worker, flight, deal);
   }
-  return WF_OK;
 }
 
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err) {

@@ -47,6 +47,7 @@ typedef struct wf__flight {
   char *memory; /* its share of the workspace */
   char *box;    /* page-locked */
   uint32_t count;
+  uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
 } wf__flight;
 
