@@ -162,7 +162,7 @@ static wf_status sort_arcs(struct wf__gpu_drafts *draft, uint32_t last_page, con
   WF__TRY(collect_arcs(draft, last_page, pages, digits, err));
   draft->scratch.size = 0;
   WF__TRY(wf__vec_grow(&draft->scratch, draft->arcs.size, "the lattice", err));
-  for (int d = 0; d < MOST_DIGITS && draft->graph->view.num_arcs >> d * DIGIT_BITS > 0; d++) sort_by_digit(draft, digits[d], d * DIGIT_BITS);
+  for (int d = 0; d < MOST_DIGITS && draft->graph->num_arcs >> d * DIGIT_BITS > 0; d++) sort_by_digit(draft, digits[d], d * DIGIT_BITS);
   WF__TRY(sort_by_frame(draft, err));
   const uint64_t *ends = draft->ends.data;
   for (uint64_t f = 0; f < draft->rows.size; f++) sort_frame(draft->arcs.data + ends[f], ends[f + 1] - ends[f]);
@@ -196,7 +196,7 @@ static uint32_t target_of(struct wf__gpu_drafts *draft, const wf_arc *arc, uint6
 }
 
 static bool is_epsilon(const struct wf__gpu_drafts *draft, const struct arc *link) {
-  return link->arc != WF__LANE_ENDING && draft->graph->view.arcs[link->arc].ilabel == 0;
+  return link->arc != WF__LANE_ENDING && wf__graph_arc(draft->graph, link->arc).ilabel == 0;
 }
 
 /* Levels of the tokens of frame f, from `first` on: in topological order (Kahn 1962), each when all arcs into it have been seen. Epsilon arcs get their
@@ -212,11 +212,11 @@ static wf_status find_levels(struct wf__gpu_drafts *draft, uint64_t f, uint64_t 
   for (uint64_t i = draft->ends.data[f]; i < end; i++) {
     struct arc *link = &draft->arcs.data[i];
     if (!is_epsilon(draft, link)) continue;
-    const wf_arc *arc = &draft->graph->view.arcs[link->arc];
+    const wf_arc arc = wf__graph_arc(draft->graph, link->arc);
     uint64_t context;
     float cost;
-    WF__TRY(ask_scorer(draft, link, arc, &cost, &context, err));
-    link->frame = target_of(draft, arc, context, f);
+    WF__TRY(ask_scorer(draft, link, &arc, &cost, &context, err));
+    link->frame = target_of(draft, &arc, context, f);
     nodes[link->frame - first].degree++;
   }
   for (uint64_t k = 0; k < count; k++)
@@ -258,7 +258,7 @@ static wf_status take_tokens(struct wf__gpu_drafts *draft, uint64_t f, wf_error 
   bool epsilons = false;
   draft->first_token[f & 1] = first;
   for (uint64_t i = begin; i < end; i++) {
-    if (i + AHEAD < draft->arcs.size) __builtin_prefetch(&draft->graph->view.arcs[arcs[i + AHEAD].arc]);
+    if (i + AHEAD < draft->arcs.size && arcs[i + AHEAD].arc < draft->graph->view.num_arcs) __builtin_prefetch(&draft->graph->view.arcs[arcs[i + AHEAD].arc]);
     epsilons = epsilons || is_epsilon(draft, &arcs[i]);
     if (i > begin && is_same_source(&arcs[i], &arcs[i - 1])) continue;
     const uint32_t number = (uint32_t)draft->tokens.size;
@@ -274,7 +274,7 @@ static wf_status take_tokens(struct wf__gpu_drafts *draft, uint64_t f, wf_error 
 /* --- states and arcs ------------------------------------------------------------------------------------------------------ */
 
 static wf_status put_arc(struct wf__gpu_drafts *draft, const struct arc *link, uint64_t f, wf_error *err) {
-  const wf_arc arc = draft->graph->view.arcs[link->arc];
+  const wf_arc arc = wf__graph_arc(draft->graph, link->arc);
   wf_lattice_arc out = {.ilabel = arc.ilabel, .olabel = arc.olabel, .graph_cost = arc.weight};
   uint64_t context;
   if (arc.olabel != 0) out.graph_cost -= draft->options->word_score;
@@ -354,14 +354,14 @@ static wf_status list_rows(struct wf__gpu_drafts *draft, const wf__lane_step *pa
   draft->rows.size = 0;
   WF__TRY(wf__vec_push(&draft->rows, 0, "the lattice", err));
   for (uint32_t k = 0; k < path_size; k++)
-    if (draft->graph->view.arcs[path[k].arc].ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
+    if (wf__graph_arc(draft->graph, path[k].arc).ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
   return WF_OK;
 }
 
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
                           wf_lattice **out, wf_error *err) {
   struct wf__gpu_drafts *draft = &worker->drafts[thread];
-  draft->graph = worker->graph;
+  draft->graph = graph;
   draft->options = &worker->options;
   draft->scoring = scored ? &worker->scorings[thread] : &draft->none;
   WF__TRY(list_rows(draft, path, outcome->path_size, err));

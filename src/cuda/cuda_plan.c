@@ -3,9 +3,13 @@
 
 #include <stdio.h>
 
+#include "scorer/rnn_scorer.h"
+
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
+  LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
+  MOST_KEPT = 64,   /* words of merged histories */
   LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
   GIGA = 1000000000
@@ -18,32 +22,40 @@ static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) &
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
-  if (graph->view.num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
-  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
+  if (graph->num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs%s, the GPU search holds %u", (unsigned long long)graph->num_arcs,
+                  graph->added != NULL ? " with the words added to it" : "", WF__LANE_MAX_ARCS);
 }
 
 int wf__gpu_context_bits(const wf_graph *graph) {
   int bits = 63;
-  for (uint64_t states = graph->view.num_states; states > 0; states >>= 1) bits--; /* num_states itself fits: no key is all ones */
+  for (uint64_t states = graph->num_states; states > 0; states >>= 1) bits--; /* num_states itself fits: no key is all ones */
   return bits;
 }
 
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err) {
   wf__flat_scorer flat;
+  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   const char *why_not = wf__scorer_flatten(scorer, &flat);
+  if (rnn != NULL) {
+    const uint32_t kept = wf__rnn_words_kept(rnn);
+    flat.bits = LEAST_NUMBER_BITS;
+    why_not = options->recombine != 0 ? "recurrent, with recombine=state" : options->lattice_beam > 0 ? "recurrent, with lattices" : NULL;
+    if (kept != UINT32_MAX && kept > MOST_KEPT) why_not = "recurrent, with a high history_merge_order";
+  }
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
-  if (options->recombine != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers with recombine=state work on the CPU only; take recombine=pair, or device cpu", options->device);
-  if (flat.bits > wf__gpu_context_bits(graph))
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take device cpu",
+  if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take recombine=state or device cpu",
                     options->device, flat.bits, wf__gpu_context_bits(graph));
   return WF_OK;
 }
 
+uint64_t wf__gpu_place_bytes(const wf_graph *graph) { return graph->classes != NULL ? round_up(graph->classes->sites.size * sizeof(wf__lane_place)) : 0; }
+
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
   const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
-  const uint64_t bytes = round_up(num_states * 16) + round_up(num_arcs * 16);
+  const uint64_t bytes = round_up(num_states * 16) + round_up(num_arcs * 16) + wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
   return bytes + (graph->epsilon_components != NULL ? round_up(num_states * 4) : 0) + round_up((num_states + 1) * 4) + round_up(num_arcs * 4);
 }
@@ -213,7 +225,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
   struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
-  if (!shape.on_device || lattices) { /* the host makes lattices of one flight while others are searched */
+  if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }

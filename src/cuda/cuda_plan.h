@@ -30,6 +30,7 @@ typedef struct wf__gpu_facts {
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
   bool scored;                      /* some utterance has a scorer: lanes are those of lane_scored.cu */
+  bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
   int scored_lanes[WF__MAX_RANK_BITS + 1];
   uint64_t scorer_bytes;            /* of the batch's scorers, held already */
   int least_rank_bits;              /* lanes of fewer blocks have no room */
@@ -90,9 +91,11 @@ int wf__gpu_context_bits(const wf_graph *graph);
 /* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
 
-/* Is the graph small enough for the GPU search? */
+/* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, then, if lattices are made, the components of the epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at multiples of 256 bytes. */
+/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
+ * multiples of 256 bytes. */
+uint64_t wf__gpu_place_bytes(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
  * `options` have passed wf__decoder_limits. */

@@ -216,7 +216,7 @@ __device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link,
 
 __device__ __forceinline__ u32 mark_of(u32 state) { return state * 0x9E3779B1u >> (32 - MARK_BITS); }
 
-/* Marks the states that consuming arcs lead from to states of the table. */
+/* Marks the states of the graph that consuming arcs lead from to states of the table; of words added to it, all states count as marked. */
 template <int RANKS>
 __device__ void searcher<RANKS>::mark_sources(const back_table &table) {
   constexpr u32 AT_ONCE = 4;
@@ -227,8 +227,10 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table) {
     u32 first = 0, count = 0;
     if (in_warp() < grain && base + in_warp() < size) {
       const u32 state = state_of(table.keys[table.places[base + in_warp()]]);
-      first = __ldg(p->in_offsets + state);
-      count = __ldg(p->in_offsets + state + 1) - first;
+      if (!is_added(state)) { /* to others only arcs of their kind lead, and these are always listed */
+        first = __ldg(p->in_offsets + state);
+        count = __ldg(p->in_offsets + state + 1) - first;
+      }
       if (count > MOST_MARKED) {
         own_back().all_marked = 1;
         count = 0;
@@ -312,7 +314,7 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window) {
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
-      const bool taken = i < size && (EPSILONS ? (token[k].y & WITH_EPSILONS) != 0 : all || (marks[mark >> 5] >> (mark & 31) & 1) != 0);
+      const bool taken = i < size && (EPSILONS ? (token[k].y & WITH_EPSILONS) != 0 : all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
       const u32 votes = __ballot_sync(ALL, taken);
       if (votes == 0) continue;
       u32 at = 0;
@@ -346,7 +348,7 @@ __device__ void searcher<RANKS>::take_emitting(uint4 info, u32 state, u64 contex
     const float source_cost = __shfl_sync(ALL, cost, from);
     const u64 source_context = SCORED ? __shfl_sync(ALL, context, from) : 0;
     if (k0 + in_warp() < share.total) {
-      const uint4 arc = __ldg(arcs() + a);
+      const uint4 arc = arc_at(arcs(), a);
       const u32 to = arc.x & 0x7fffffffu;
       u64 to_context = source_context;
       float candidate = __fadd_rn(__fsub_rn(source_cost, best), __uint_as_float(arc.y));
@@ -385,7 +387,7 @@ __device__ void searcher<RANKS>::take_epsilons(uint4 info, u32 state, u64 contex
     const u64 source_context = SCORED ? __shfl_sync(ALL, context, from) : 0;
     u64 to_context = source_context;
     if (k0 + in_warp() < share.total) {
-      const uint4 arc = __ldg(arcs() + a);
+      const uint4 arc = arc_at(arcs(), a);
       to = arc.x & 0x7fffffffu;
       float candidate = __fadd_rn(source_cost, __uint_as_float(arc.y));
       if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
@@ -426,7 +428,7 @@ __device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, 
         cost = __ldg(past() + at).x;
         context = context_at(contexts() + at);
         const bool selected = is_up_to((u64)ordered(__fsub_rn(cost, here.best)) << 32 | state, context, here.select, here.select_context);
-        if (selected) info = __ldg(states() + state);
+        if (selected) info = state_at(states(), state);
       }
       take_emitting(info, state, context, cost, number, table, before);
     }
@@ -451,7 +453,7 @@ __device__ void searcher<RANKS>::relax_back(u32 number, u32 round, const back_ta
         state = __ldg(trace() + at).x;
         cost = __ldg(past() + at).x;
         context = context_at(contexts() + at);
-        if (least_candidate(cost, 1) <= bound) info = __ldg(states() + state);
+        if (least_candidate(cost, 1) <= bound) info = state_at(states(), state);
       }
       take_epsilons<false>(info, state, context, cost, number, round, table);
     }
@@ -481,7 +483,7 @@ __device__ bool searcher<RANKS>::close_table(u32 number, const back_table &table
       state = state_of(table.keys[slot]);
       context = context_of(table.keys[slot]);
       cost = table.costs[slot];
-      info = __ldg(states() + state);
+      info = state_at(states(), state);
     }
     take_epsilons<true>(info, state, context, cost, number, 0, table);
   }

@@ -7,12 +7,16 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
-#ifndef WF_LANE_STREAMS
-#include "lane_back.cuh"
-#else
+#include "lane_graph.cuh"
+#if defined(WF_LANE_STREAMS)
 #include "lane_stream.cuh"
+#elif !defined(WF_LANE_ASKING)
+#include "lane_back.cuh"
 #endif
 #include "lane_words.cuh"
+#ifdef WF_LANE_ASKING
+#include "lane_asking.cuh"
+#endif
 
 namespace WF_LANE_SPACE {
 
@@ -40,7 +44,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
         u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
         if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
         else source = context_of(key);
-        contexts()[trace_used + place] = make_ulonglong2(context_of(key), source);
+        contexts()[trace_used + place] = make_ulonglong2(context_at(at, key), source);
       }
       if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
       own().values[at] = NO_TOKEN;
@@ -139,7 +143,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   frame = trace_used = frame_arcs = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
   if (SCORED)
-    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = NO_TOKEN;
+    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
   if (tid() == 0) {
     own().flags = 0;
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
@@ -153,6 +157,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
     uint4 info = __ldg(states() + p->start);
     token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
     offer<RANKS>(l, tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
+    if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
       put_agenda(l.rank(), 0, 0, slot);
@@ -160,6 +165,9 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   }
   l.sync();
   int status = close(p->beam);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
     own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
@@ -173,7 +181,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
 /* Of ending in source i of this rank. */
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
-  float cost = __fadd_rn(costs()[i], __uint_as_float(__ldg(states() + tokens()[i].x).w));
+  float cost = __fadd_rn(costs()[i], final_of(tokens()[i].x));
   return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
 }
 
@@ -206,6 +214,9 @@ template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 context, none;
   const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
@@ -221,7 +232,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
         status = WF__LANE_NO_ROOM;
         break;
       }
-      int column = (int)__ldg(arcs() + a).z;
+      int column = (int)arc_at(arcs(), a).z;
       if (column >= 0) { /* it consumed a frame */
         number--;
         row = row_before(row);
@@ -241,7 +252,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->status = status;
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
       outcome->num_decoded = end;
-      outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states() + (u32)best).w) : 0;
+      outcome->final_cost = with_final != NO_TOKEN ? final_of((u32)best) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
       outcome->num_tokens = own().num_tokens;
@@ -347,7 +358,11 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
   searcher<RANKS> s(&p);
+#ifdef WF_LANE_ASKING
+  s.run_asking();
+#else
   s.run();
+#endif
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
@@ -431,7 +446,7 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
-#ifndef WF_LANE_STREAMS
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
 template <int RANKS>
 static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStream_t stream) {
   wf__lane_params p = *params;
@@ -442,7 +457,9 @@ static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStre
 }
 #endif
 
-#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#if defined(WF_LANE_ASKING)
+#define ENTRY(what) wf__lane_asking_##what
+#elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define ENTRY(what) wf__lane_scored_streams_##what
 #elif defined(WF_LANE_SCORED)
 #define ENTRY(what) wf__lane_scored_##what
@@ -462,7 +479,7 @@ extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
   return cudaErrorInvalidValue;
 }
 
-#ifndef WF_LANE_STREAMS
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
 extern "C" int ENTRY(back)(const wf__lane_params *params, int wide, void *stream) {
   switch (params->ranks) {
     case 1: return launch_back<1>(params, wide, (cudaStream_t)stream);

@@ -25,6 +25,10 @@
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
  *
+ * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
+ * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
+ * Utterances to whose graph words were added (lane_graph.cuh) go with those that have scorers.
+ *
  * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; lane_stream.cuh has what differs): an "utterance" is then a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
  *
@@ -34,12 +38,15 @@
  *     links     {where the token came from, its number among those handed out} beside the trace
  *   for all lanes, in host memory
  *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves. The host keeps the history of a stream
+ *
+ * A fifth one, lane_asking.cu, searches with a recurrent scorer (lane_asking.cuh): it ends where answers are missing, to go on in the next launch.
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
 
 #include <stdint.h>
 
+#include "cuda/lane_answers.h"
 #include "scorer/flat_scorer.h"
 
 #ifdef __cplusplus
@@ -75,12 +82,43 @@ enum {
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
+/* A state of the graph, or of a phrase tree. */
+typedef struct wf__lane_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+} wf__lane_state;
+
+/* A place where words of a class may stand; those of a class one after the other. */
+typedef struct wf__lane_place {
+  uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
+  float weight;
+  uint32_t word_class, rank; /* among the places of the class */
+} wf__lane_place;
+#define WF__LANE_NO_PLACE 0xffffffffu
+
+/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a copy in numbers alone. num_states is 0 if it has no words. */
+typedef struct wf__lane_class {
+  const void *states, *arcs;       /* of the tree, as those of the graph */
+  uint32_t first_state, first_arc; /* of the first copy */
+  uint32_t num_states, num_arcs;   /* of the tree */
+  uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
+} wf__lane_class;
+
+/* A graph with words added. */
+typedef struct wf__lane_words {
+  const wf__lane_class *classes;
+  uint32_t num_classes;
+  int32_t context_bits;             /* of a key beside all its states */
+  float epsilon_slack, scored_slack;
+} wf__lane_words;
+
 typedef struct wf__lane_utterance {
   const void *scores;
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
   const wf__flat_scorer *scorer; /* NULL: none */
+  const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__lane_utterance;
 
 typedef struct wf__lane_logged {
@@ -169,10 +207,23 @@ typedef struct wf__lane_ancestor {
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
 
+/* --- lanes that wait for answers (lane_asking.cuh) ---------------------------------------------------------------------- */
+
+enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
+
+/* Of a block whose lane waits: where its frame, or the end, begins. */
+typedef struct wf__lane_saved {
+  uint32_t stage, utterance, row, died;
+  uint32_t frame, trace_used, bits, num_sources, usual_size, flags;
+  uint64_t total_sources, select_key, select_context;
+  uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
+} wf__lane_saved;
+
 typedef struct wf__lane_params {
   /* graph */
   const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
-  const void *states;      /* [num_states] {first arc, first epsilon, end, final cost} */
+  const void *states;      /* [num_states] wf__lane_state */
+  const void *places;      /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
   int32_t num_columns;     /* columns the graph reads */
   int32_t has_epsilons;
@@ -206,6 +257,7 @@ typedef struct wf__lane_params {
   uint32_t trace_cap, frames_cap, path_cap;
   /* with scorers */
   int32_t context_bits;    /* of a key */
+  uint32_t by_state;       /* recombine=state: keys have 0 there */
   float scored_slack;      /* epsilon_slack of utterances that have a scorer */
   uint64_t *contexts;      /* [parts][trace_cap][2] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
@@ -225,6 +277,7 @@ typedef struct wf__lane_params {
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+  wf__lane_answers answers;     /* of a recurrent scorer */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
@@ -242,6 +295,8 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
 int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
 /* The same for chunks of streams, without scorers and with them. */
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);

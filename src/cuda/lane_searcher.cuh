@@ -20,15 +20,17 @@ struct frame_state {
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, HIST: largest key let in; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's */
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
   int shift;
+  float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
+constexpr u32 NO_STEP = 256;
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST, EXPAND_TIES };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
-enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
+enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
 struct back_table; /* lane_back.cuh */
 
@@ -45,6 +47,9 @@ struct searcher {
   frame_state f;
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
+#ifdef WF_LANE_ASKING
+  mutable u32 frame_words; /* asked for in this frame: this thread's share */
+#endif
 
 #ifdef WF_LANE_PROFILE
   __device__ void mark(int which) {
@@ -59,11 +64,21 @@ struct searcher {
   __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
+  __device__ __forceinline__ void run_asking();
 
  private:
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  /* With words added to it: lane_graph.cuh. */
+  __device__ __forceinline__ bool has_words() const;
+  __device__ __forceinline__ bool is_added(u32 state) const;
+  __device__ __forceinline__ bool is_added_arc(u32 arc) const;
+  __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
+  __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ float final_of(u32 state) const;
+  __device__ u32 added_source(u32 arc) const;
+  __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -72,18 +87,28 @@ struct searcher {
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
   __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << p->context_bits | context);
+    if (ASKING) context = (u32)context; /* lane_asking.cuh */
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
-    return SCORED ? (u32)((u64)key >> p->context_bits) : (u32)key;
+    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
-  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << p->context_bits) - 1) : 0; }
+  __device__ __forceinline__ u64 context_of(token_key key) const {
+    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+  }
+  /* With a scorer and recombine=state: one token a state, whatever its context. */
+  __device__ __forceinline__ bool by_state() const { return SCORED && !ASKING && p->by_state != 0; }
+  __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
+  /* Of the token in a slot of this block's table. */
+  __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
   __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
     const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
     return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
@@ -95,11 +120,14 @@ struct searcher {
     return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
   }
   __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
+  /* A context's number with what decides ties above it. */
+  __device__ __forceinline__ u64 ranked(u32 context) const { return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context; }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
   __device__ __forceinline__ bool has_scorer() const;
   __device__ float word_cost(u32 word, float cost, u64 *context) const;
-  __device__ __forceinline__ void log_word(u32 rank, u32 slot, u64 value, u64 context);
+  __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to);
+  __device__ bool settle_contexts();
   __device__ bool find_sources(bool *any);
   __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
   __device__ __forceinline__ u32 selected_left() const;
@@ -145,7 +173,10 @@ struct searcher {
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
-  __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+  __device__ __forceinline__ void keep_near(bool live, u64 key);
+  __device__ bool list_near(u64 last, float origin, float span, u64 *k);
+  __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
@@ -215,6 +246,12 @@ struct searcher {
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
+  /* lane_asking.cuh */
+  __device__ bool waits();
+  __device__ void save(u32 stage, u32 row, bool died) const;
+  __device__ int restore(const wf__lane_saved &saved);
+  __device__ __forceinline__ int search_frame(u32 t, bool *died);
+  __device__ __forceinline__ bool decode_asking(bool resumes);
   /* Of streams. */
   __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
