@@ -10,11 +10,21 @@ static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void lay_out_box(wf__stream_plan *plan) {
   const uint64_t chunk = plan->chunk;
-  const uint64_t sizes[WF__NUM_STREAM_BOX] = {chunk * sizeof(wf__lane_utterance), chunk * sizeof(wf__lane_chunk), chunk * sizeof(uint32_t), 16, plan->window_bytes};
+  const uint64_t sizes[WF__NUM_STREAM_BOX] = {chunk * sizeof(wf__lane_utterance), chunk * sizeof(wf__lane_chunk), chunk * sizeof(uint32_t), 24, plan->window_bytes};
   plan->box_bytes = 0;
   for (int i = 0; i < WF__NUM_STREAM_BOX; i++) {
     plan->box_off[i] = plan->box_bytes;
     plan->box_bytes += round_up(sizes[i]);
+  }
+}
+
+static void lay_out_out(wf__stream_plan *plan, bool scored, bool lattices) {
+  const uint64_t sizes[WF__NUM_STREAM_OUT] = {plan->chunk * sizeof(wf__lane_advance), plan->ancestors_cap * sizeof(wf__lane_ancestor),
+                                              scored && lattices ? plan->ancestors_cap * sizeof(uint64_t) : 0, plan->links_cap * sizeof(wf__lane_chunk_link)};
+  plan->out_bytes = 0;
+  for (int i = 0; i < WF__NUM_STREAM_OUT; i++) {
+    plan->out_off[i] = plan->out_bytes;
+    plan->out_bytes += round_up(sizes[i]);
   }
 }
 
@@ -24,12 +34,15 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   plan->parts = parts;
   plan->chunk = parts * WF__STREAM_CHUNKS;
   plan->window_bytes = max_u64(chunk_bytes, min_u64(plan->chunk * chunk_bytes, WF__STREAM_WINDOW_BYTES));
+  const bool lattices = options->lattice_beam > 0;
   plan->ancestors_cap = max_u64((frames + 1) * tokens, (uint64_t)plan->chunk * WF__STREAM_ANCESTORS);
+  plan->links_cap = lattices ? (uint64_t)plan->chunk * WF__STREAM_ARCS : 0;
   lay_out_box(plan);
-  plan->out_bytes = round_up(plan->chunk * sizeof(wf__lane_advance)) + plan->ancestors_cap * sizeof(wf__lane_ancestor);
+  lay_out_out(plan, scored, lattices);
   const uint64_t sizes[WF__NUM_STREAM_ARRAYS] = {
       WF__LANE_SLOTS * 4, WF__LANE_SLOTS * 16, cap * 8, cap * 8, (frames + 2) * 4, (frames + 1) * WF__LANE_INDEX * 2, (frames + 2) * 4, (frames + 2) * 4,
-      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? (uint64_t)8 << WF__LANE_SCORED_SLOT_BITS : 0};
+      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? (uint64_t)8 << WF__LANE_SCORED_SLOT_BITS : 0,
+      lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
   plan->bytes = 0;
   for (int i = 0; i < WF__NUM_STREAM_ARRAYS; i++) {
     plan->off[i] = plan->bytes;
@@ -174,7 +187,13 @@ void wf__streams_release(wf__gpu_worker *worker) {
   wf__vec_free(&streams->slots);
   wf__vec_free(&streams->pending);
   wf__vec_free(&streams->flight);
-  for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->pool); i++) free(streams->scratch[i].renumber);
+  for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->pool); i++) {
+    free(streams->scratch[i].renumber);
+    wf__history_free(&streams->scratch[i].history);
+    wf__vec_free(&streams->scratch[i].frame_of);
+    wf__vec_free(&streams->scratch[i].links);
+    wf__vec_free(&streams->scratch[i].loglikes);
+  }
   free(streams->scratch);
   free(streams);
   worker->streams = NULL;
