@@ -61,6 +61,7 @@ void wf__history_exchange(wf__history *a, wf__history *b) {
   const uint64_t settled = a->num_settled;
   a->num_settled = b->num_settled;
   b->num_settled = settled;
+  a->endings.size = b->endings.size = 0; /* of another stream's end */
 }
 
 void wf__history_shrink(wf__history *history) {
