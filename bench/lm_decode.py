@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""lm --device=cpu|cuda[:N] [--size=full|small|tiny] [--ngrams=N] [--lm-scale=0.1] [--batches=1,400] [--programs=FOLDER] [--work=FOLDER] [--seconds=1] [--save=FILE] [--record]
+"""lm --device=cpu|cuda[:N] [--size=full|small|tiny] [--ngrams=N] [--lm=FILE] [--lm-scale=X] [--batches=1,50,400] [--programs=FOLDER] [--work=FOLDER] [--seconds=1] [--save=FILE] [--record]
 
 Decoding with a large n-gram model on the fly, against the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
 generated beside it over the same words (bench_generate_lm, a part of the time; --ngrams: 200M, 20M or 300k unless told). Its costs are made up, so words and word error
 rates say nothing; the work is that of a real model, and on the fly there are more tokens than without, since paths with other histories do not meet: the table tells how many.
+With --hybrid-graph, --hybrid-scores and --hybrid-words: the hybrid task of `bench decode`. --lm: a model that is there, of `lm build`, instead of a generated one.
 
   off      the graph alone
   device   all of the model in GPU memory
@@ -45,6 +46,18 @@ def tell_model(programs, path):
     setup = f"{ngrams} n-grams"
     return ngrams, [("LM scale, file", setup, measure.figure(info["bytes"] / 1e9), "GB"), ("LM scale, index of the file", setup, measure.figure(100 * info["index_bytes"] / info["bytes"]), "%"),
                     ("LM scale, opening, cached", setup, measure.figure(seconds), "s")]
+
+
+def prepare(programs, arguments, gpu):
+    """The task, and the model's path. Both are made at one time, if they are not there."""
+    size = arguments.size or ("full" if gpu else "small")
+    ngrams = arguments.ngrams or NGRAMS[size]
+    path = arguments.lm or decode_tasks.work_folder("lm_decode") / f"{ngrams}.wlm"
+    generator = None if path.exists() else generate(programs, path, ngrams)
+    task = decode_tasks.hybrid(arguments, None, gpu) if arguments.hybrid_graph else decode_tasks.generated(programs, size, None)["peaky"]
+    if generator is not None and generator.wait() != 0:
+        sys.exit("bench_generate_lm failed")
+    return task, path
 
 
 def runs_of(task, arguments, gpu):
@@ -113,9 +126,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=decode_tasks.SIZES)
-    parser.add_argument("--ngrams", type=int)
-    parser.add_argument("--lm-scale", type=float, default=0.1)
-    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 400))
+    parser.add_argument("--ngrams", type=int, help="of the generated model")
+    parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
+    parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")
+    for name in ("graph", "scores", "ref", "words"):
+        parser.add_argument(f"--hybrid-{name}")
+    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 50, 400))
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
     parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
@@ -123,13 +139,9 @@ def main():
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
-    size = arguments.size or ("full" if arguments.device.startswith("cuda") else "small")
-    programs, ngrams = decode_tasks.Programs(arguments.programs), arguments.ngrams or NGRAMS[size]
-    path = decode_tasks.work_folder("lm_decode") / f"{ngrams}.wlm"
-    generator = None if path.exists() else generate(programs, path, ngrams)
-    task = decode_tasks.generated(programs, size, None)["peaky"]
-    if generator is not None and generator.wait() != 0:
-        sys.exit("bench_generate_lm failed")
+    arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)
+    programs = decode_tasks.Programs(arguments.programs)
+    task, path = prepare(programs, arguments, arguments.device.startswith("cuda"))
     task.seconds, task.cpu_utterances = arguments.seconds, min(task.cpu_utterances, 32)
     known, figures = tell_model(programs, path)
     rows = []

@@ -505,6 +505,8 @@ WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **
 WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* A GPU refuses cycles of epsilons (WF_ERR_UNSUPPORTED). In the log semiring costs agree with the CPU's up to rounding. */
+WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
@@ -1243,8 +1245,7 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before pruning. A scorer is a deterministic automaton over words,
  * made on demand: step(context, word) -> (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never builds it; so the result
  * is that of decoding the composed graph, up to the beam. Words are output labels of the graph. Immutable, reference counted, for any number of decoders and
- * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these, with recombine=pair (else WF_ERR_UNSUPPORTED, which
- * names what). */
+ * threads at once. On a GPU: boosts, n-gram models, and chains of up to three of these (else WF_ERR_UNSUPPORTED, which names what). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);

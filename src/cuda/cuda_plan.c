@@ -34,10 +34,8 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
   const char *why_not = wf__scorer_flatten(scorer, &flat);
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
-  if (options->recombine != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: scorers with recombine=state work on the CPU only; take recombine=pair, or device cpu", options->device);
-  if (flat.bits > wf__gpu_context_bits(graph))
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take device cpu",
+  if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: the scorer's contexts take %d bits, beside the states of this graph the GPU search has %d; take recombine=state or device cpu",
                     options->device, flat.bits, wf__gpu_context_bits(graph));
   return WF_OK;
 }

@@ -41,6 +41,7 @@ void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph, const wf_de
   p->epsilon_slack = wf__epsilon_slack(graph, options, false);
   p->scored_slack = wf__epsilon_slack(graph, options, true);
   p->context_bits = wf__gpu_context_bits(graph);
+  p->by_state = (uint32_t)(options->recombine == 1);
   p->blank = options->blank;
   p->blank_penalty = options->blank_penalty;
   p->skip_above = wf__skip_above(options);

@@ -53,7 +53,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
     live = live && gains(l.of(rank), slot, key, candidate);
   }
   const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
-  if (SCORED && live && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
+  if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, context);
   if (!lowered) return;
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
@@ -83,7 +83,8 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
       if (own().full != 0) return WF__LANE_OK; /* close sees it */
       if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
-      if (rounds + 1 > tokens) return WF__LANE_CYCLE;
+      if (rounds + 1 > (by_state() ? p->num_states : tokens)) return WF__LANE_CYCLE;
+      if (by_state() && !settle_contexts()) return WF__LANE_NO_ROOM;
     } else if (rounds > p->num_states) {
       return WF__LANE_CYCLE;
     }
@@ -106,7 +107,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       token_key key = key_at(at);
       if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
       my_cost = cost;
-      my_context = context_of(key);
+      my_context = context_at(at, key);
     }
     if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
     l.sync();
@@ -119,7 +120,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
           token_key key = key_at(entry.x);
           if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
           my_cost = __uint_as_float(entry.y);
-          my_context = context_of(key);
+          my_context = context_at(entry.x, key);
         }
       }
       arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);

@@ -46,7 +46,7 @@ __device__ u32 searcher<RANKS>::find_token(u32 state, u64 context, u32 number, u
     u32 at = from + seen + in_warp();
     if (at >= size) at -= size; /* probing wraps round the table */
     bool here = at < size && seen + in_warp() < size && (__ldcg(tokens + first + at).x & ~MARKED) == state;
-    if (SCORED) here = here && __ldcg((const u64 *)(pairs + first + at)) == context;
+    if (SCORED) here = here && is_same(__ldcg((const u64 *)(pairs + first + at)), context);
     u32 vote = __ballot_sync(ALL, here);
     if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
   }

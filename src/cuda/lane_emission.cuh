@@ -189,7 +189,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
         u64 old;
         const u64 value = (u64)order << 32 | (a + 1);
         const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
-        if (SCORED && live && arc.w != 0 && (lowered || old == value)) log_word(rank, slot, value, from);
+        if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
       }
       __syncwarp(); /* else those who probed longer go on alone, arc after arc */
     }

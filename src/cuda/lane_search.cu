@@ -39,7 +39,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
         u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
         if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
         else source = context_of(key);
-        contexts()[trace_used + place] = make_ulonglong2(context_of(key), source);
+        contexts()[trace_used + place] = make_ulonglong2(context_at(at, key), source);
       }
       if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
       own().values[at] = NO_TOKEN;
@@ -134,7 +134,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   frame = trace_used = frame_arcs = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
   if (SCORED)
-    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = NO_TOKEN;
+    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
   if (tid() == 0) {
     own().flags = 0;
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
@@ -148,6 +148,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
     uint4 info = __ldg(states() + p->start);
     token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
     offer<RANKS>(l, tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
+    if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
       put_agenda(l.rank(), 0, 0, slot);

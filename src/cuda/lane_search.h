@@ -25,6 +25,8 @@
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
  *
+ * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
+ * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
  * Utterances to whose graph words were added (lane_graph.cuh) go with those that have scorers.
  *
  * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; lane_stream.cuh has what differs): an "utterance" is then a chunk of a
@@ -245,6 +247,7 @@ typedef struct wf__lane_params {
   uint32_t trace_cap, frames_cap, path_cap;
   /* with scorers */
   int32_t context_bits;    /* of a key */
+  uint32_t by_state;       /* recombine=state: keys have 0 there */
   float scored_slack;      /* epsilon_slack of utterances that have a scorer */
   uint64_t *contexts;      /* [parts][trace_cap][2] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */

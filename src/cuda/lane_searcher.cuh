@@ -85,18 +85,24 @@ struct searcher {
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
   __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | context);
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
     return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
   __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0; }
+  /* With a scorer and recombine=state: one token a state, whatever its context. */
+  __device__ __forceinline__ bool by_state() const { return SCORED && p->by_state != 0; }
+  __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
+  /* Of the token in a slot of this block's table. */
+  __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
   __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
     const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
     return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
@@ -112,7 +118,8 @@ struct searcher {
   __device__ __forceinline__ u64 start_context() const;
   __device__ __forceinline__ bool has_scorer() const;
   __device__ float word_cost(u32 word, float cost, u64 *context) const;
-  __device__ __forceinline__ void log_word(u32 rank, u32 slot, u64 value, u64 context);
+  __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to);
+  __device__ bool settle_contexts();
   __device__ bool find_sources(bool *any);
   __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
   __device__ __forceinline__ u32 selected_left() const;

@@ -54,7 +54,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
   frame = trace_used = frame_arcs = num_emitted = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, chunk.usual_size};
   if (SCORED)
-    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = NO_TOKEN;
+    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
   if (tid() == 0) {
     own().flags = 0;
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
@@ -72,6 +72,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
       u32 rank, slot;
       u64 old;
       offer<RANKS>(l, live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
+      if (by_state() && live) sources_of(rank)[slot] = context;
       __syncwarp();
     }
     l.sync();
@@ -108,7 +109,7 @@ __device__ u32 searcher<RANKS>::locate(u32 state, u64 context, u32 number, u32 *
     }
 #pragma unroll
     for (u32 k = 0; k < STEP; k++)
-      if (states[k] == state && (!SCORED || __ldcg((const u64 *)(pairs + where[k])) == context)) return first + where[k];
+      if (states[k] == state && (!SCORED || is_same(__ldcg((const u64 *)(pairs + where[k])), context))) return first + where[k];
     at += STEP;
     if (at >= size) at -= size;
     if (at >= size) at = 0; /* the frame has fewer than STEP */

@@ -101,7 +101,8 @@ struct lane_shared {
   u64 box_contexts[WARPS][32]; /* beside `boxes` */
   wf__flat_scorer scorer;  /* of the utterance, if it has one */
   wf__lane_words words;    /* added to its graph */
-  u32 num_logged;          /* words in the log of this rank */
+  u32 num_logged;          /* candidates in the log of this rank */
+  u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
 #endif
 #ifdef WF_LANE_PROFILE
@@ -114,7 +115,7 @@ struct lane_shared {
     best = ALL;
     agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
 #ifdef WF_LANE_SCORED
-    num_logged = 0;
+    num_logged = num_settled = 0;
 #endif
   }
 };

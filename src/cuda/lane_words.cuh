@@ -14,7 +14,8 @@ template <int RANKS> __device__ __forceinline__ u64 searcher<RANKS>::start_conte
 template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_scorer() const { return false; }
 template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost, u64 *) const { return cost; }
 template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_word(u32, u32, u64, u64) {}
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32, u32, u32, u64, u64, u64) {}
+template <int RANKS> __device__ bool searcher<RANKS>::settle_contexts() { return true; }
 template <int RANKS> __device__ bool searcher<RANKS>::find_sources(bool *) { return true; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::keep_selected(u64, u64, u64, u64) {}
 template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_left() const { return 0; }
@@ -68,17 +69,38 @@ __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
 
 /* --- which context a token came from -------------------------------------------------------------------------------------- */
 
+/* A candidate that became the best of its slot, or is as good as that: one of a word, as others keep their context; each of them with recombine=state. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::log_word(u32 rank, u32 slot, u64 value, u64 context) {
-  if (own().scorer.bits == 0) return; /* all tokens come from context 0 */
+__device__ __forceinline__ void searcher<RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
+  if ((word == 0 && !by_state()) || own().scorer.bits == 0) return; /* no bits: all tokens have context 0 */
   const u32 place = atomicAdd(&own().num_logged, 1u);
-  if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, context, rank << 16 | slot, 0};
+  if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
+}
+
+/* With recombine=state, between two barriers: candidates logged since the last time that stand in their slots put their contexts into `sources` of the slot's
+ * rank. No two that stand are of one slot, since a state has one token, and a slot's value falls. False if a log was too small. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::settle_contexts() {
+  u32 most = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
+  const u32 size = most <= WF__LANE_WORD_LOG ? own().num_logged : 0;
+  for (u32 i = own().num_settled + tid(); i < size; i += THREADS) {
+    const wf__lane_logged entry = word_log()[i];
+    const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
+    if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
+  }
+  l.sync();
+  if (tid() == 0) own().num_settled = size;
+  return most <= WF__LANE_WORD_LOG;
 }
 
 /* After the closure: the least context among those that offered what stands in a slot, into `sources` of the slot's rank. *any: is there any on any rank?
  * False if a log was too small. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::find_sources(bool *any) {
+  *any = false;
+  if (by_state()) return settle_contexts();
   u32 most = 0;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
@@ -88,7 +110,7 @@ __device__ bool searcher<RANKS>::find_sources(bool *any) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
     if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
-    atomicMin(sources() + ((int64_t)rank - l.rank()) * SLOTS + slot, (u64)entry.source);
+    atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
   l.sync(); /* in every case: the next frame clears the counts that others may still have to read */
   return most <= WF__LANE_WORD_LOG;

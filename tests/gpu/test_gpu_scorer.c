@@ -35,11 +35,10 @@ static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options opt
 }
 
 /* Utterances with several scorers of all kinds and with none, in one batch. */
-static void test_random_tasks(void **state) {
-  (void)state;
+static void random_tasks(uint64_t first, uint64_t last) {
   uint32_t flags_seen = 0, cycles = 0, said = 0;
   wf_symbols *words = random_scorer_words();
-  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
+  for (uint64_t seed = first; seed <= last; seed++) {
     test_rng rng = {seed};
     struct decode_task task = test_random_task(seed);
     const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 3; /* few utterances: lanes of several blocks */
@@ -50,6 +49,11 @@ static void test_random_tasks(void **state) {
     wf_result *cpu[BATCH];
     for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
     for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
+    task.options.recombine = (int32_t)(seed % 5 >= 3);
+    if (seed % 5 == 3) { /* a beam that costs of wrong contexts would show in, and nothing else */
+      task.options.beam = 2;
+      task.options.max_active = task.options.max_tokens = 10000;
+    }
     test_random_batch(&task, batch, data, BATCH, seed, 20);
     for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* scores that tie, often or all of them */
       for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
@@ -66,9 +70,14 @@ static void test_random_tasks(void **state) {
     test_free_task(&task);
   }
   wf_symbols_free(words);
-  if (test_seeds(400) < 400) return;
+  if (last - first + 1 < 400) return;
   assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
   assert_true(said > 500 && cycles > 0);
+}
+
+static void test_random_tasks(void **state) {
+  (void)state;
+  random_tasks(1, test_seeds(400));
 }
 
 /* Many states, arcs with words and contexts, with every number of blocks a lane. */
@@ -99,6 +108,7 @@ static void test_large_tasks(void **state) {
     task.options.beam = k % 2 == 0 ? 6 : 9;
     task.options.max_active = small ? 100 : actives[k % 3];
     task.options.max_tokens = small ? 500 : tokens[k % 5];
+    task.options.recombine = k % 4 == 2;
     test_random_batch(&task, batch, data, count, k, small ? 8 : 30);
     compare(k, task.graph, task.options, batch, chosen, count, cpu);
     test_free_results(cpu, count);
@@ -160,16 +170,10 @@ static void test_refused(void **state) {
   wf_scorer *table = test_table_scorer(&tables, false), *boost = random_word_boost(&rng);
   wf_decoder *decoder;
   task.options.device = "cuda";
-  task.options.recombine = 0;
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   assert_int_equal(wf_decoder_set_scorer(decoder, table, &err), WF_ERR_UNSUPPORTED);
   assert_non_null(strstr(err.message, "on the CPU only"));
   assert_ok(wf_decoder_set_scorer(decoder, boost, &err));
-  wf_decoder_free(decoder);
-  task.options.recombine = 1;
-  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-  assert_int_equal(wf_decoder_set_scorer(decoder, boost, &err), WF_ERR_UNSUPPORTED);
-  assert_non_null(strstr(err.message, "recombine=state"));
   wf_decoder_free(decoder);
   wf_scorer_free(table);
   wf_scorer_free(boost);
@@ -181,6 +185,7 @@ static void test_refused(void **state) {
 static void test_small(void **state) {
   test_batches(state);
   test_random_tasks(state);
+  random_tasks(28, 28); /* recombine=state, and contexts that change within a frame decide */
   test_large_tasks(state);
 }
 

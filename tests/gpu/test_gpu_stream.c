@@ -32,6 +32,7 @@ static struct decode_task stream_task(uint64_t seed) {
     task.options.blank_skip_threshold = 0.3f;
     task.options.blank_penalty = (float)test_below(&rng, 3) / 2 - 0.5f;
   }
+  task.options.recombine = (int32_t)(test_below(&rng, 3) == 0);
   return task;
 }
 
