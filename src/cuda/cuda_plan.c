@@ -3,9 +3,13 @@
 
 #include <stdio.h>
 
+#include "scorer/rnn_scorer.h"
+
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
+  LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
+  MOST_KEPT = 64,   /* words of merged histories */
   LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
   GIGA = 1000000000
@@ -31,7 +35,14 @@ int wf__gpu_context_bits(const wf_graph *graph) {
 
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err) {
   wf__flat_scorer flat;
+  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   const char *why_not = wf__scorer_flatten(scorer, &flat);
+  if (rnn != NULL) {
+    const uint32_t kept = wf__rnn_words_kept(rnn);
+    flat.bits = LEAST_NUMBER_BITS;
+    why_not = options->recombine != 0 ? "recurrent, with recombine=state" : options->lattice_beam > 0 ? "recurrent, with lattices" : NULL;
+    if (kept != UINT32_MAX && kept > MOST_KEPT) why_not = "recurrent, with a high history_merge_order";
+  }
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
   if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
@@ -211,7 +222,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
   struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
-  if (!shape.on_device || lattices) { /* the host makes lattices of one flight while others are searched */
+  if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }

@@ -87,10 +87,10 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   return p;
 }
 
-/* Puts everything on the flight's stream: nothing here waits. */
+/* Puts everything on the flight's stream: nothing here waits, but for a recurrent scorer's answers. */
 static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const uint64_t *off = worker->plan.box_off;
-  const wf__lane_params p = flight_params(worker, flight);
+  wf__lane_params p = flight_params(worker, flight);
   char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
   uint32_t *order = wf__flight_box(worker, flight, WF__BOX_ORDER);
   uint64_t *bad = (uint64_t *)(box + off[WF__BOX_BAD]);
@@ -99,7 +99,8 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
-  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, flight->stream, err));
+  else WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
   WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
                                cudaMemcpyDeviceToHost, flight->stream),
                "results from the GPU");
@@ -206,7 +207,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
-  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, scorer, &worker->scorings[thread], &path, err);
+  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, worker->facts.asks ? wf__gpu_asking_twin(worker) : scorer, &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;

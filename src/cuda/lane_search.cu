@@ -8,12 +8,15 @@
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
 #include "lane_graph.cuh"
-#ifndef WF_LANE_STREAMS
-#include "lane_lattice.cuh"
-#else
+#if defined(WF_LANE_STREAMS)
 #include "lane_stream.cuh"
+#elif !defined(WF_LANE_ASKING)
+#include "lane_lattice.cuh"
 #endif
 #include "lane_words.cuh"
+#ifdef WF_LANE_ASKING
+#include "lane_asking.cuh"
+#endif
 
 namespace WF_LANE_SPACE {
 
@@ -156,6 +159,9 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   }
   l.sync();
   int status = close(p->beam);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
     own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
@@ -202,6 +208,9 @@ template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 context, none;
   const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
@@ -340,7 +349,11 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
   searcher<RANKS> s(&p);
+#ifdef WF_LANE_ASKING
+  s.run_asking();
+#else
   s.run();
+#endif
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
@@ -424,7 +437,9 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
-#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#if defined(WF_LANE_ASKING)
+#define ENTRY(what) wf__lane_asking_##what
+#elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define ENTRY(what) wf__lane_scored_streams_##what
 #elif defined(WF_LANE_SCORED)
 #define ENTRY(what) wf__lane_scored_##what

@@ -40,12 +40,15 @@
  *   for all lanes, in host memory
  *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
  *               between them. The host keeps the history of a stream
+ *
+ * A fifth one, lane_asking.cu, searches with a recurrent scorer (lane_asking.cuh): it ends where answers are missing, to go on in the next launch.
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
 
 #include <stdint.h>
 
+#include "cuda/lane_answers.h"
 #include "scorer/flat_scorer.h"
 
 #ifdef __cplusplus
@@ -211,6 +214,18 @@ typedef struct wf__lane_chunk_link {
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
 
+/* --- lanes that wait for answers (lane_asking.cuh) ---------------------------------------------------------------------- */
+
+enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
+
+/* Of a block whose lane waits: where its frame, or the end, begins. */
+typedef struct wf__lane_saved {
+  uint32_t stage, utterance, row, died;
+  uint32_t frame, trace_used, bits, num_sources, usual_size, flags;
+  uint64_t total_sources, select_key, select_context;
+  uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
+} wf__lane_saved;
+
 typedef struct wf__lane_params {
   /* graph */
   const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
@@ -270,6 +285,7 @@ typedef struct wf__lane_params {
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+  wf__lane_answers answers;     /* of a recurrent scorer */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
@@ -284,6 +300,8 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* The same for utterances with scorers. */
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
 /* The same for chunks of streams, without scorers and with them. */
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);

@@ -30,7 +30,7 @@ constexpr u32 NO_STEP = 256;
 enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
-enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
+enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
 /* A token at one end of a link: its block, and its place in that block's trace. */
 struct link_end {
@@ -50,6 +50,9 @@ struct searcher {
   frame_state f;
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
+#ifdef WF_LANE_ASKING
+  mutable u32 frame_words; /* asked for in this frame: this thread's share */
+#endif
 
 #ifdef WF_LANE_PROFILE
   __device__ void mark(int which) {
@@ -63,6 +66,7 @@ struct searcher {
 #endif
   __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
   __device__ __forceinline__ void run();
+  __device__ __forceinline__ void run_asking();
 
  private:
   /* The lane's graph and memory. */
@@ -91,15 +95,19 @@ struct searcher {
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
+    if (ASKING) context = (u32)context; /* lane_asking.cuh */
     return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
     return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
-  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0; }
+  __device__ __forceinline__ u64 context_of(token_key key) const {
+    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+  }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
-  __device__ __forceinline__ bool by_state() const { return SCORED && p->by_state != 0; }
+  __device__ __forceinline__ bool by_state() const { return SCORED && !ASKING && p->by_state != 0; }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
   /* Of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
@@ -114,6 +122,8 @@ struct searcher {
     return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
   }
   __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
+  /* A context's number with what decides ties above it. */
+  __device__ __forceinline__ u64 ranked(u32 context) const { return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context; }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
   __device__ __forceinline__ bool has_scorer() const;
@@ -227,6 +237,12 @@ struct searcher {
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
+  /* lane_asking.cuh */
+  __device__ bool waits();
+  __device__ void save(u32 stage, u32 row, bool died) const;
+  __device__ int restore(const wf__lane_saved &saved);
+  __device__ __forceinline__ int search_frame(u32 t, bool *died);
+  __device__ __forceinline__ bool decode_asking(bool resumes);
   /* Of streams. */
   __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }

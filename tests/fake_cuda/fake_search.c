@@ -256,7 +256,14 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
 
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_search_capacity(ranks, num_columns, out_lanes); }
 
-/* Streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
+/* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+int wf__answers_forget(const wf__lane_maker *maker, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream) { return cudaErrorUnknown; }
+int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) { return cudaErrorUnknown; }
+int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream) { return cudaErrorUnknown; }
+int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
+int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
+int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return cudaErrorUnknown; }
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
 int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) {

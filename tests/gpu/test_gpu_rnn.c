@@ -257,6 +257,20 @@ static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_res
   if (!alike) fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost, want->cost, got->message);
 }
 
+/* The search on the GPU, too: alike, and the same bits in a batch of another size, with a model that the search itself puts there. */
+static void check_search(uint64_t seed, const wf_graph *graph, wf_decoder_options options, const wf_scorer *scorer, int cache, const wf_scores *scores, wf_result *const *want) {
+  wf_result *got[UTTERANCES], *other[UTTERANCES];
+  if (cache == 0) return; /* refused: test_small_refused */
+  decode_with(graph, options, "cuda", scorer, scores, UTTERANCES, got);
+  decode_with(graph, options, "cuda", scorer, scores, 6 + seed % 4, other);
+  for (int u = 0; u < UTTERANCES; u++) {
+    check_alike(seed, u, got[u], want[u]);
+    test_assert_same_result(other[u], got[u]);
+  }
+  test_free_results(got, UTTERANCES);
+  test_free_results(other, UTTERANCES);
+}
+
 static void test_small_decoding(void **unused) {
   (void)unused;
   uint64_t words = 0;
@@ -281,13 +295,14 @@ static void test_small_decoding(void **unused) {
     wf_rnnlm *on_gpu;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *alone[UTTERANCES];
     assert_ok(wf_rnnlm_on_device(m.rnnlm, "cuda", &on_gpu, &err));
-    wf_scorer *there = scorer_over(m.rnnlm, &m, &o);
     o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+    wf_scorer *there = scorer_over(m.rnnlm, &m, &o);
     o.rnnlm_cache = (int32_t)(seed % 3);
     wf_scorer *here = scorer_over(on_gpu, &m, &o);
     decode_with(graph, options, "cpu", there, scores, UTTERANCES, want);
     decode_with(graph, options, "cpu", here, scores, UTTERANCES, got);
     decode_with(graph, options, "cpu", here, scores, 1 + seed % 3, alone);
+    if (seed <= (test_seeds(40) + 3) / 5) check_search(seed, graph, options, seed % 4 < 2 ? there : here, seed % 4 < 2 ? 1 : o.rnnlm_cache, scores, want);
     for (int u = 0; u < UTTERANCES; u++) {
       check_alike(seed, u, got[u], want[u]);
       words += got[u]->num_words;
