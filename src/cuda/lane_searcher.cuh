@@ -138,7 +138,7 @@ struct searcher {
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return !ASKING && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
