@@ -107,12 +107,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (LATTICES) {
-    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
-    else write_tokens<false>(to, best, words);
-  } else {
-    write_tokens<false>(to, best, words);
-  }
+  if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  else write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
