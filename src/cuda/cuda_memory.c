@@ -102,29 +102,37 @@ static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) 
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
 
-/* The states that consuming arcs lead from, by the state that they lead to: offsets, then sources. */
-static wf_status find_sources(const wf_graph *graph, uint32_t *offsets, uint32_t **out, wf_error *err) {
+/* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets, then sources. */
+static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *offsets, uint32_t **out, wf_error *err) {
   const uint64_t num_states = graph->view.num_states;
   const wf_arc *arcs = graph->view.arcs;
+  const wf__state_index *index = graph->index;
+#define FIRST(s) (epsilons ? index[s].first_epsilon : index[s].first_arc)
+#define END(s) (epsilons ? index[(s) + 1].first_arc : index[s].first_epsilon)
   memset(offsets, 0, (num_states + 1) * sizeof *offsets);
   for (uint64_t s = 0; s < num_states; s++)
-    for (uint64_t a = graph->index[s].first_arc; a < graph->index[s].first_epsilon; a++) offsets[arcs[a].nextstate]++;
+    for (uint64_t a = FIRST(s); a < END(s); a++) offsets[arcs[a].nextstate]++;
   for (uint64_t s = 0; s < num_states; s++) offsets[s + 1] += offsets[s];
   uint32_t *sources = *out = wf__alloc(offsets[num_states], sizeof *sources);
   if (sources == NULL) return wf__fail_memory(err, offsets[num_states] * sizeof *sources, "the graph's copy for the GPU");
   for (uint64_t s = num_states; s-- > 0;)
-    for (uint64_t a = graph->index[s].first_epsilon; a-- > graph->index[s].first_arc;) sources[--offsets[arcs[a].nextstate]] = (uint32_t)s;
+    for (uint64_t a = END(s); a-- > FIRST(s);) sources[--offsets[arcs[a].nextstate]] = (uint32_t)s;
+#undef FIRST
+#undef END
   return WF_OK;
 }
 
-static wf_status upload_sources(wf__gpu_worker *worker, char *to, wf_error *err) {
+/* *to: moves on. */
+static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to, wf_error *err) {
   const uint64_t num_states = worker->graph->view.num_states, bytes = (num_states + 1) * sizeof(uint32_t);
   uint32_t *sources = NULL, *offsets = wf__alloc(num_states + 1, sizeof *offsets);
-  wf_status status = offsets != NULL ? find_sources(worker->graph, offsets, &sources, err) : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
-  worker->params.in_offsets = (const uint32_t *)to;
-  worker->params.in_sources = (const uint32_t *)(to + round_up(bytes));
-  if (status == WF_OK) status = send(worker, to, offsets, bytes, err);
-  if (status == WF_OK) status = send(worker, to + round_up(bytes), sources, offsets[num_states] * sizeof *sources, err);
+  wf_status status = offsets != NULL ? find_sources(worker->graph, epsilons, offsets, &sources, err) : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
+  worker->params.in_offsets[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(worker, *to, offsets, bytes, err);
+  *to += round_up(bytes);
+  worker->params.in_sources[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(worker, *to, sources, offsets[num_states] * sizeof *sources, err);
+  if (status == WF_OK) *to += round_up(offsets[num_states] * sizeof *sources);
   free(offsets);
   free(sources);
   return status;
@@ -145,7 +153,8 @@ static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error 
     worker->params.components = (const uint32_t *)to;
     to += round_up(graph->view.num_states * 4);
   }
-  return upload_sources(worker, to, err);
+  WF__TRY(upload_sources(worker, false, &to, err));
+  return upload_sources(worker, true, &to, err);
 }
 
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {

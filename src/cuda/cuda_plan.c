@@ -57,7 +57,7 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
   const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
   const uint64_t bytes = round_up(num_states * 16) + round_up(num_arcs * 16) + wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
-  return bytes + (graph->epsilon_components != NULL ? round_up(num_states * 4) : 0) + round_up((num_states + 1) * 4) + round_up(num_arcs * 4);
+  return bytes + (graph->epsilon_components != NULL ? round_up(num_states * 4) : 0) + 2 * round_up((num_states + 1) * 4) + round_up(num_arcs * 4) + 256;
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */

@@ -25,13 +25,15 @@ namespace WF_LANE_SPACE {
 #ifndef WF__BACK_BITS /* a test makes them small, to see every boundary */
 #define WF__BACK_BITS (SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACK_WINDOW 8192             /* tokens of a frame that are listed at a time */
-#define WF__BACK_MARKED 16384            /* consuming arcs into a state; if one has more, all tokens are looked at */
+#define WF__BACK_MARKED 16384            /* arcs into a state; if one has more, all tokens are looked at */
+#define WF__BACK_HUB 256
 #endif
 constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
 constexpr u32 BACK_BITS = WF__BACK_BITS, WIDE_BITS = 12; /* of a second launch, for utterances that found no room in the first: one block a processor */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
 constexpr u32 MARK_BITS = 15; /* of the bitmap of marks */
 constexpr u32 HELD_BITS = 14; /* of a bitmap of states in a table, with scorers */
+constexpr u32 HUB = WF__BACK_HUB, MOST_HUBS = 16; /* arcs into a state that a warp is not left alone with; such states in a table, or all tokens are looked at */
 constexpr u32 NO_PAGE = 0xffffffffu;
 
 /* In lane_shared.hist. */
@@ -41,8 +43,8 @@ struct back_work {
   u32 size[2];                            /* tokens in either table */
   u32 ends[8], shifts[8];                 /* of the ranks' tokens among those of a frame; from there to their places in the rank's trace */
   u32 num_listed;
-  u32 changed[3];                         /* an extra cost, in this epsilon round, the next, the one before */
-  u32 all_marked;
+  u32 any_marked, all_marked;
+  u32 num_hubs, hub_first[MOST_HUBS], hub_count[MOST_HUBS];
   u32 no_room, full;                      /* for pages; in a table */
 };
 static_assert(sizeof(back_work) <= sizeof(lane_shared::hist), "back_work must fit the histogram");
@@ -53,6 +55,7 @@ struct back_table {
   float *costs;
   int *extras;
   uint16_t *places;
+  u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: nobody asks */
   u32 *held; /* with scorers: bitmap of its states */
   u32 *size;
   u32 mask;
@@ -63,7 +66,7 @@ __device__ __forceinline__ back_work &own_back() { return *reinterpret_cast<back
 constexpr u32 BACK_SLOT_BYTES = sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
 constexpr u32 BACK_OFFSET = offsetof(lane_shared, values);
 static_assert(BACK_OFFSET % 16 == 0, "the tables must be aligned");
-__host__ __device__ constexpr u32 back_bytes(u32 bits) { return BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits) + WINDOW * (u32)sizeof(uint16_t) + (1u << MARK_BITS) / 8; }
+__host__ __device__ constexpr u32 back_bytes(u32 bits) { return BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits) + WINDOW * (u32)sizeof(uint16_t) + (1u << MARK_BITS) / 8 + 2 * (1u << bits) / 8; }
 
 __device__ __forceinline__ back_table table_at(u32 which, u32 bits) {
   char *at = (char *)&own() + BACK_OFFSET + which * (BACK_SLOT_BYTES << bits);
@@ -73,12 +76,16 @@ __device__ __forceinline__ back_table table_at(u32 which, u32 bits) {
   table.extras = (int *)(table.costs + (1u << bits));
   table.places = (uint16_t *)(table.extras + (1u << bits));
   table.held = (u32 *)own().agenda + which * (1u << (HELD_BITS - 5));
+  table.news = NULL;
   table.size = &own_back().size[which];
   table.mask = (1u << bits) - 1;
   return table;
 }
 __device__ __forceinline__ uint16_t *list_at(u32 bits) { return (uint16_t *)((char *)&own() + BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits)); }
 __device__ __forceinline__ u32 *marks_at(u32 bits) { return (u32 *)(list_at(bits) + WINDOW); }
+
+/* Of two bitmaps of slots, in turns. */
+__device__ __forceinline__ u32 *news_at(u32 round, u32 bits) { return marks_at(bits) + (1u << MARK_BITS) / 32 + (round & 1) * ((1u << bits) / 32); }
 
 /* --- the table of a frame ------------------------------------------------------------------------------------------------ */
 
@@ -157,6 +164,7 @@ __device__ __forceinline__ bool put_token(const back_table &table, u32 state, to
   __threadfence_block();
   if (atomicMin(&table.extras[at], __float_as_int(extra)) <= __float_as_int(extra)) return false; /* never negative, so the bits are ordered */
   atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+  if (table.news != NULL) atomicOr(&table.news[at >> 5], 1u << (at & 31));
   return true;
 }
 
@@ -216,46 +224,82 @@ __device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link,
 
 __device__ __forceinline__ u32 mark_of(u32 state) { return state * 0x9E3779B1u >> (32 - MARK_BITS); }
 
-/* Marks the states of the graph that consuming arcs lead from to states of the table; of words added to it, all states count as marked. */
+__device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
+  const u32 mark = mark_of(state);
+  if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0) atomicOr(&marks[mark >> 5], 1u << (mark & 31));
+}
+
+/* The arcs into a state of the table that are to be marked. Those of words added to the graph are in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others. */
 template <int RANKS>
-__device__ void searcher<RANKS>::mark_sources(const back_table &table) {
+template <bool EPSILONS>
+__device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, u32 *first) {
+  back_work &work = own_back();
+  *first = 0;
+  if (is_added(state)) {
+    if (EPSILONS) work.all_marked = work.any_marked = 1;
+    return 0;
+  }
+  *first = __ldg(p->in_offsets[EPSILONS] + state);
+  const u32 count = __ldg(p->in_offsets[EPSILONS] + state + 1) - *first;
+  if (count > 0) work.any_marked = 1;
+  if (count <= HUB) return count;
+  const u32 hub = count <= MOST_MARKED ? atomicAdd(&work.num_hubs, 1u) : MOST_HUBS;
+  if (hub < MOST_HUBS) {
+    work.hub_first[hub] = *first;
+    work.hub_count[hub] = count;
+  } else {
+    work.all_marked = 1;
+  }
+  return 0;
+}
+
+/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`: only to those of these slots. By the whole block; a barrier before, and after. */
+template <int RANKS>
+template <bool EPSILONS>
+__device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32 *news) {
   constexpr u32 AT_ONCE = 4;
+  back_work &work = own_back();
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
+  const u32 *sources = p->in_sources[EPSILONS];
   u32 *marks = marks_at(p->back_bits);
   const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
     u32 first = 0, count = 0;
     if (in_warp() < grain && base + in_warp() < size) {
-      const u32 state = state_of(table.keys[table.places[base + in_warp()]]);
-      if (!is_added(state)) { /* to others only arcs of their kind lead, and these are always listed */
-        first = __ldg(p->in_offsets + state);
-        count = __ldg(p->in_offsets + state + 1) - first;
-      }
-      if (count > MOST_MARKED) {
-        own_back().all_marked = 1;
-        count = 0;
-      }
+      const u32 slot = table.places[base + in_warp()];
+      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), &first);
     }
+    __syncwarp();
     arc_share share(boxes, in_warp(), first, count, 0);
-    for (u32 k0 = 0; k0 < share.total; k0 += 32 * AT_ONCE) {
-      u32 source[AT_ONCE];
-#pragma unroll
-      for (u32 k = 0; k < AT_ONCE; k++) {
-        u32 at;
-        float zero;
-        u64 none;
-        if (k0 + 32 * k >= share.total) break; /* the same for all of the warp */
-        share.at(k0 + 32 * k, in_warp(), &at, &zero, &none);
-        source[k] = k0 + 32 * k + in_warp() < share.total ? __ldg(p->in_sources + at) : ALL;
-      }
-#pragma unroll
-      for (u32 k = 0; k < AT_ONCE; k++) {
-        if (k0 + 32 * k >= share.total) break;
-        if (source[k] != ALL) atomicOr(&marks[mark_of(source[k]) >> 5], 1u << (mark_of(source[k]) & 31));
-      }
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      u32 at;
+      float zero;
+      u64 none;
+      share.at(k0, in_warp(), &at, &zero, &none);
+      if (k0 + in_warp() < share.total) set_mark(marks, __ldg(sources + at));
       __syncwarp();
     }
   }
+  __syncthreads(); /* the hubs are known */
+  for (u32 hub = 0; hub < min(work.num_hubs, MOST_HUBS); hub++) {
+    const u32 first = work.hub_first[hub], count = work.hub_count[hub];
+    for (u32 i = tid(); i < count; i += AT_ONCE * BACK_THREADS) {
+      u32 state[AT_ONCE];
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; k++) state[k] = i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; k++)
+        if (state[k] != ALL) set_mark(marks, state[k]);
+    }
+  }
+}
+
+/* Nothing is marked. By the whole block; barriers before and after. */
+__device__ __forceinline__ void clear_marks(u32 bits) {
+  back_work &work = own_back();
+  u32 *marks = marks_at(bits);
+  for (u32 i = tid(); i < (1u << MARK_BITS) / 32; i += BACK_THREADS) marks[i] = 0;
+  if (tid() == 0) work.any_marked = work.all_marked = work.num_hubs = 0;
 }
 
 /* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the whole block, with barriers before and after. */
@@ -290,7 +334,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::place_of_token(u32 i) const {
   return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
 }
 
-/* Those of the frame's tokens from `window` on that have epsilon arcs, or whose states are marked, into the list, counted from there. By the whole block, with barriers before and
+/* Those of the frame's tokens from `window` on whose states are marked, and that have epsilon arcs if these are in question, into the list, counted from there. By the whole block, with barriers before and
  * after. */
 template <int RANKS>
 template <bool EPSILONS>
@@ -303,7 +347,7 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window) {
   __syncthreads(); /* nobody reads the list before */
   if (tid() == 0) work.num_listed = 0;
   __syncthreads();
-  const bool all = !EPSILONS && work.all_marked != 0;
+  const bool all = work.all_marked != 0;
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
     uint2 token[AT_ONCE];
 #pragma unroll
@@ -314,7 +358,7 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window) {
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
-      const bool taken = i < size && (EPSILONS ? (token[k].y & WITH_EPSILONS) != 0 : all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      const bool taken = i < size && (!EPSILONS || (token[k].y & WITH_EPSILONS) != 0) && (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
       const u32 votes = __ballot_sync(ALL, taken);
       if (votes == 0) continue;
       u32 at = 0;
@@ -372,7 +416,7 @@ __device__ void searcher<RANKS>::take_emitting(uint4 info, u32 state, u64 contex
 /* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs go out. */
 template <int RANKS>
 template <bool OUT>
-__device__ void searcher<RANKS>::take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, u32 round, const back_table &table) {
+__device__ void searcher<RANKS>::take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float cutoff = cost_of((u32)(records()[number].last >> 32));
   arc_share share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(in_warp()));
@@ -399,7 +443,7 @@ __device__ void searcher<RANKS>::take_epsilons(uint4 info, u32 state, u64 contex
     __syncwarp();
     const bool live = leads_on(extra <= p->lattice_beam, source, source_context, to, to_context, number);
     if (OUT) put_links(live, wf__lane_link{number, source, a, 0}, source_context);
-    else if (live && put_token(table, source, key_of(source, source_context), source_cost, extra)) own_back().changed[round % 3] = 1;
+    else if (live) put_token(table, source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
   }
 }
@@ -435,9 +479,9 @@ __device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, 
   }
 }
 
-/* Over the epsilon arcs of all tokens of frame `number`, which is open, once. */
+/* Over the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
 template <int RANKS>
-__device__ void searcher<RANKS>::relax_back(u32 number, u32 round, const back_table &table) {
+__device__ void searcher<RANKS>::relax_back(u32 number, const back_table &table) {
   const uint16_t *list = list_at(p->back_bits);
   const u32 highest = own_back().bound;
   const float beam = p->lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
@@ -455,22 +499,27 @@ __device__ void searcher<RANKS>::relax_back(u32 number, u32 round, const back_ta
         context = context_at(contexts() + at);
         if (least_candidate(cost, 1) <= bound) info = state_at(states(), state);
       }
-      take_epsilons<false>(info, state, context, cost, number, round, table);
+      take_epsilons<false>(info, state, context, cost, number, table);
     }
   }
 }
 
-/* Extra costs of frame `number` over its epsilon arcs, in rounds until nothing changes: these arcs make no cycle, so every order of relaxing them ends with the same
- * costs. Then the arcs go out. False if they go round for ever, which cannot be. */
+/* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what the last one has changed: these arcs make no cycle, so every order of relaxing them ends with
+ * the same costs. Then the arcs go out. False if they go round for ever, which cannot be. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::close_table(u32 number, const back_table &table) {
-  back_work &work = own_back();
+__device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
+  const u32 bits = p->back_bits;
   for (u32 round = 0;; round++) {
     if (round > most_rounds()) return false;
-    relax_back(number, round, table);
-    if (tid() == 0) work.changed[(round + 1) % 3] = 0; /* last read two barriers ago */
+    table.news = news_at(round, bits);
+    for (u32 i = tid(); i < (1u << bits) / 32; i += BACK_THREADS) table.news[i] = 0;
+    clear_marks(bits);
     __syncthreads();
-    if (*(volatile u32 *)&work.changed[round % 3] == 0) break;
+    mark_sources<true>(table, round > 0 ? news_at(round - 1, bits) : NULL);
+    __syncthreads();
+    if (*(volatile u32 *)&own_back().any_marked == 0) break;
+    relax_back(number, table);
+    __syncthreads();
   }
   const u32 size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -485,7 +534,7 @@ __device__ bool searcher<RANKS>::close_table(u32 number, const back_table &table
       cost = table.costs[slot];
       info = state_at(states(), state);
     }
-    take_epsilons<true>(info, state, context, cost, number, 0, table);
+    take_epsilons<true>(info, state, context, cost, number, table);
   }
   return true;
 }
@@ -513,7 +562,6 @@ __device__ void searcher<RANKS>::take_endings(u32 number, const back_table &tabl
 template <int RANKS>
 __device__ bool searcher<RANKS>::go_back() {
   back_work &work = own_back();
-  u32 *marks = marks_at(p->back_bits);
   u32 which = 0;
   if (tid() < BACK_WARPS) work.page[tid()] = NO_PAGE;
   if (tid() == 0) work.no_room = work.full = work.bound = 0;
@@ -522,18 +570,17 @@ __device__ bool searcher<RANKS>::go_back() {
   take_endings(frame - 1, table_at(0, p->back_bits));
   for (u32 number = frame - 1;; number--) {
     const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
-    if (tid() < 3) work.changed[tid()] = 0;
     __syncthreads(); /* the table stands */
     if (p->has_epsilons && !close_table(number, table)) return false;
+    __syncthreads(); /* nobody asks for marks any more */
     clear(before);
-    for (u32 i = tid(); i < (1u << MARK_BITS) / 32; i += BACK_THREADS) marks[i] = 0;
-    if (tid() == 0) work.all_marked = 0;
+    clear_marks(p->back_bits);
     __syncthreads();
     if (work.full != 0 || work.no_room != 0) return false;
     if (number == 0) break;
     if (tid() == 0) work.bound = 0; /* read again behind the next barriers */
     row_frame = row_before(row_frame);
-    mark_sources(table);
+    mark_sources<false>(table, NULL);
     open_frame(number - 1);
     step_back(number - 1, table, before);
     which ^= 1;

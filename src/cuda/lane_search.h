@@ -244,7 +244,7 @@ typedef struct wf__lane_params {
   float lattice_beam;       /* 0: no lattices, and nothing for them below */
   float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
-  const uint32_t *in_offsets, *in_sources; /* [num_states + 1], [consuming arcs] states that consuming arcs lead from, by the state that they lead to */
+  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
   uint32_t back_bits;       /* slots of a table on the way back: 2^this */
   /* work */
   const wf__lane_utterance *utterances;

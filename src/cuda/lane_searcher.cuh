@@ -233,18 +233,21 @@ struct searcher {
   __device__ void close_page();
   __device__ void open_page();
   __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
-  __device__ void mark_sources(const back_table &table);
+  template <bool EPSILONS>
+  __device__ __forceinline__ u32 arcs_into(u32 state, u32 *first);
+  template <bool EPSILONS>
+  __device__ void mark_sources(const back_table &table, const u32 *news);
   __device__ void open_frame(u32 number);
   __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
   __device__ u32 list_tokens(u32 window);
   __device__ void take_emitting(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table, const back_table &before);
   template <bool OUT>
-  __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, u32 round, const back_table &table);
+  __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table);
   __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
   __device__ void step_back(u32 number, const back_table &table, const back_table &before);
-  __device__ void relax_back(u32 number, u32 round, const back_table &table);
-  __device__ bool close_table(u32 number, const back_table &table);
+  __device__ void relax_back(u32 number, const back_table &table);
+  __device__ bool close_table(u32 number, back_table table);
   __device__ void take_endings(u32 number, const back_table &table);
   __device__ bool go_back();
   __device__ u64 best_end(bool final, bool died, u64 *context);
