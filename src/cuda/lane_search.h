@@ -9,11 +9,11 @@
  *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
- *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_lattice.cuh)
+ *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_back.cuh)
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain. With scorers, contexts beside them
+ *     pages     of arcs of lattices; each warp that makes an utterance's fills one, the pages of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
@@ -69,6 +69,7 @@ enum {
   WF__LANE_SCORED_TOKENS = (1 << WF__LANE_SCORED_SLOT_BITS) - 1024,
   WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
 };
 
@@ -79,6 +80,7 @@ enum {
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
+  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones */
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
@@ -159,7 +161,7 @@ typedef struct wf__lane_frame {
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
   uint64_t last_context, select_context; /* with scorers: of those with these keys */
   float best;      /* cost of a token, subtracted from all of them */
-  uint32_t settled; /* in frame 0: frames there were when the lattice was last pruned */
+  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the search, frames in all */
 } wf__lane_frame;
 
 /* --- streams ----------------------------------------------------------------------------------------------------------- */
@@ -242,6 +244,8 @@ typedef struct wf__lane_params {
   float lattice_beam;       /* 0: no lattices, and nothing for them below */
   float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
+  const uint32_t *in_offsets, *in_sources; /* [num_states + 1], [consuming arcs] states that consuming arcs lead from, by the state that they lead to */
+  uint32_t back_bits;       /* slots of a table on the way back: 2^this */
   /* work */
   const wf__lane_utterance *utterances;
   const uint32_t *order;   /* [num_utterances] longest first */
@@ -291,14 +295,17 @@ typedef struct wf__lane_params {
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
 #define WF__LANE_MAX_ARCS 0x7ffffffeu
 
-/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. */
+/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. With lattices there are as many lanes as utterances. */
 int wf__lane_search_launch(const wf__lane_params *params, void *stream);
+/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. */
+int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream);
 /* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
 int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* The same for utterances with scorers. */
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
 int wf__lane_asking_launch(const wf__lane_params *params, void *stream);

@@ -32,6 +32,7 @@ enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPA
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
+struct back_table; /* lane_back.cuh */
 /* A token at one end of a link: its block, and its place in that block's trace. */
 struct link_end {
   u32 rank, place;
@@ -66,6 +67,7 @@ struct searcher {
 #endif
   __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
   __device__ __forceinline__ void run();
+  __device__ void make_lattice(int wanted);
   __device__ __forceinline__ void run_asking();
 
  private:
@@ -219,21 +221,32 @@ struct searcher {
   __device__ bool improve(u32 i, u32 first, float extra);
   __device__ float furthest();
   __device__ float least_candidate(float cost, int epsilon) const;
-  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
-  __device__ void close_page();
-  __device__ void open_page();
   __device__ u32 depth_of(u32 state, u64 context, u32 number);
   __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number);
-  __device__ void relax_emitting(u32 number, u32 row, bool out);
-  template <bool OUT>
+  __device__ void relax_emitting(u32 number, u32 row);
   __device__ void relax_epsilons(u32 number, u32 round);
   __device__ bool close_back(u32 number);
   __device__ bool as_before(u32 number);
-  __device__ void put_endings();
-  __device__ bool go_back(u32 row, bool ends);
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
-  __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
+  /* Of the way back, when the search is done. */
+  __device__ void close_page();
+  __device__ void open_page();
+  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
+  __device__ void mark_sources(const back_table &table);
+  __device__ void open_frame(u32 number);
+  __device__ __forceinline__ u64 place_of_token(u32 i) const;
+  template <bool EPSILONS>
+  __device__ u32 list_tokens(u32 window);
+  __device__ void take_emitting(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table, const back_table &before);
+  template <bool OUT>
+  __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, u32 round, const back_table &table);
+  __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
+  __device__ void step_back(u32 number, const back_table &table, const back_table &before);
+  __device__ void relax_back(u32 number, u32 round, const back_table &table);
+  __device__ bool close_table(u32 number, const back_table &table);
+  __device__ void take_endings(u32 number, const back_table &table);
+  __device__ bool go_back();
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
