@@ -29,7 +29,7 @@ fstequal --delta=0.001 d.fst od.fst
 fstrmepsilon d.fst or.fst
 "$WARPFST" rmepsilon --device=cpu d.fst on_device.fst
 cmp on_device.fst r.fst
-expect 2 "$WARPFST" rmepsilon --device=tpu d.fst out.fst
+! "$WARPFST" rmepsilon --device=tpu d.fst out.fst 2>err || exit 1
 fstequivalent --random --npath=100 r.fst or.fst
 "$WARPFST" push in.fst p.fst
 fstpush --push_weights in.fst op.fst
