@@ -233,6 +233,7 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
   p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
   p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
+  p.words = (void *)(streams->memory + plan->off[WF__STREAM_WORDS]);
   p.trace_cap = p.trace_room = plan->trace_cap;
   p.frames_cap = WF__STREAM_FRAMES;
   return p;

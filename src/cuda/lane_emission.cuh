@@ -96,13 +96,96 @@ __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain
   return __shfl_sync(ALL, base, 0);
 }
 
+/* A candidate of each live thread of the warp, over an emitting arc from a token of context `from` to one of context `to`: what the mode does with it. */
+template <int RANKS>
+template <int MODE>
+__device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count) {
+  constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
+  const u32 order = ordered(candidate);
+  const u64 key = (u64)order << 32 | a;
+  live = live && candidate <= FLT_MAX;
+  if (FIRST_PASS) {
+    u32 known = own_words::load(l.base + OFFSET(best));
+    u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
+    if (lowest < known) {
+      if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
+      known = lowest;
+    }
+    if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), p->beam);
+  } else {
+    if (MODE == EXPAND_COUNT) *my_count += live;
+    live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
+    if (MODE == EXPAND_COUNT) *my_count += (u64)live << 32;
+  }
+  if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
+  if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
+    atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
+  if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
+    atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
+  if (MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) {
+    u32 rank, slot;
+    u64 old;
+    const u64 value = (u64)order << 32 | (a + 1);
+    const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
+    if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
+  }
+  __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+}
+
+/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, float cost, u64 from) {
+#ifdef WF_LANE_SCORED
+  const u32 vote = __ballot_sync(ALL, waits);
+  if (vote == 0) return;
+  u32 place = 0;
+  if (in_warp() == 0) place = atomicAdd(&own().num_words, (u32)__popc(vote));
+  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+  if (waits && place < WF__LANE_WORDS) word_list()[place] = wf__lane_word{from, 0, a, cost};
+#endif
+}
+
+/* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and keeps what it says for the other passes. */
+template <int RANKS>
+template <int MODE>
+__device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
+#ifdef WF_LANE_SCORED
+  if (MODE == EXPAND_RUNNING) __syncthreads(); /* all are there */
+  const u32 size = min(own().num_words, (u32)WF__LANE_WORDS);
+  for (u32 base = warp() * 32; base < size; base += THREADS) {
+    const u32 i = base + in_warp();
+    const bool live = i < size;
+    wf__lane_word word = live ? word_list()[i] : wf__lane_word{0, 0, 0, 0};
+    const uint4 arc = live ? __ldg(arcs() + word.arc) : make_uint4(0, 0, 0, 0);
+    if (MODE == EXPAND_RUNNING && live) {
+      u64 to = word.from;
+      word.cost = __fadd_rn(word_cost(arc.w, word.cost, &to), label_cost(arc.z));
+      word_list()[i].to = word.to = to;
+      word_list()[i].cost = word.cost;
+    }
+    consider<MODE>(rule, live, word.arc, arc, word.cost, word.from, word.to, my_count);
+  }
+#endif
+}
+
+/* After a barrier of the lane: was there room for the words of all ranks? */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_all_words() {
+  u32 most = 0;
+#ifdef WF_LANE_SCORED
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_words);
+#endif
+  return most <= WF__LANE_WORDS;
+}
+
 /* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
  * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
 template <int RANKS>
 template <int MODE>
 __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
-  const float beam = p->beam, word_score = p->word_score;
+  const float word_score = p->word_score;
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
   const uint4 *const arcs = this->arcs(), *const states = this->states();
@@ -145,7 +228,6 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       const uint4 arc = arc_next;
       float candidate = from_next;
       const u64 from = context_next;
-      u64 to = from;
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
@@ -154,40 +236,17 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
-        if (SCORED && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
-        candidate = __fadd_rn(candidate, label_cost(arc.z));
       }
-      const u32 order = ordered(candidate);
-      const u64 key = (u64)order << 32 | a;
-      live = live && candidate <= FLT_MAX;
-      if (FIRST_PASS) {
-        u32 known = own_words::load(l.base + OFFSET(best));
-        u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
-        if (lowest < known) {
-          if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
-          known = lowest;
-        }
-        if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), beam);
-      } else {
-        if (MODE == EXPAND_COUNT) my_count += live;
-        live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
-        if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
+      if (SCORED && has_scorer()) {
+        const bool waits = live && arc.w != 0;
+        if (MODE == EXPAND_RUNNING) gather_word(waits, a, candidate, from);
+        live = live && !waits;
       }
-      if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
-      if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
-        atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
-      if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
-        atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
-      if (MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) {
-        u32 rank, slot;
-        u64 old;
-        const u64 value = (u64)order << 32 | (a + 1);
-        const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
-        if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
-      }
-      __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+      if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
+      consider<MODE>(rule, live, a, arc, candidate, from, from, &my_count);
     }
   }
+  if (SCORED && has_scorer()) consider_words<MODE>(rule, &my_count);
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
 }
 
@@ -415,6 +474,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
+    if (SCORED && !has_all_words()) return WF__LANE_NO_ROOM;
     mark(2);
     const u32 best = own().best;
     full = own().full != 0;

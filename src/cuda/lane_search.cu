@@ -112,6 +112,9 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     frame_off()[frame + 1] = trace_used + total;
     (index() + (u64)frame * WF__LANE_INDEX)[WF__LANE_GROUPS] = (uint16_t)l.bits;
     own().begin_frame();
+#ifdef WF_LANE_SCORED
+    own().num_words = 0;
+#endif
     own().num_tokens += packed & 0xffffffffu;
   }
   count_arcs();

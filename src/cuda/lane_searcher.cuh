@@ -68,6 +68,7 @@ struct searcher {
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
+  __device__ __forceinline__ wf__lane_word *word_list() const { return p->words + (u64)blockIdx.x * WF__LANE_WORDS; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
@@ -149,6 +150,12 @@ struct searcher {
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
+  template <int MODE>
+  __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count);
+  __device__ __forceinline__ void gather_word(bool waits, u32 a, float cost, u64 from);
+  template <int MODE>
+  __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
+  __device__ __forceinline__ bool has_all_words();
   __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
