@@ -2,8 +2,8 @@
  *
  *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
- * canonical order), sorting of its arcs by output label, trimming of the composition made without that, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
+ * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
+ * canonical order), sorting of its arcs by output label, trimming of the composition made without that, the removal of the epsilons that disambiguation symbols leave in HCLG, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
  * Results of both devices must be equal, byte for byte. Between levels the CPU determinizes and minimizes.
  *
  * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all threads, on the GPU with inputs and results there, and from host memory to
@@ -128,10 +128,13 @@ static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const 
 
 /* --- operations on the composition -------------------------------------------------------------------------------------- */
 
+enum { ARCSORT, CONNECT, RMEPSILON };
+static const char *const op_names[] = {"arcsort", "connect", "rmepsilon"};
+
 struct operation {
   const wf_fst *in;
   const char *device;
-  bool connect; /* else arcsort */
+  int op;
   wf_fst *out;
   wf_fst_batch *in_batch, *out_batch;
 };
@@ -141,7 +144,8 @@ static void operate(struct operation *o) {
   wf_arcsort_options_init(&by);
   by.sort_type = BY_OLABEL;
   wf_fst_batch_free(o->out_batch);
-  if (o->connect) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
+  if (o->op == CONNECT) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
+  else if (o->op == RMEPSILON) check(wf_fst_batch_rmepsilon(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
   else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
 }
 
@@ -162,9 +166,9 @@ static void free_operation(struct operation *o) {
   wf_fst_batch_free(o->out_batch);
 }
 
-static void measure_operation(const struct bench *b, const wf_fst *in, bool connect, const char *level) {
-  struct operation cpu = {.in = in, .device = "cpu", .connect = connect}, gpu = {.in = in, .device = b->device, .connect = connect};
-  struct step step = {.name = connect ? "connect" : "arcsort", .level = level};
+static void measure_operation(const struct bench *b, const wf_fst *in, int op, const char *level) {
+  struct operation cpu = {.in = in, .device = "cpu", .op = op}, gpu = {.in = in, .device = b->device, .op = op};
+  struct step step = {.name = op_names[op], .level = level};
   step.cpu_s = median_of(b, operate_to_host, &cpu);
   set_sizes(&step, cpu.out);
   if (with_gpu(b)) {
@@ -282,8 +286,8 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   untrimmed.connect = 0;
   wf_fst *composed = measure_compose(b, left, level);
   check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
-  measure_operation(b, composed, false, level);
-  measure_operation(b, whole, true, level);
+  measure_operation(b, composed, ARCSORT, level);
+  measure_operation(b, whole, CONNECT, level);
   check(wf_determinize(composed, NULL, &determinized, &g_err), &g_err);
   measure_classes(b, determinized, level);
   check(wf_minimize(determinized, NULL, &minimal, &g_err), &g_err);
@@ -293,6 +297,22 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   wf_fst_free(determinized);
   wf_fst_free(b->fst);
   b->fst = minimal;
+}
+
+/* Of the last level's graph once its disambiguation symbols, which follow the senones, are epsilons. */
+static void measure_rmepsilon(const struct bench *b, const char *level) {
+  char path[4096];
+  int32_t num_senones, count, labels[1000];
+  wf_fst *graph;
+  snprintf(path, sizeof path, "%s/info.txt", b->folder);
+  FILE *file = fopen(path, "r");
+  bool good = file != NULL && fscanf(file, "%d %d", &num_senones, &count) == 2 && count <= 1000;
+  if (file != NULL) fclose(file);
+  if (!good) stop("info.txt is not readable", level);
+  for (int32_t i = 0; i < count; i++) labels[i] = num_senones + 1 + i;
+  check(wf_remove_disambig(b->fst, labels, (size_t)count, &graph, &g_err), &g_err);
+  measure_operation(b, graph, RMEPSILON, level);
+  wf_fst_free(graph);
 }
 
 int main(int argc, char **argv) {
@@ -311,6 +331,7 @@ int main(int argc, char **argv) {
   static const char *const levels[][2] = {{"L", "LG"}, {"C", "CLG"}, {"H", "HCLG"}};
   b.fst = load(&b, "G");
   for (int i = 0; i < 3; i++) measure_level(&b, levels[i][0], levels[i][1]);
+  measure_rmepsilon(&b, levels[2][1]);
   wf_fst_free(b.fst);
   return 0;
 }

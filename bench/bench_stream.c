@@ -2,12 +2,13 @@
  * tables of them.
  *
  *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
- *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 lattice-beam=0 blank=-1 threads=0 device=cpu    the decoder
+ *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200 lattice-beam=0 blank=-1 threads=0 device=cpu    the decoder
  *         streams=16 chunk=0.32 seconds=20 partials=1 poisson=0    each stream says the utterances of SCORES one after the other, beginning anywhere; every `chunk` seconds a
  *                                    chunk arrives, at its own time. All that has arrived is decoded in one call, then the next such call begins. partials: after
  *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
  *                                    distributed, with that mean: requests as they come over a network
- *         boost=0                    so many phrases of two or three random words are boosted in all streams
+ *         boost=0 boost-words=0      so many phrases of two or three random words, or single words, are boosted in all streams
+ *         warm=2                     seconds before the ones that count
  *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
  *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
  *                                    commit: seconds after which it hands out what is decided of the lattice
@@ -26,7 +27,7 @@
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost;
+  double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost, boost_words, warm;
 };
 
 struct speaker {
@@ -179,7 +180,7 @@ static void live(struct bench *bench) {
     speaker->utterance = i * 7919 % bench->num_matrices;
     speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
   }
-  run_live(bench, begin + 2); /* not counted: memory is allocated, the first words are said */
+  run_live(bench, begin + bench->set.warm); /* not counted: memory is allocated, the first words are said */
   bench->chunk_ms.size = bench->wait_ms.size = bench->compute_ms.size = bench->word_ms.size = 0;
   bench->busy_s = bench->audio_s = 0;
   bench->num_calls = bench->num_batched = 0;
@@ -205,10 +206,10 @@ static void live(struct bench *bench) {
   free(bench->who);
 }
 
-/* One list for all streams. */
-static void boost(struct bench *bench, const wf_graph *graph) {
+/* One list for all streams: phrases, or single words, without repetition. */
+static void boost(struct bench *bench, const wf_graph *graph, bool phrases) {
   const wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
-  const size_t count = (size_t)bench->set.boost;
+  size_t count = (size_t)(phrases ? bench->set.boost : bench->set.boost_words);
   int32_t most = 1, *words = allocate(count * 3, sizeof *words);
   uint64_t *off = allocate(count + 1, sizeof *off);
   float *boosts = allocate(count, sizeof *boosts);
@@ -216,12 +217,14 @@ static void boost(struct bench *bench, const wf_graph *graph) {
   wf_error err = {0};
   for (uint64_t a = 0; a < view.num_arcs; a++)
     if (view.arcs[a].olabel > most) most = view.arcs[a].olabel;
+  if (!phrases && count > (size_t)most) count = (size_t)most;
   for (size_t i = 0; i < count; i++) {
     boosts[i] = 3;
+    words[i] = 1 + (int32_t)(i * (size_t)most / count);
     off[i + 1] = off[i] + 2 + (uint64_t)(exponential(bench) > 0.7);
-    for (uint64_t k = off[i]; k < off[i + 1]; k++) words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
+    for (uint64_t k = off[i]; k < off[i + 1] && phrases; k++) words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
   }
-  check(wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err), &err);
+  check(phrases ? wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err) : wf_scorer_boost_words(words, boosts, count, &scorer, &err), &err);
   check(wf_decoder_set_scorer(bench->decoder, scorer, &err), &err);
   wf_scorer_free(scorer);
   free(words);
@@ -304,7 +307,8 @@ static void parse(struct settings *set, const char *argument) {
                {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
                {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
                {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit},
-               {"boost", &set->boost}};
+               {"boost", &set->boost},                   {"boost-words", &set->boost_words}, {"warm", &set->warm},
+               {"min-active", &set->min_active}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
@@ -329,7 +333,7 @@ static void read_scores(struct bench *bench, const char *path) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1}};
+  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .min_active = 200, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1, .warm = 2}};
   if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
   const char *device = NULL;
   for (int i = 3; i < argc; i++) {
@@ -344,6 +348,7 @@ int main(int argc, char **argv) {
   options.acoustic_scale = (float)bench.set.acoustic_scale;
   options.beam = (float)bench.set.beam;
   options.max_active = (int32_t)bench.set.max_active;
+  options.min_active = (int32_t)bench.set.min_active;
   options.lattice_beam = (float)bench.set.lattice_beam;
   options.blank = (int32_t)bench.set.blank;
   options.num_threads = (int32_t)bench.set.threads;
@@ -352,7 +357,7 @@ int main(int argc, char **argv) {
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
-  if (bench.set.boost > 0) boost(&bench, graph);
+  if (bench.set.boost > 0 || bench.set.boost_words > 0) boost(&bench, graph, bench.set.boost > 0);
   if (bench.set.add_words > 0) add_words(&bench, graph);
   else if (bench.set.hours > 0) hours(&bench);
   else live(&bench);

@@ -157,7 +157,6 @@ def parse():
     parser.add_argument("--json", action="store_true", help="a line a measurement instead of the tables")
     parser.add_argument("--save", help="keep the measurements in this file, too")
     parser.add_argument("--load", help="measure nothing: tables or --record of a saved file")
-    parser.add_argument("--commit", help="that was measured, for --record, where git cannot tell")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
     gpu = arguments.device.startswith("cuda")
@@ -210,10 +209,10 @@ def measured(arguments):
 
 def main():
     arguments = parse()
-    about = {"machine": measure.machine(), "commit": arguments.commit or measure.commit()}
+    about = {"machine": measure.machine(), "commit": measure.commit()}
     if arguments.load:
         lines = [json.loads(line) for line in open(arguments.load, encoding="utf-8")]
-        about, rows = {**lines[0], **({"commit": arguments.commit} if arguments.commit else {})}, lines[1:]
+        about, rows = {**lines[0], "commit": os.environ.get("WARPFST_COMMIT", lines[0]["commit"])}, lines[1:]
     else:
         print(f"{about['machine']}; load before {measure.load()}", file=sys.stderr)
         rows = []

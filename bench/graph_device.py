@@ -2,7 +2,7 @@
 """graph --device=cuda [--sizes=20k] [--repeat=N] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
 The steps of the pipeline of a hybrid graph that a GPU can do, on the transducers of `./run bench graph`: compositions L o G, C o LG, H o CLG; sorting of their arcs;
-trimming of what the compositions are before they are trimmed; classes of equal states of the determinized results, the part of minimization that is parallel (a study).
+trimming of what the compositions are before they are trimmed; the removal of the epsilons that disambiguation symbols leave in HCLG; classes of equal states of the determinized results, the part of minimization that is parallel (a study).
 Median wall time on the CPU by all threads, on the GPU with inputs and results in device memory, and from host memory to host memory. bench_graph_device stops when
 the devices' results are not equal, byte for byte. Between the levels the CPU determinizes and minimizes, so a run takes longer than its figures.
 
@@ -22,7 +22,7 @@ import measure
 from measure import BUILD, ROOT
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
-NAMES = ["L", "G", "C", "H"]
+NAMES = ["L.fst", "G.fst", "C.fst", "H.fst", "info.txt"]
 
 
 def pack(size, folder):
@@ -32,8 +32,8 @@ def pack(size, folder):
     folder = folder / size
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
-        with gzip.open(folder / f"{name}.fst.gz", "wb", compresslevel=6) as file:
-            file.write((task / f"{name}.fst").read_bytes())
+        with gzip.open(folder / f"{name}.gz", "wb", compresslevel=6) as file:
+            file.write((task / name).read_bytes())
 
 
 def task_folder(size, programs):
@@ -44,8 +44,8 @@ def task_folder(size, programs):
     folder = BUILD / "packed" / size
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
-        with gzip.open(packed / f"{name}.fst.gz") as file:
-            (folder / f"{name}.fst").write_bytes(file.read())
+        with gzip.open(packed / f"{name}.gz") as file:
+            (folder / name).write_bytes(file.read())
     return folder
 
 

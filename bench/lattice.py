@@ -187,7 +187,7 @@ def on_gpu(a):
     print("\n".join(problems) or "results and lattices equal the CPU's bit for bit")
     if a.record and not problems:
         gpu = next(row["gpu"] for row in rows if row["device"] != "cpu")
-        measure.record(figures, f"./run bench lattice --device={a.device}", machine=f"one {gpu}", **({"commit": a.commit} if a.commit else {}))
+        measure.record(figures, f"./run bench lattice --device={a.device}", machine=f"one {gpu}")
     return 1 if problems or not figures else 0
 
 
@@ -207,7 +207,6 @@ def main():
     parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
     parser.add_argument("--save", help="keep the measurements in this file, too")
     parser.add_argument("--load", help="measure nothing: the table of a saved file")
-    parser.add_argument("--commit", help="that was measured, for --record, where git cannot tell")
     a = parser.parse_args()
     measure.BUILD = pathlib.Path(a.work or measure.BUILD)
     if a.device != "cpu":

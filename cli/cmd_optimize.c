@@ -19,12 +19,21 @@ int cmd_minimize(int argc, char **argv) {
   return cli_run_unary(&parser, argc, argv, minimize, &options, NULL);
 }
 
-static wf_status rmepsilon(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_rmepsilon(in, options, out, err); }
-int cmd_rmepsilon(int argc, char **argv) {
+struct rmepsilon_request {
   wf_rmepsilon_options options;
-  cli_parser parser = {.about = "Removes arcs with epsilon on both sides."};
-  cli_table(&parser, "rmepsilon", &options);
-  return cli_run_unary(&parser, argc, argv, rmepsilon, &options, NULL);
+  const char *device; /* NULL: the CPU */
+};
+static wf_status rmepsilon_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_rmepsilon(batch, options, out, err); }
+static wf_status rmepsilon(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  const struct rmepsilon_request *request = user;
+  return request->device != NULL ? cli_on_device(in, request->device, rmepsilon_batch, &request->options, out, err) : wf_rmepsilon(in, &request->options, out, err);
+}
+int cmd_rmepsilon(int argc, char **argv) {
+  struct rmepsilon_request request = {.device = NULL};
+  cli_parser parser = {.about = "Removes arcs with epsilon on both sides. A GPU refuses cycles of them."};
+  cli_table(&parser, "rmepsilon", &request.options);
+  cli_flag_device(&parser, &request.device);
+  return cli_run_unary(&parser, argc, argv, rmepsilon, &request, NULL);
 }
 
 static wf_status push(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_push(in, options, out, err); }

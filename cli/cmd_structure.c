@@ -12,32 +12,20 @@ struct device_request {
   const char *device; /* NULL: the CPU, without a batch */
 };
 
-typedef wf_status batch_operation(const wf_fst_batch *batch, const wf_arcsort_options *by, wf_fst_batch **out, wf_error *err);
-static wf_status arcsort_batch(const wf_fst_batch *batch, const wf_arcsort_options *by, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_arcsort(batch, by, out, err); }
-static wf_status connect_batch(const wf_fst_batch *batch, const wf_arcsort_options *by, wf_fst_batch **out, wf_error *err) {
-  (void)by;
+static wf_status arcsort_batch(const wf_fst_batch *batch, const void *by, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_arcsort(batch, by, out, err); }
+static wf_status connect_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out, wf_error *err) {
+  (void)options;
   return wf_fst_batch_connect(batch, out, err);
-}
-
-static wf_status on_device(const wf_fst *in, const struct device_request *request, batch_operation *operate, wf_fst **out, wf_error *err) {
-  wf_fst_batch *batch, *made = NULL;
-  wf_status status = wf_fst_batch_create(&in, 1, request->device, &batch, err);
-  if (status == WF_OK) status = operate(batch, &request->by, &made, err);
-  if (status == WF_OK) status = wf_fst_batch_get(made, 0, out, err);
-  wf_fst_batch_free(made);
-  wf_fst_batch_free(batch);
-  return status;
 }
 
 static wf_status arcsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
   const struct device_request *request = options;
-  return request->device != NULL ? on_device(in, request, arcsort_batch, out, err) : wf_arcsort(in, &request->by, out, err);
+  return request->device != NULL ? cli_on_device(in, request->device, arcsort_batch, &request->by, out, err) : wf_arcsort(in, &request->by, out, err);
 }
 static wf_status connect(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
   const struct device_request *request = options;
-  return request->device != NULL ? on_device(in, request, connect_batch, out, err) : wf_connect(in, out, err);
+  return request->device != NULL ? cli_on_device(in, request->device, connect_batch, NULL, out, err) : wf_connect(in, out, err);
 }
-static void flag_device(cli_parser *parser, struct device_request *request) { cli_flag_str(parser, "device", 0, &request->device, "DEVICE", "cpu, cuda or cuda:N; the result is the same"); }
 
 static wf_status topsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
   (void)options;
@@ -56,14 +44,14 @@ int cmd_arcsort(int argc, char **argv) {
   struct device_request request = {.device = NULL};
   cli_parser parser = {.about = "Sorts the arcs of each state by input or output label. Arcs with equal labels keep their order."};
   cli_table(&parser, "arcsort", &request.by);
-  flag_device(&parser, &request);
+  cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, arcsort, &request, NULL);
 }
 
 int cmd_connect(int argc, char **argv) {
   struct device_request request = {.device = NULL};
   cli_parser parser = {.about = "Drops the states that lie on no path from the start to a final state."};
-  flag_device(&parser, &request);
+  cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, connect, &request, NULL);
 }
 

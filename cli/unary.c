@@ -21,3 +21,15 @@ int cli_run_unary(cli_parser *parser, int argc, char **argv, cli_operation op, v
   wf_fst_free(out);
   return code;
 }
+
+wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operation operate, const void *options, wf_fst **out, wf_error *err) {
+  wf_fst_batch *batch, *made = NULL;
+  wf_status status = wf_fst_batch_create(&in, 1, device, &batch, err);
+  if (status == WF_OK) status = operate(batch, options, &made, err);
+  if (status == WF_OK) status = wf_fst_batch_get(made, 0, out, err);
+  wf_fst_batch_free(made);
+  wf_fst_batch_free(batch);
+  return status;
+}
+
+void cli_flag_device(cli_parser *parser, const char **device) { cli_flag_str(parser, "device", 0, device, "DEVICE", "cpu, cuda or cuda:N; the result is the same"); }

@@ -505,6 +505,8 @@ WF_API wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **
 WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
+/* A GPU refuses cycles of epsilons (WF_ERR_UNSUPPORTED). In the log semiring costs agree with the CPU's up to rounding. */
+WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
@@ -1319,7 +1321,7 @@ WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, 
                                   wf_result **results, wf_error *err);
 
 /* As wf_decode_scored. graphs[i], borrowed for the call, is searched for utterance i instead of the decoder's graph, unless it is NULL: that graph with words added
- * (wf_graph_add_phrases). `graphs` may be NULL. On the CPU only (WF_ERR_UNSUPPORTED elsewhere). */
+ * (wf_graph_add_phrases). `graphs` may be NULL. On GPUs, too, where graph and words may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
 WF_API wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
                                 const wf_progress *progress, wf_result **results, wf_error *err);
 
@@ -1852,7 +1854,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
  * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
  * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
- * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On GPUs, too, but for lattices and added words.
+ * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On GPUs, too, but for lattices.
  * ================================================================================================================== */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),

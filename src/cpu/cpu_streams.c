@@ -29,7 +29,10 @@ static void channel_reset(void *self, void *opaque) {
   *channel = (wf__channel){.scoring = channel->scoring, .graph = channel->graph};
 }
 
-static void set_graph(void *self, void *channel, const wf_graph *graph) { ((wf__channel *)channel)->graph = graph; }
+static wf_status set_graph(void *self, void *channel, const wf_graph *graph, wf_error *err) {
+  ((wf__channel *)channel)->graph = graph;
+  return WF_OK;
+}
 
 static void channel_close(void *self, void *opaque) {
   if (opaque == NULL) return;

@@ -18,7 +18,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned long long ull;
 
-enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 160, MAX_BLOCKS = 8192 };
+enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 256, MAX_BLOCKS = 8192 };
 
 static unsigned blocks_of(u64 num_threads) {
   u64 wanted = (num_threads + THREADS - 1) / THREADS;
@@ -107,7 +107,8 @@ struct slots_of_word {
   wf__gpu_compose c;
   __device__ u64 operator()(u64 at) const {
     if (at >= c.num_words || c.kept[at] == 0) return 0;
-    return (u64)__popcll(c.kept[at]) * num_segments(c, c.word_row[at]);
+    u32 segments = num_segments(c, c.word_row[at]);
+    return segments == 1 ? 1 : (u64)__popcll(c.kept[at]) * segments;
   }
 };
 
@@ -134,155 +135,7 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
 
 /* --- count and fill --------------------------------------------------------------------------------------------------- */
 
-/* A word of states of a row with one segment of its links. */
-struct piece {
-  u64 word, links, links_end;
-  u32 row, segment, num_segments;
-};
-
-/* Piece `i`: words with the first segment, then the parts of long rows. */
-__device__ static bool find_piece(const wf__gpu_compose &c, u64 i, piece &p) {
-  if (i < c.num_words) {
-    p.word = i;
-    p.row = c.word_row[i];
-    p.segment = 0;
-  } else {
-    u64 low = 0, high = c.num_parts; /* the last part whose words begin at or before i */
-    i -= c.num_words;
-    while (high - low > 1) {
-      u64 middle = (low + high) / 2;
-      if (c.part_word[middle] <= i) low = middle;
-      else high = middle;
-    }
-    p.row = c.parts[low].row;
-    p.segment = c.parts[low].segment;
-    p.word = c.rows[p.row].word_off + (i - c.part_word[low]);
-  }
-  if (c.kept[p.word] == 0) return false;
-  u64 end = c.link_off[p.row + 1];
-  p.num_segments = num_segments(c, p.row);
-  p.links = c.link_off[p.row] + (u64)p.segment * WF__GPU_SEGMENT;
-  p.links_end = p.links + WF__GPU_SEGMENT < end ? p.links + WF__GPU_SEGMENT : end;
-  return true;
-}
-
-struct arc_writer {
-  const wf__gpu_compose &c;
-  const wf__gpu_pair &pair;
-  u32 first_state; /* of the pair */
-  float4 *arcs;    /* arc i of the result goes to arcs[i - begin] */
-  u64 begin;
-
-  __device__ u32 number_of(u64 word_off, u32 state) const {
-    u64 at = word_off + state / 64;
-    return c.first[at] - first_state + (u32)__popcll(c.kept[at] & (((u64)1 << (state & 63)) - 1));
-  }
-  __device__ void put(u64 at, u32 a_arc, const wf_arc &x, const wf__gpu_move &y, u32 next) const {
-    float4 made; /* as wf_arc, so that it is written at once */
-    made.x = __uint_as_float(next);
-    made.y = a_arc == NO_ARC ? y.weight : y.b_arc == NO_ARC ? x.weight : x.weight + y.weight;
-    made.z = __int_as_float(x.ilabel);
-    made.w = __int_as_float(y.olabel);
-    arcs[at - begin] = made;
-    if (c.origins != nullptr) {
-      c.origins[at].a = a_arc;
-      c.origins[at].b = y.b_arc;
-    }
-  }
-};
-
-/* The arcs of a state along the links of a piece: counted, or written from `at` on. Returns their number. */
-template <bool WRITE>
-__device__ static u64 arcs_of(const arc_writer &w, const piece &p, u32 state, u64 at) {
-  const wf__gpu_compose &c = w.c;
-  u64 begin = at;
-  for (u64 i = p.links; i < p.links_end; i++) {
-    wf__gpu_link link = c.links[i];
-    const u64 *bits = c.kept + link.word_off;
-    wf_arc x = {0, 0, 0, 0};
-    if (WRITE && link.arc != NO_ARC) x = c.a_arcs[w.pair.a_base + link.arc];
-    if (link.kind < STEP_LABEL) {
-      const u64 *mask = mask_of(c, w.pair, link.kind);
-      wf__gpu_move stays = {state, NO_ARC, 0, 0};
-      if (!(mask[state / 64] & bits[state / 64] & (u64)1 << (state & 63))) continue;
-      if (WRITE) w.put(at, link.arc, x, stays, w.number_of(link.word_off, state));
-      at++;
-      continue;
-    }
-    const u32 *off = c.off + w.pair.off_base[0] + (u64)(link.kind - STEP_LABEL) * w.pair.num_b + state;
-    for (u32 k = off[0], end = off[1]; k < end; k++) {
-      wf__gpu_move move = {0, 0, 0, 0}; /* counting reads no more than it must */
-      if (WRITE) move = c.moves[w.pair.move_base + k];
-      else move.to = c.to[w.pair.to_base[0] + k];
-      if (!(bits[move.to / 64] >> (move.to & 63) & 1)) continue;
-      if (WRITE) w.put(at, link.arc, x, move, w.number_of(link.word_off, move.to));
-      at++;
-    }
-  }
-  return at - begin;
-}
-
-/* A warp a piece, a lane a state of half a word. */
-__global__ static void __launch_bounds__(THREADS) count_kernel(const wf__gpu_compose c) {
-  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots) return; /* the host will see it, and come back with more room */
-  u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;
-  for (u64 i = warp; i < c.num_words + c.num_part_words; i += num_warps) {
-    piece p;
-    if (!find_piece(c, i, p)) continue;
-    const wf__gpu_row info = c.rows[p.row];
-    arc_writer w = {c, c.pairs[info.pair], 0, nullptr, 0};
-    u64 kept = c.kept[p.word];
-    for (u32 bit = threadIdx.x & 31; bit < 64; bit += 32) {
-      if (!(kept >> bit & 1)) continue;
-      u64 rank = (u64)__popcll(kept & (((u64)1 << bit) - 1));
-      c.slots[c.first_slot[p.word] + rank * p.num_segments + p.segment] = arcs_of<false>(w, p, (u32)(p.word - info.word_off) * 64 + bit, 0);
-    }
-  }
-}
-
-/* What a state has besides its arcs. */
-__device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, u64 number, u32 state, u64 at) {
-  c.arc_off[number + (u64)info.pair] = at - c.slots[c.first_slot[pair.word_base]];
-  c.final_cost[number] = info.a_final + c.b_final[pair.b_final_base + state];
-}
-
-struct stage_memory {
-  float4 arcs[THREADS / 32][STAGE];
-};
-
-/* The same for writing. The arcs of half a word lie side by side where the row has one segment: if they are few enough, they are put together in shared
- * memory and go out in order. */
-__global__ static void __launch_bounds__(THREADS, 5) fill_kernel(const wf__gpu_compose c) {
-  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots || c.totals[2] > c.room_arcs) return;
-  WF__SHARED(stage_memory, stages);
-  u64 warp = ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, num_warps = (u64)gridDim.x * THREADS / 32;
-  u32 lane = threadIdx.x & 31;
-  float4 *stage = stages.arcs[threadIdx.x / 32];
-  for (u64 i = warp; i < c.num_words + c.num_part_words; i += num_warps) {
-    piece p;
-    if (!find_piece(c, i, p)) continue;
-    const wf__gpu_row info = c.rows[p.row];
-    const wf__gpu_pair &pair = c.pairs[info.pair];
-    u64 kept = c.kept[p.word], slot = c.first_slot[p.word];
-    for (u32 half = 0; half < 64; half += 32) {
-      u32 low = (u32)__popcll(kept & (((u64)1 << half) - 1)), count = (u32)__popcll(kept >> half & 0xffffffffu);
-      if (count == 0) continue;
-      u64 begin = c.slots[slot + (u64)low * p.num_segments], num_arcs = c.slots[slot + (u64)(low + count) * p.num_segments] - begin;
-      bool staged = p.num_segments == 1 && num_arcs <= STAGE;
-      arc_writer w = {c, pair, c.first[pair.word_base], staged ? stage : (float4 *)c.arcs, staged ? begin : 0};
-      if (kept >> (half + lane) & 1) {
-        u32 rank = (u32)__popcll(kept & (((u64)1 << (half + lane)) - 1)), state = (u32)(p.word - info.word_off) * 64 + half + lane;
-        u64 at = c.slots[slot + (u64)rank * p.num_segments + p.segment];
-        if (p.segment == 0) put_state(c, pair, info, c.first[p.word] + rank, state, at);
-        arcs_of<true>(w, p, state, at);
-      }
-      if (!staged) continue;
-      __syncwarp();
-      for (u32 k = lane; k < num_arcs; k += 32) ((float4 *)c.arcs)[begin + k] = stage[k];
-      __syncwarp();
-    }
-  }
-}
+#include "cuda/compose_arcs.cuh"
 
 static unsigned blocks_for(const wf__gpu_compose *c) { return blocks_of((c->num_words + c->num_part_words) * 32); }
 

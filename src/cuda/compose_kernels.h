@@ -5,7 +5,7 @@
  *
  *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
- *   count    slots: arcs of each state, in a slot for each SEGMENT links of its row; prefix sums make places of them
+ *   count    slots: arcs of each word of states; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums make places of them
  *   fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_KERNELS_H
 #define WF_CUDA_COMPOSE_KERNELS_H
@@ -19,7 +19,7 @@ extern "C" {
 enum {
   WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
   WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
-  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states */
+  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states; rows of more are long */
   WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
   WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
   WF__GPU_WARP_WORDS = 64,
@@ -55,6 +55,11 @@ typedef struct wf__gpu_move {
   float weight;
   int32_t olabel;
 } wf__gpu_move;
+
+/* The states it leads from and to, for those who want no more. */
+typedef struct wf__gpu_ends {
+  uint32_t from, to;
+} wf__gpu_ends;
 
 /* A label that moves all states of a narrow row alike. */
 #define WF__GPU_NO_SHIFT 64
@@ -110,6 +115,7 @@ typedef struct wf__gpu_compose {
   const wf__gpu_run *runs[2];
   const uint32_t *off, *to;
   const wf__gpu_move *moves;
+  const wf__gpu_ends *ends; /* of each move */
   const wf__gpu_shift *shifts;
   const uint64_t *masks;
   const wf_arc *a_arcs;

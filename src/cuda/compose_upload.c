@@ -118,6 +118,9 @@ static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const 
     wf_arc b = plan->b.arcs[arc];
     to->moves.data[to->moves.size++] = (wf__gpu_move){plan->moves.to[k], b_place != NULL ? b_place[arc] : arc, b.weight, b.olabel};
   }
+  WF__TRY(wf__vec_grow(&to->ends, count + 1, "arcs by label", err));
+  for (uint64_t cell = 0; cell < num_cells; cell++)
+    for (uint32_t k = plan->moves.off[cell]; k < plan->moves.off[cell + 1]; k++) to->ends.data[to->ends.size++] = (wf__gpu_ends){(uint32_t)(cell % plan->b.num_states), plan->moves.to[k]};
   return WF_OK;
 }
 
@@ -241,6 +244,7 @@ void wf__gpu_problem_free(wf__gpu_problem *problem) {
   wf__vec_free(&problem->off);
   wf__vec_free(&problem->to);
   wf__vec_free(&problem->moves);
+  wf__vec_free(&problem->ends);
   wf__vec_free(&problem->shifts);
   wf__vec_free(&problem->a_arcs);
   wf__vec_free(&problem->b_final);

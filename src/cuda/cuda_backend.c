@@ -309,6 +309,7 @@ static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *ba
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
     WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
+    WF__TRY(wf__gpu_take_words(&self->workers[i], batch, err));
   }
   return WF_OK;
 }
@@ -336,6 +337,6 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 }
 
 const wf__backend wf__cuda_backend = {
-    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_scorer = wf__gpu_check_scorer,
+    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_graph = wf__gpu_check_graph, .check_scorer = wf__gpu_check_scorer,
     .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .streams = &wf__cuda_streams};
 #endif

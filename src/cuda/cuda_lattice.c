@@ -108,10 +108,10 @@ static wf_status sort_links(struct wf__gpu_drafts *draft, uint32_t last_page, co
 
 /* Number, among the tokens of frame f, of that which an arc leads to. */
 static wf_status find_target(struct wf__gpu_drafts *draft, const struct arc *from, uint64_t f, uint32_t *out, wf_error *err) {
-  const wf_arc *arc = &draft->graph->view.arcs[from->arc];
-  struct token target = {arc->nextstate, from->context};
+  const wf_arc arc = wf__graph_arc(draft->graph, from->arc);
+  struct token target = {arc.nextstate, from->context};
   float cost;
-  if (arc->olabel != 0 && draft->scoring->scorer != NULL) WF__TRY(wf__scoring_step(draft->scoring, from->context, arc->olabel, &cost, &target.context, err));
+  if (arc.olabel != 0 && draft->scoring->scorer != NULL) WF__TRY(wf__scoring_step(draft->scoring, from->context, arc.olabel, &cost, &target.context, err));
   const struct token *tokens = draft->tokens[f & 1].data, *found = bsearch(&target, tokens, draft->tokens[f & 1].size, sizeof *tokens, compare_tokens);
   *out = found != NULL ? (uint32_t)(found - tokens) : 0; /* it is always there */
   return WF_OK;
@@ -128,7 +128,7 @@ static wf_status add_links(struct wf__gpu_drafts *draft, uint64_t f, wf_error *e
     for (uint64_t i = ends[from_frame]; i < ends[from_frame + 1]; i++) {
       const struct arc *arc = &draft->arcs.data[i];
       if (i > ends[from_frame] && !is_same_source(arc, arc - 1)) from++;
-      if (arc->arc == WF__LANE_ENDING || (draft->graph->view.arcs[arc->arc].ilabel == 0) != epsilons) continue;
+      if (arc->arc == WF__LANE_ENDING || (wf__graph_arc(draft->graph, arc->arc).ilabel == 0) != epsilons) continue;
       wf__link made = {.from = from, .arc = arc->arc};
       WF__TRY(find_target(draft, arc, f, &made.to, err));
       if (epsilons) {
@@ -179,14 +179,14 @@ static wf_status list_rows(struct wf__gpu_drafts *draft, const wf__lane_step *pa
   draft->rows.size = 0;
   WF__TRY(wf__vec_push(&draft->rows, 0, "the lattice", err));
   for (uint32_t k = 0; k < path_size; k++)
-    if (draft->graph->view.arcs[path[k].arc].ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
+    if (wf__graph_arc(draft->graph, path[k].arc).ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
   return WF_OK;
 }
 
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
                           wf_lattice **out, wf_error *err) {
   struct wf__gpu_drafts *draft = &worker->drafts[thread];
-  draft->graph = worker->graph;
+  draft->graph = graph;
   draft->scoring = scored ? &worker->scorings[thread] : &draft->none;
   wf__history_clear(&draft->history, worker->options.lattice_beam);
   draft->history.keeps_loglikes = true;
@@ -195,7 +195,7 @@ wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcom
   for (uint64_t f = 0; f < draft->rows.size; f++) WF__TRY(add_frame(draft, f, err));
   WF__TRY(add_endings(draft, err));
   const bool final = (outcome->flags & WF_RESULT_NOT_FINAL) == 0;
-  return wf__history_lattice(&draft->history, worker->graph, &worker->options, NULL, draft->scoring, outcome->num_decoded, final, out, err);
+  return wf__history_lattice(&draft->history, graph, &worker->options, NULL, draft->scoring, outcome->num_decoded, final, out, err);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* cuda_memory.c - what a worker holds on its GPU: the graph for good, the workspace as the plans ask for it. */
 #ifdef WARPFST_CUDA
+#include <math.h>
 #include <string.h>
 
 #include "cuda/cuda_worker.h"
@@ -36,25 +37,31 @@ wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out
 
 /* --- the graph -------------------------------------------------------------------------------------------------------- */
 
-struct device_state {
-  uint32_t first_arc, first_epsilon, end;
-  float final_cost;
-};
+/* Where an arc leads, marked if that has epsilon arcs. */
+static uint32_t marked_state(const wf_graph *graph, uint32_t state) {
+  const wf__state_index *index = &graph->index[state];
+  return index[0].first_epsilon < index[1].first_arc ? state | 0x80000000u : state;
+}
+
+/* Number of the place that the arc is, class by class. */
+static uint32_t place_number(const wf_graph *graph, uint64_t arc) {
+  const wf__class_site *site = wf__class_site_of(graph->classes, (uint32_t)arc);
+  return site != NULL ? graph->classes->first_ranked[site->word_class] + site->rank : WF__LANE_NO_PLACE;
+}
 
 /* States, or arcs as the kernel reads them: the input label replaced by the column of the scores, -1 for epsilon, and the next state marked if it
- * has epsilon arcs. */
+ * has epsilon arcs; of places (lane_search.h) their number. */
 static void convert(const wf_graph *graph, bool arcs, uint64_t from, uint64_t count, void *to) {
   for (uint64_t i = 0; i < count; i++) {
     uint64_t at = from + i;
     if (arcs) {
       wf_arc arc = graph->view.arcs[at];
-      const wf__state_index *next = &graph->index[arc.nextstate];
       arc.ilabel = graph->columns[arc.ilabel];
-      if (next[0].first_epsilon < next[1].first_arc) arc.nextstate |= 0x80000000u;
+      arc.nextstate = graph->classes != NULL && arc.weight == INFINITY ? place_number(graph, at) : marked_state(graph, arc.nextstate);
       ((wf_arc *)to)[i] = arc;
     } else {
-      ((struct device_state *)to)[i] =
-          (struct device_state){graph->index[at].first_arc, graph->index[at].first_epsilon, graph->index[at + 1].first_arc, graph->view.final_cost[at]};
+      ((wf__lane_state *)to)[i] =
+          (wf__lane_state){graph->index[at].first_arc, graph->index[at].first_epsilon, graph->index[at + 1].first_arc, graph->view.final_cost[at]};
     }
   }
 }
@@ -67,6 +74,24 @@ static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char 
     WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
   }
   return WF_OK;
+}
+
+static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) {
+  const wf_graph *graph = worker->graph;
+  worker->params.places = NULL;
+  if (graph->classes == NULL) return WF_OK;
+  const uint64_t count = graph->classes->sites.size;
+  wf__lane_place *places = wf__alloc(count, sizeof *places);
+  if (places == NULL) return wf__fail_memory(err, count * sizeof *places, "the graph's copy for the GPU");
+  for (uint64_t i = 0; i < count; i++) {
+    const wf__class_site *site = &graph->classes->sites.data[graph->classes->ranked[i]];
+    places[i] = (wf__lane_place){marked_state(graph, site->target), site->weight, (uint32_t)site->word_class, site->rank};
+  }
+  cudaError_t code = cudaMemcpyAsync(to, places, count * sizeof *places, cudaMemcpyHostToDevice, worker->copy_stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
+  free(places);
+  worker->params.places = to;
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
 }
 
 /* What only lattices ask of the graph: `to` has room for the components, if there are any. */
@@ -99,10 +124,12 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   char *arcs = (char *)worker->graph_memory + ((view->num_states * 16 + 255) & ~(uint64_t)255);
   wf_status status = upload(worker, false, view->num_states, worker->graph_memory, piece, err);
   if (status == WF_OK) status = upload(worker, true, view->num_arcs, arcs, piece, err);
+  char *places = arcs + ((view->num_arcs * 16 + 255) & ~(uint64_t)255);
+  if (status == WF_OK) status = upload_places(worker, places, err);
   free(piece);
   worker->params.states = worker->graph_memory;
   worker->params.arcs = arcs;
-  return status == WF_OK && worker->options.lattice_beam > 0 ? upload_for_lattices(worker, arcs + ((view->num_arcs * 16 + 255) & ~(uint64_t)255), err) : status;
+  return status == WF_OK && worker->options.lattice_beam > 0 ? upload_for_lattices(worker, places + wf__gpu_place_bytes(worker->graph), err) : status;
 }
 
 /* --- the workspace ------------------------------------------------------------------------------------------------------ */
@@ -145,6 +172,7 @@ void wf__gpu_release(wf__gpu_worker *worker) {
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
   release_workspace(worker);
   wf__gpu_release_scorers(worker);
+  wf__gpu_release_words(worker);
   cudaFree(worker->graph_memory);
 }
 

@@ -18,13 +18,14 @@ static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) &
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err) {
-  if (graph->view.num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
-  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs, the GPU search holds %u", (unsigned long long)graph->view.num_arcs, WF__LANE_MAX_ARCS);
+  if (graph->num_arcs <= WF__LANE_MAX_ARCS) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "the graph has %llu arcs%s, the GPU search holds %u", (unsigned long long)graph->num_arcs,
+                  graph->added != NULL ? " with the words added to it" : "", WF__LANE_MAX_ARCS);
 }
 
 int wf__gpu_context_bits(const wf_graph *graph) {
   int bits = 63;
-  for (uint64_t states = graph->view.num_states; states > 0; states >>= 1) bits--; /* num_states itself fits: no key is all ones */
+  for (uint64_t states = graph->num_states; states > 0; states >>= 1) bits--; /* num_states itself fits: no key is all ones */
   return bits;
 }
 
@@ -39,9 +40,11 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
   return WF_OK;
 }
 
+uint64_t wf__gpu_place_bytes(const wf_graph *graph) { return graph->classes != NULL ? round_up(graph->classes->sites.size * sizeof(wf__lane_place)) : 0; }
+
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
   const bool components = options->lattice_beam > 0 && graph->epsilon_components != NULL;
-  return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + (components ? round_up(graph->view.num_states * 4) : 0);
+  return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + wf__gpu_place_bytes(graph) + (components ? round_up(graph->view.num_states * 4) : 0);
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
@@ -126,7 +129,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
   add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
   add_array(plan, WF__ARRAY_SOURCES, facts->scored ? parts << WF__LANE_SCORED_SLOT_BITS << 3 : 0);
-  add_array(plan, WF__ARRAY_WORDS, facts->scored ? parts * WF__LANE_WORDS * sizeof(wf__lane_word) : 0);
+  add_array(plan, WF__ARRAY_ASKED, facts->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
   add_array(plan, WF__ARRAY_CONTEXTS, facts->scored ? parts * trace * 16 : 0);

@@ -44,7 +44,7 @@ typedef enum wf__array {
   WF__ARRAY_CONTEXTS, /* this and the next three for scorers only */
   WF__ARRAY_WORD_LOG,
   WF__ARRAY_SOURCES,
-  WF__ARRAY_WORDS,
+  WF__ARRAY_ASKED,
   WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
   WF__ARRAY_RECORDS,
   WF__ARRAY_PATH_SCRATCH,
@@ -88,9 +88,10 @@ int wf__gpu_context_bits(const wf_graph *graph);
 /* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
 
-/* Is the graph small enough for the GPU search? */
+/* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, then, if lattices are made, the components of the epsilon cycles; at multiples of 256 bytes. */
+/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles; at multiples of 256 bytes. */
+uint64_t wf__gpu_place_bytes(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
  * `options` have passed wf__decoder_limits. */

@@ -146,7 +146,8 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
                                          .num_frames = (int32_t)scores->num_frames,
                                          .num_columns = columns,
                                          .dtype = (int32_t)scores->dtype,
-                                         .scorer = wf__gpu_scorer_of(worker, batch, which[i])};
+                                         .scorer = wf__gpu_scorer_of(worker, batch, which[i]),
+                                         .words = wf__gpu_words_of(worker, wf__gpu_graph_of(worker, batch, which[i]))};
     if (!scores->on_device) bytes += ((uint64_t)scores->num_frames * (uint64_t)columns * wf__dtype_bytes(scores->dtype) + 255) & ~(uint64_t)255;
   }
   score_off[flight->count] = bytes;

@@ -53,7 +53,7 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
 static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, uint32_t count, wf_error *err) {
   int64_t last = -1;
   for (uint32_t i = 0; i < count; i++) {
-    if (from[i].arc == WF__NO_ARC || base->graph->view.arcs[from[i].arc].ilabel == 0 || from[i].row == last) continue;
+    if (from[i].arc == WF__NO_ARC || wf__graph_arc(base->graph, from[i].arc).ilabel == 0 || from[i].row == last) continue;
     last = from[i].row;
     WF__TRY(wf__vec_push(&base->path.frames, (int32_t)(base->path.num_decoded + last), "a path", err));
   }
@@ -195,7 +195,8 @@ static void describe_item(const struct round *round, uint64_t number) {
                            .num_frames = item->rows,
                            .num_columns = worker->graph->min_columns,
                            .dtype = (int32_t)scores->dtype,
-                           .scorer = wf__gpu_held_flat(channel->held)};
+                           .scorer = wf__gpu_held_flat(channel->held),
+                           .words = wf__gpu_held_words(channel->words)};
   ((wf__lane_chunk *)box_at(streams, WF__STREAM_CHUNK))[number] =
       (wf__lane_chunk){.tokens = channel->tokens,
                        .contexts = channel->contexts,
@@ -233,7 +234,7 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
   p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
   p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
-  p.words = (void *)(streams->memory + plan->off[WF__STREAM_WORDS]);
+  p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
   p.trace_cap = p.trace_room = plan->trace_cap;
   p.frames_cap = WF__STREAM_FRAMES;
   return p;
@@ -257,7 +258,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
     score_off[i] = at;
     at += packed_bytes(worker, &batch->scores[item->index], item->rows);
     on_gpu = on_gpu || is_on_gpu(item, batch);
-    if (item->channel->held != NULL) order[count - ++num_scored] = (uint32_t)i;
+    if (wf__is_scored_channel(item->channel)) order[count - ++num_scored] = (uint32_t)i;
     else order[num_plain++] = (uint32_t)i;
     describe_item(&round, i);
   }

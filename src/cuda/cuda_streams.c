@@ -25,10 +25,11 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (channel == NULL) return;
   wf__streams_return_slot(channel->worker, channel->tokens);
   wf__streams_return_slot(channel->worker, channel->contexts);
-  if (channel->held != NULL) {
+  if (wf__is_scored_channel(channel)) {
     const int caller = wf__callers_device();
     (void)cudaSetDevice(channel->worker->device);
     wf__gpu_let_scorer_go(channel->worker, &channel->held);
+    wf__gpu_let_words_go(channel->worker, &channel->words);
     wf__give_back_device(caller);
   }
   channel->worker->streams->num_channels--;
@@ -45,6 +46,24 @@ static wf__gpu_worker *choose_worker(struct wf__cuda_backend *self) {
   return best;
 }
 
+/* What the kernel for scorers needs of the stream. */
+static wf_status make_room_for_contexts(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
+  return channel->contexts == NULL ? wf__streams_take_slot(worker, (void **)&channel->contexts, err) : WF_OK;
+}
+
+static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_graph *graph, wf_error *err) {
+  wf__held_words *words = NULL, *old = channel->words;
+  WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
+  if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
+  WF__TRY(wf__gpu_hold_words(channel->worker, graph, &words, err));
+  channel->words = words;
+  channel->base.graph = graph;
+  wf__gpu_let_words_go(channel->worker, &old);
+  return WF_OK;
+}
+
 static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, void **out, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
@@ -55,6 +74,7 @@ static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, 
   channel->worker = worker;
   worker->streams->num_channels++;
   wf_status status = wf__streams_take_slot(worker, (void **)&channel->tokens, err);
+  if (status == WF_OK) status = change_graph(self, channel, self->graph, err);
   if (status != WF_OK) {
     channel_close(self, channel);
     return status;
@@ -159,8 +179,7 @@ static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *c
   wf__held_scorer *held = NULL;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (scorer != NULL) {
-    WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
-    if (channel->contexts == NULL) WF__TRY(wf__streams_take_slot(worker, (void **)&channel->contexts, err));
+    WF__TRY(make_room_for_contexts(self, channel, err));
     WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
   }
   const wf_status status = exchange_scorer(self, channel, scorer, words, num_words, err);
@@ -179,6 +198,15 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   return status;
 }
 
+/* --- added words ---------------------------------------------------------------------------------------------------------------- */
+
+static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *graph, wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = change_graph(opaque, opaque_channel, graph, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
 static wf_status lattice(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err) {
   return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with lattices are decoded on the CPU only");
 }
@@ -186,6 +214,7 @@ static wf_status lattice(void *self, void *channel, bool goes_on, wf_lattice **o
 const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .close = channel_close,
                                              .set_scorer = set_scorer,
+                                             .set_graph = set_graph,
                                              .reset = channel_reset,
                                              .bytes = channel_bytes,
                                              .advance = advance,

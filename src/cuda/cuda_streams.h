@@ -41,7 +41,7 @@ typedef enum wf__stream_array {
   WF__STREAM_CONTEXTS, /* this and the next three for scorers only */
   WF__STREAM_WORD_LOG,
   WF__STREAM_SOURCES,
-  WF__STREAM_WORDS,
+  WF__STREAM_ASKED,
   WF__STREAM_BOX,
   WF__NUM_STREAM_ARRAYS
 } wf__stream_array;
@@ -72,8 +72,9 @@ typedef struct wf__gpu_channel {
   wf__channel base; /* first: a channel of the CPU's, whose tokens are here but when it is on_cpu */
   wf__gpu_worker *worker;
   wf__lane_token *tokens; /* slots on the GPU */
-  uint64_t *contexts;     /* NULL: it has had no scorer */
+  uint64_t *contexts;     /* NULL: it has had neither a scorer nor added words */
   wf__held_scorer *held;  /* base.scoring's scorer on the GPU; NULL: none */
+  wf__held_words *words;  /* base.graph's on the GPU; NULL: none */
   uint32_t num_tokens, usual_size;
   uint32_t best, ending;  /* as in wf__lane_advance */
   float best_cost, ending_cost, final_cost;
@@ -82,6 +83,9 @@ typedef struct wf__gpu_channel {
   bool stale;  /* another scorer has changed costs: best, ending are not known */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
 } wf__gpu_channel;
+
+/* Is it searched by the kernel for scorers? */
+static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) { return channel->held != NULL || channel->words != NULL; }
 
 /* A chunk on its way. */
 typedef struct wf__stream_item {

@@ -75,7 +75,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.contexts = wf__flight_array(worker, flight, WF__ARRAY_CONTEXTS);
   p.word_log = wf__flight_array(worker, flight, WF__ARRAY_WORD_LOG);
   p.sources = wf__flight_array(worker, flight, WF__ARRAY_SOURCES);
-  p.words = wf__flight_array(worker, flight, WF__ARRAY_WORDS);
+  p.asked = wf__flight_array(worker, flight, WF__ARRAY_ASKED);
   p.trace_cap = plan->trace_cap;
   p.trace_room = plan->trace_room;
   p.frames_cap = plan->frames_cap;
@@ -143,18 +143,19 @@ wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStre
 }
 
 /* The same utterance on the CPU, for what the plan has no room for. */
-static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_scores *scores, const wf_scorer *scorer, int thread, wf_result *result,
-                               wf_error *err) {
+static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_graph *graph, const wf_scores *scores, const wf_scorer *scorer, int thread,
+                               wf_result *result, wf_error *err) {
   if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
   wf__search *search = worker->searches[thread];
   wf_scores host;
   void *copy;
   wf_status status = wf__gpu_scores_to_host(scores, 0, flight->stream, &host, &copy, err);
+  wf__search_set_graph(search, graph);
   if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
   if (status == WF_OK) status = wf__search_begin(search, err);
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
   if (status == WF_OK) status = wf__search_finish(search, &host, err);
-  if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &search->path, err);
+  if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &search->path, err);
   if (status == WF_OK && worker->options.lattice_beam > 0) status = wf__search_lattice(search, &host, &result->lattice, err);
   free(copy);
   return status;
@@ -177,18 +178,18 @@ wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_
 }
 
 /* What the scorer has said along the path, as the CPU search adds it up. */
-static wf_status sum_scorer_costs(const wf__gpu_worker *worker, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
+static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
   WF__TRY(wf__scoring_set(scoring, scorer, err));
   WF__TRY(wf__scoring_begin(scoring, err));
   wf__score_sum sum = {scoring->start, 0};
-  wf_status status = wf__path_score(path, 0, worker->graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);
+  wf_status status = wf__path_score(path, 0, graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);
   path->scorer_cost = sum.cost;
   return status;
 }
 
 /* From the path on the GPU to words, times and costs. */
-static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *steps, const wf_scorer *scorer, int thread,
-                                wf_result *result, wf_error *err) {
+static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *steps, const wf_scorer *scorer,
+                                int thread, wf_result *result, wf_error *err) {
   wf__path path = {.final_cost = outcome->final_cost,
                    .flags = outcome->flags,
                    .num_decoded = outcome->num_decoded,
@@ -202,12 +203,12 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf__lane_out
   if (status == WF_OK && skips) status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
     path.arcs.data[path.arcs.size++] = steps[k].arc;
-    if (worker->graph->view.arcs[steps[k].arc].ilabel == 0) continue;
+    if (wf__graph_arc(graph, steps[k].arc).ilabel == 0) continue;
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
-  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(worker, scorer, &worker->scorings[thread], &path, err);
-  if (status == WF_OK) status = wf__result_fill(result, worker->graph, &worker->options, &path, err);
+  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, scorer, &worker->scorings[thread], &path, err);
+  if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;
 }
@@ -220,12 +221,13 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
+  const wf_graph *graph = wf__gpu_graph_of(worker, landing->deal->batch, u);
   const wf__lane_step *path = landing->steps + outcome->path_off;
   if (bad != UINT64_MAX) return wf__gpu_tell_bad_score(scores, bad, 0, flight->stream, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
-      WF__TRY(fill_from_path(worker, outcome, path, scorer, thread, result, err));
-      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, outcome, path, &landing->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
+      WF__TRY(fill_from_path(worker, graph, outcome, path, scorer, thread, result, err));
+      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, graph, outcome, path, &landing->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
     case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
     case WF__LANE_TABLE_FULL:
@@ -238,7 +240,7 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
     default: break;
   }
   wf__log(WF_LOG_DEBUG, "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u, (long long)scores->num_frames);
-  return decode_on_cpu(worker, flight, scores, scorer, thread, result, err);
+  return decode_on_cpu(worker, flight, graph, scores, scorer, thread, result, err);
 }
 
 static void land_one(void *user, uint64_t item, int thread) {

@@ -5,6 +5,7 @@
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
+ *   cuda_words.c     words added to the graph, on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated
  *   cuda_streams.c   streams (cuda_streams.h) */
@@ -82,6 +83,15 @@ typedef struct wf__held_scorer {
   struct wf__held_scorer *next;
 } wf__held_scorer;
 
+/* Words added to the graph, for as long as the last batch or streams search it with them. */
+typedef struct wf__held_words {
+  wf_graph *graph;
+  uint64_t users;
+  char *memory; /* wf__lane_words, its classes, their trees */
+  uint64_t bytes;
+  struct wf__held_words *next;
+} wf__held_words;
+
 typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -102,6 +112,9 @@ typedef struct wf__gpu_worker {
   wf__pool *pool;
   wf__gpu_scorers scorers;
   wf__held_scorer *held; /* by streams */
+  wf__held_words *words;
+  WF__VEC(wf__held_words *) batch_words;
+  wf__map64 words_of;    /* address of a graph of the batch -> number in batch_words */
   wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
   wf_error *errors;      /* [pool size] scratch */
@@ -142,7 +155,21 @@ wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, w
 /* *place becomes NULL, as it may have been. */
 void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place);
 const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held);
-/* Adds the figures of the worker's models. */
+/* cuda_words.c */
+/* The graph that an utterance of the batch searches. */
+static inline const wf_graph *wf__gpu_graph_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
+  return batch->graphs != NULL && batch->graphs[utterance] != NULL ? batch->graphs[utterance] : worker->graph;
+}
+/* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to facts.scored and scorer_bytes. */
+wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
+const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph);
+void wf__gpu_release_words(wf__gpu_worker *worker);
+/* The words of a graph for as long as a stream has it; NULL if it has none. On the current device. */
+wf_status wf__gpu_hold_words(wf__gpu_worker *worker, const wf_graph *graph, wf__held_words **out, wf_error *err);
+/* *place becomes NULL, as it may have been. */
+void wf__gpu_let_words_go(wf__gpu_worker *worker, wf__held_words **place);
+static inline const wf__lane_words *wf__gpu_held_words(const wf__held_words *held) { return held != NULL ? (const wf__lane_words *)(const void *)held->memory : NULL; }
+/* cuda_scorers.c: adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
@@ -160,10 +187,10 @@ typedef struct wf__gpu_pages {
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its best path and its chain of pages; `thread` of the worker's pool, whose scoring has the
+/* The lattice of an utterance that a lane has finished, from its graph, its best path and its chain of pages; `thread` of the worker's pool, whose scoring has the
  * utterance's scorer if it is `scored`. */
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
-                          wf_lattice **out, wf_error *err);
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored,
+                          int thread, wf_lattice **out, wf_error *err);
 
 /* cuda_worker.c */
 /* What the kernels must know of graph and options. */

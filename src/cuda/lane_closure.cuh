@@ -36,7 +36,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
   float candidate = cost;
   const u64 from = context;
   if (live) {
-    arc = __ldg(arcs() + a);
+    arc = arc_at(arcs(), a);
     candidate = __fadd_rn(cost, __uint_as_float(arc.y));
     if (arc.w != 0) {
       candidate = __fsub_rn(candidate, p->word_score);
@@ -105,7 +105,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         continue;
       }
       token_key key = key_at(at);
-      if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
+      if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
       my_cost = cost;
       my_context = context_at(at, key);
     }
@@ -118,7 +118,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         if (i < size) {
           uint2 entry = agenda()[now * SLOTS + i];
           token_key key = key_at(entry.x);
-          if (key & HAS_EPSILONS) info = __ldg(states + state_of(key));
+          if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
           my_cost = __uint_as_float(entry.y);
           my_context = context_at(entry.x, key);
         }
@@ -252,7 +252,7 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
       if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
       u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
       if (admitted == 0) return WF__LANE_CLOSURE;
-      last = candidate_rank(admitted, last, false);
+      last = candidate_rank(admitted, last, cost_of((u32)(last >> 32)) - p->beam, false);
     }
     u64 tokens;
     frame_arcs = emission_arcs;

@@ -17,6 +17,7 @@ constexpr u32 FOLLOWED = 0x80000000u; /* in an arc; that of the start's token, N
 /* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes a step. */
 template <int RANKS>
 __device__ u32 searcher<RANKS>::source_of(u32 arc) const {
+  if (is_added_arc(arc)) return added_source(arc) & ~WF__LANE_EPSILON;
   u32 low = 0, high = p->num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
   while (high - low > 1) {
     const u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
@@ -64,7 +65,7 @@ __device__ bool searcher<RANKS>::follow_arcs(u32 number) {
     const bool follow = (number + 1 == frame || (token.x & MARKED) != 0) && (token.y & FOLLOWED) == 0;
     for (u32 left = __ballot_sync(ALL, follow); left != 0; left &= left - 1) {
       const u32 arc = __shfl_sync(ALL, token.y, __ffs(left) - 1);
-      const bool emits = (int)__ldg(arcs() + arc).z >= 0;
+      const bool emits = (int)arc_at(arcs(), arc).z >= 0;
       u64 context = 0;
       if (SCORED) context = __ldcg((const u64 *)(contexts() + first + base + __ffs(left) - 1) + 1);
       u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner), was = MARKED;

@@ -118,6 +118,11 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
     if (MODE == EXPAND_COUNT) *my_count += (u64)live << 32;
   }
   if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
+  if (MODE == EXPAND_STEPS) {
+    const u32 step = (u32)fminf(fmaxf((candidate - rule.origin) * rule.scale, 0), 255);
+    if (rule.prefix != NO_STEP) keep_near(live && step == rule.prefix, key);
+    else if (live) atomicAdd(&own().hist[step], 1u);
+  }
   if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
     atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
   if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
@@ -139,9 +144,9 @@ __device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, 
   const u32 vote = __ballot_sync(ALL, waits);
   if (vote == 0) return;
   u32 place = 0;
-  if (in_warp() == 0) place = atomicAdd(&own().num_words, (u32)__popc(vote));
+  if (in_warp() == 0) place = atomicAdd(&own().num_asked, (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (waits && place < WF__LANE_WORDS) word_list()[place] = wf__lane_word{from, 0, a, cost};
+  if (waits && place < WF__LANE_ASKED) asked()[place] = wf__lane_asked{from, 0, a, cost};
 #endif
 }
 
@@ -151,17 +156,17 @@ template <int MODE>
 __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
 #ifdef WF_LANE_SCORED
   if (MODE == EXPAND_RUNNING) __syncthreads(); /* all are there */
-  const u32 size = min(own().num_words, (u32)WF__LANE_WORDS);
+  const u32 size = min(own().num_asked, (u32)WF__LANE_ASKED);
   for (u32 base = warp() * 32; base < size; base += THREADS) {
     const u32 i = base + in_warp();
     const bool live = i < size;
-    wf__lane_word word = live ? word_list()[i] : wf__lane_word{0, 0, 0, 0};
-    const uint4 arc = live ? __ldg(arcs() + word.arc) : make_uint4(0, 0, 0, 0);
+    wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
+    const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
     if (MODE == EXPAND_RUNNING && live) {
       u64 to = word.from;
       word.cost = __fadd_rn(word_cost(arc.w, word.cost, &to), label_cost(arc.z));
-      word_list()[i].to = word.to = to;
-      word_list()[i].cost = word.cost;
+      asked()[i].to = word.to = to;
+      asked()[i].cost = word.cost;
     }
     consider<MODE>(rule, live, word.arc, arc, word.cost, word.from, word.to, my_count);
   }
@@ -174,13 +179,14 @@ __device__ __forceinline__ bool searcher<RANKS>::has_all_words() {
   u32 most = 0;
 #ifdef WF_LANE_SCORED
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_words);
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_asked);
 #endif
-  return most <= WF__LANE_WORDS;
+  return most <= WF__LANE_ASKED;
 }
 
 /* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
- * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
+ * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); STEPS counts
+ * candidates by even steps of cost, or puts the keys of one step into the agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
 template <int RANKS>
 template <int MODE>
@@ -204,7 +210,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
     context = source_context(base + in_warp());
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
+  if (mine && is_selected(cost, state, context)) info = state_at(states, state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
     arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
@@ -220,9 +226,9 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
     u64 context_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
     share.at(0, in_warp(), &a_next, &from_next, &context_next);
-    if (in_warp() < share.total) arc_next = __ldg(arcs + a_next);
+    if (in_warp() < share.total) arc_next = arc_at(arcs, a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && is_selected(cost, state, context)) info = __ldg(states + state);
+    if (mine && is_selected(cost, state, context)) info = state_at(states, state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
@@ -231,7 +237,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
-        if (k0 + 32 + in_warp() < share.total) arc_next = __ldg(arcs + a_next);
+        if (k0 + 32 + in_warp() < share.total) arc_next = arc_at(arcs, a_next);
       }
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
@@ -250,22 +256,62 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
 }
 
-/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half is all ones. */
+/* Lists the keys of the live threads of a warp. */
 template <int RANKS>
-__device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, bool cost_only) {
+__device__ __forceinline__ void searcher<RANKS>::keep_near(bool live, u64 key) {
+  const u32 vote = __ballot_sync(ALL, live);
+  u32 first = 0;
+  if (in_warp() == 0 && vote != 0) first = atomicAdd(&own().num_near, (u32)__popc(vote));
+  first = __shfl_sync(ALL, first, 0);
+  const u32 place = first + __popc(vote & ((1u << in_warp()) - 1));
+  if (live && place < 2 * SLOTS) near_keys()[place] = key;
+}
+
+/* Lists, where nobody needs the agenda, the candidates at most `last` that share a step of cost with the k-th of them, and makes *k its rank among these. The
+ * 256 steps divide `span` from `origin` on evenly. False if a rank has no room for its share. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::list_near(u64 last, float origin, float span, u64 *k) {
+  candidate_rule rule = {last, NO_STEP, 0, origin, span > 1e-20f ? 256 / span : 0};
+  if (tid() < 256) own().hist[tid()] = 0;
+  if (tid() == 0) own().num_near = 0;
+  __syncthreads();
+  expand<EXPAND_STEPS>(rule);
+  u32 bin;
+  *k -= pick_bin(*k, &bin);
+  rule.prefix = bin;
+  expand<EXPAND_STEPS>(rule);
+  l.sync();
+  bool fits = true;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_near <= 2 * SLOTS;
+  return fits;
+}
+
+/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half is all ones. By radix selection, eight bits at a time,
+ * among those of its step of cost (`origin`: where the steps begin); among all where these are too many. The agenda is lost. */
+template <int RANKS>
+__device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, float origin, bool cost_only) {
+  u64 left = k;
+  const bool listed = list_near(last, origin, cost_only ? 4 * p->beam : p->beam, &left);
+  const u32 size = listed ? own().num_near : 0;
+  if (!listed) left = k;
   candidate_rule rule = {last, 0, 0};
   for (int shift = 56; shift >= (cost_only ? 32 : 0); shift -= 8) {
     if (tid() < 256) own().hist[tid()] = 0;
     __syncthreads();
     rule.shift = shift;
-    expand<EXPAND_HIST>(rule);
+    if (!listed) expand<EXPAND_HIST>(rule);
+    for (u32 i = tid(); i < size; i += THREADS) {
+      const u64 key = near_keys()[i];
+      if (shift == 56 || key >> (shift + 8) == rule.prefix) atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
+    }
     u32 bin;
-    k -= pick_bin(k, &bin);
+    left -= pick_bin(left, &bin);
     rule.prefix = rule.prefix << 8 | bin;
     if (!SCORED || shift > 0) continue;
     const u64 ties = own().hist_all[bin];
     if (rule.prefix != last) f.last_context = NO_TOKEN;
-    f.last_context = k < ties ? tied_candidate(rule.prefix, k) : NO_TOKEN;
+    f.last_context = left < ties ? tied_candidate(rule.prefix, left) : NO_TOKEN;
   }
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
@@ -446,19 +492,20 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
 template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
+  const float origin = cost_of((u32)(*last >> 32)) - p->beam; /* the best, or near it */
   bool fits = !full || admit(*last, num);
   if (fits && *num < p->min_active) {
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
     u32 all = (u32)counts, within = (u32)(counts >> 32);
     if (within < p->min_active) {
-      *last = all <= p->min_active ? every : candidate_rank(p->min_active, every, true);
+      *last = all <= p->min_active ? every : candidate_rank(p->min_active, every, origin, true);
       if (all > within) fits = admit(*last, num);
     }
   }
   if (!fits && *num <= p->max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
   if (*num <= p->max_tokens) return WF__LANE_OK;
   if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
-  *last = candidate_rank(p->max_tokens, *last, false);
+  *last = candidate_rank(p->max_tokens, *last, origin, false);
   return admit(*last, num) ? WF__LANE_OK : WF__LANE_TABLE_FULL;
 }
 

@@ -140,10 +140,10 @@ __device__ float searcher<RANKS>::furthest() {
 }
 
 /* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its acoustic cost, is cheaper: rounding keeps order. A scorer may
- * favour words by any amount. */
+ * favour words by any amount, and added words bring weights of their own. */
 template <int RANKS>
 __device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const {
-  if (has_scorer()) return -INFINITY;
+  if (has_scorer() || has_words()) return -INFINITY;
   const float least = __fadd_rn(cost, p->least_weights[epsilon]);
   return p->word_score > 0 ? __fsub_rn(least, p->word_score) : least;
 }
@@ -246,7 +246,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
       const float cost = __fsub_rn(__ldcg(past() + first + mine).x, best);
       const u32 state = __ldcg(trace() + first + mine).x;
       const bool near = __fadd_rn(least_candidate(cost, 0), least_label) <= bound;
-      if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine), here.select, here.select_context)) info = __ldg(states() + state);
+      if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine), here.select, here.select_context)) info = state_at(states(), state);
     }
     arc_share share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -259,7 +259,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
       u32 column = 0;
       u64 from = 0;
       if (live) {
-        const uint4 arc = __ldg(arcs() + a);
+        const uint4 arc = arc_at(arcs(), a);
         const u32 to = arc.x & 0x7fffffffu;
         u64 context = from = traced_context(first + i);
         float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
@@ -296,7 +296,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
     uint4 info = make_uint4(0, 0, 0, 0);
     if (in_warp() < grain && mine < size) {
       const float2 known = __ldcg(past() + first + mine);
-      if (OUT ? known.y <= beam : least_candidate(known.x, 1) <= bound) info = __ldg(states() + __ldcg(trace() + first + mine).x);
+      if (OUT ? known.y <= beam : least_candidate(known.x, 1) <= bound) info = state_at(states(), __ldcg(trace() + first + mine).x);
     }
     arc_share share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -306,7 +306,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
       if (k0 + in_warp() < share.total) {
-        const uint4 arc = __ldg(arcs() + a);
+        const uint4 arc = arc_at(arcs(), a);
         cost = __ldcg(past() + first + i).x;
         state = __ldcg(trace() + first + i).x;
         context = to_context = traced_context(first + i);
@@ -344,7 +344,7 @@ __device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
     u32 owner, at = find_token(state, context, number, &owner);
     const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
     const u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
-    if (arc == NO_ARC || (int)__ldg(arcs() + arc).z >= 0 || depth > most_rounds()) return depth;
+    if (arc == NO_ARC || (int)arc_at(arcs(), arc).z >= 0 || depth > most_rounds()) return depth;
     state = source_of(arc);
     if (SCORED) context = __ldcg((const u64 *)(contexts() + part + at) + 1);
   }
@@ -354,7 +354,7 @@ __device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
 template <int RANKS>
 __device__ bool searcher<RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
   if (p->components == NULL) return live;
-  const bool cyclic = live && __ldg(p->components + from) == __ldg(p->components + to);
+  const bool cyclic = live && !is_added(from) && !is_added(to) && __ldg(p->components + from) == __ldg(p->components + to);
   for (u32 left = __ballot_sync(ALL, cyclic); left != 0; left &= left - 1) {
     const int who = __ffs(left) - 1;
     const u32 depth = depth_of(__shfl_sync(ALL, from, who), SCORED ? __shfl_sync(ALL, from_context, who) : 0, number);

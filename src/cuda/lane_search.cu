@@ -7,6 +7,7 @@
 #include "lane_closure.cuh"
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
+#include "lane_graph.cuh"
 #ifndef WF_LANE_STREAMS
 #include "lane_lattice.cuh"
 #else
@@ -113,7 +114,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     (index() + (u64)frame * WF__LANE_INDEX)[WF__LANE_GROUPS] = (uint16_t)l.bits;
     own().begin_frame();
 #ifdef WF_LANE_SCORED
-    own().num_words = 0;
+    own().num_asked = 0;
 #endif
     own().num_tokens += packed & 0xffffffffu;
   }
@@ -175,7 +176,7 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
 /* Of ending in source i of this rank. */
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
-  float cost = __fadd_rn(costs()[i], __uint_as_float(__ldg(states() + tokens()[i].x).w));
+  float cost = __fadd_rn(costs()[i], final_of(tokens()[i].x));
   return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
 }
 
@@ -222,7 +223,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
         status = WF__LANE_NO_ROOM;
         break;
       }
-      int column = (int)__ldg(arcs() + a).z;
+      int column = (int)arc_at(arcs(), a).z;
       if (column >= 0) { /* it consumed a frame */
         number--;
         row = row_before(row);
@@ -242,7 +243,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->status = status;
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
       outcome->num_decoded = end;
-      outcome->final_cost = with_final != NO_TOKEN ? __uint_as_float(__ldg(states() + (u32)best).w) : 0;
+      outcome->final_cost = with_final != NO_TOKEN ? final_of((u32)best) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
       outcome->num_tokens = own().num_tokens;

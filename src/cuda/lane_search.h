@@ -24,10 +24,11 @@
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
- *     words     of the frame's emitting arcs, with what they cost before their scores are known, then with it: gathered first, so that whole warps ask
+ *     asked     words of the frame's emitting arcs, with what they cost before their scores are known, then with it: gathered first, so that whole warps ask
  *
  * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
- * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them
+ * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
+ * Utterances to whose graph words were added (lane_graph.cuh) go with those that have scorers.
  *
  * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; lane_stream.cuh has what differs): an "utterance" is then a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
@@ -63,7 +64,7 @@ enum {
   WF__LANE_SCORED_SLOT_BITS = 13,           /* with scorers, where keys are twice as large */
   WF__LANE_SCORED_TOKENS = (1 << WF__LANE_SCORED_SLOT_BITS) - 1024,
   WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
-  WF__LANE_WORDS = 8 << WF__LANE_SCORED_SLOT_BITS,    /* the same of its words */
+  WF__LANE_ASKED = 8 << WF__LANE_SCORED_SLOT_BITS,    /* the same of its words */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
 };
@@ -78,12 +79,43 @@ enum {
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
+/* A state of the graph, or of a phrase tree. */
+typedef struct wf__lane_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+} wf__lane_state;
+
+/* A place where words of a class may stand; those of a class one after the other. */
+typedef struct wf__lane_place {
+  uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
+  float weight;
+  uint32_t word_class, rank; /* among the places of the class */
+} wf__lane_place;
+#define WF__LANE_NO_PLACE 0xffffffffu
+
+/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a copy in numbers alone. num_states is 0 if it has no words. */
+typedef struct wf__lane_class {
+  const void *states, *arcs;       /* of the tree, as those of the graph */
+  uint32_t first_state, first_arc; /* of the first copy */
+  uint32_t num_states, num_arcs;   /* of the tree */
+  uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
+} wf__lane_class;
+
+/* A graph with words added. */
+typedef struct wf__lane_words {
+  const wf__lane_class *classes;
+  uint32_t num_classes;
+  int32_t context_bits;             /* of a key beside all its states */
+  float epsilon_slack, scored_slack;
+} wf__lane_words;
+
 typedef struct wf__lane_utterance {
   const void *scores;
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
   const wf__flat_scorer *scorer; /* NULL: none */
+  const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__lane_utterance;
 
 typedef struct wf__lane_logged {
@@ -92,11 +124,11 @@ typedef struct wf__lane_logged {
 } wf__lane_logged;
 
 /* A candidate over an emitting arc with a word. */
-typedef struct wf__lane_word {
+typedef struct wf__lane_asked {
   uint64_t from, to; /* contexts before the word and behind it */
   uint32_t arc;
   float cost; /* without the scorer and the label, then with both */
-} wf__lane_word;
+} wf__lane_asked;
 
 /* One step of a path. */
 typedef struct wf__lane_step {
@@ -182,7 +214,8 @@ typedef struct wf__lane_ancestor {
 typedef struct wf__lane_params {
   /* graph */
   const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
-  const void *states;      /* [num_states] {first arc, first epsilon, end, final cost} */
+  const void *states;      /* [num_states] wf__lane_state */
+  const void *places;      /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
   int32_t num_columns;     /* columns the graph reads */
   int32_t has_epsilons;
@@ -234,7 +267,7 @@ typedef struct wf__lane_params {
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
-  wf__lane_word *words;         /* [parts][WF__LANE_WORDS] with scorers */
+  wf__lane_asked *asked;         /* [parts][WF__LANE_ASKED] with scorers */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

@@ -20,12 +20,14 @@ struct frame_state {
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, HIST: largest key let in; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's */
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
   int shift;
+  float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
+constexpr u32 NO_STEP = 256;
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_HIST, EXPAND_TIES };
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
@@ -61,6 +63,15 @@ struct searcher {
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  /* With words added to it: lane_graph.cuh. */
+  __device__ __forceinline__ bool has_words() const;
+  __device__ __forceinline__ bool is_added(u32 state) const;
+  __device__ __forceinline__ bool is_added_arc(u32 arc) const;
+  __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
+  __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ float final_of(u32 state) const;
+  __device__ u32 added_source(u32 arc) const;
+  __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -68,7 +79,7 @@ struct searcher {
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
-  __device__ __forceinline__ wf__lane_word *word_list() const { return p->words + (u64)blockIdx.x * WF__LANE_WORDS; }
+  __device__ __forceinline__ wf__lane_asked *asked() const { return p->asked + (u64)blockIdx.x * WF__LANE_ASKED; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
@@ -76,13 +87,13 @@ struct searcher {
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << p->context_bits | (by_state() ? 0 : context));
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
-    return SCORED ? (u32)((u64)key >> p->context_bits) : (u32)key;
+    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
-  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << p->context_bits) - 1) : 0; }
+  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0; }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
   __device__ __forceinline__ bool by_state() const { return SCORED && p->by_state != 0; }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
@@ -156,7 +167,10 @@ struct searcher {
   template <int MODE>
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
-  __device__ u64 candidate_rank(u64 k, u64 last, bool cost_only);
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+  __device__ __forceinline__ void keep_near(bool live, u64 key);
+  __device__ bool list_near(u64 last, float origin, float span, u64 *k);
+  __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);

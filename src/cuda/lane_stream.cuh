@@ -67,7 +67,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
       const u32 i = base + tid();
       const bool live = i < chunk.num_tokens;
       const wf__lane_token token = live ? chunk.tokens[i] : wf__lane_token{0, 0};
-      const u64 context = SCORED && live ? chunk.contexts[i] : 0;
+      const u64 context = SCORED && live && has_scorer() ? chunk.contexts[i] : 0;
       u32 rank, slot;
       u64 old;
       offer<RANKS>(l, live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
@@ -124,7 +124,7 @@ __device__ bool searcher<RANKS>::link_tokens(u32 number) {
   for (u32 i = tid(); i < size; i += THREADS) {
     const uint2 token = __ldcg(trace() + first + i);
     if ((number + 1 < frame && (token.x & MARKED) == 0) || (token.y & FOLLOWED) != 0) continue;
-    const u32 source = __ldg(p->arc_sources + token.y);
+    const u32 source = is_added_arc(token.y) ? added_source(token.y) : __ldg(p->arc_sources + token.y);
     const bool emits = (source & WF__LANE_EPSILON) == 0;
     u64 context = 0;
     if (SCORED) context = __ldcg((const u64 *)(contexts() + first + i) + 1);
@@ -209,7 +209,7 @@ __device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
       uint4 ancestor = make_uint4(WF__LANE_NO_PREV, NO_ARC, 0, row);
       if (token.y != NO_ARC) {
         const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x, rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
-        const int column = (int)__ldg(arcs() + arc).z;
+        const int column = (int)arc_at(arcs(), arc).z;
         const u32 came_from = column >= 0 ? number - 1 : number;
         ancestor.y = arc;
         if (came_from >= first) ancestor.x = number_of(rank, place, came_from);
@@ -247,7 +247,7 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
     out.best_cost = cost_of((u32)(best >> 32));
     if (ending != NO_TOKEN) {
       out.ending_cost = cost_of((u32)(ending >> 32));
-      out.final_cost = __uint_as_float(__ldg(states() + (u32)ending).w);
+      out.final_cost = final_of((u32)ending);
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;

@@ -100,7 +100,8 @@ struct lane_shared {
 #ifdef WF_LANE_SCORED
   u64 box_contexts[WARPS][32]; /* beside `boxes` */
   wf__flat_scorer scorer;  /* of the utterance, if it has one */
-  u32 num_words;           /* of the frame's emitting arcs, on this rank */
+  wf__lane_words words;    /* added to its graph */
+  u32 num_asked;           /* words of the frame's emitting arcs, on this rank */
   u32 num_logged;          /* candidates in the log of this rank */
   u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */

@@ -3,7 +3,7 @@
 #ifndef WF_CUDA_LANE_WORDS_CUH
 #define WF_CUDA_LANE_WORDS_CUH
 
-#include "lane_searcher.cuh"
+#include "lane_graph.cuh"
 
 namespace WF_LANE_SPACE {
 
@@ -23,9 +23,10 @@ template <int RANKS> __device__ u64 searcher<RANKS>::tied_source(u64, u64) { ret
 template <int RANKS> __device__ u64 searcher<RANKS>::tied_candidate(u64, u64) { return 0; }
 #else
 
-/* The utterance's scorer to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
+/* The utterance's scorer, and words, to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
 template <int RANKS>
 __device__ void searcher<RANKS>::load_scorer() {
+  load_words(p);
   constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
   const u32 *from = (const u32 *)own().scores.scorer;
   for (u32 i = tid(); i < SIZE; i += THREADS) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
@@ -34,7 +35,7 @@ __device__ void searcher<RANKS>::load_scorer() {
 
 template <int RANKS>
 __device__ __forceinline__ float searcher<RANKS>::slack() const {
-  return own().scorer.num_parts > 0 ? p->scored_slack : p->epsilon_slack;
+  return own().scorer.num_parts > 0 ? own().words.scored_slack : own().words.epsilon_slack;
 }
 
 template <int RANKS>

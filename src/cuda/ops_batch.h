@@ -65,6 +65,14 @@ wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint6
 /* As wf__gpu_batch_connect, but origins of arcs are kept: a composition's last step. */
 wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 
+/* The same of those fsts alone for which some[i] is not 0, in host memory; without origins. */
+wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some, wf__gpu_batch **out, wf_error *err);
+
+/* Offsets, final costs, bases, and starts as `from` has them. */
+wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err);
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, wf__gpu_incoming *in, wf_error *err);
+/* Levels and, in the same pass, sums to the end; how many levels there are, and states that have one. */
+wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels, wf__gpu_sums *to_end,
+                              uint32_t *out_num_levels, uint32_t *out_num_states, wf_error *err);
 
 #endif

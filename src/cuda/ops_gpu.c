@@ -150,7 +150,7 @@ static wf_status copy_bases(const wf__gpu_batch *from, const wf__gpu_arrays *a, 
   return WF_OK;
 }
 
-static wf_status copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
+wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
   cudaStream_t stream = from->context->stream;
   WF__CUDA_TRY(cudaMemcpyAsync(a->off, from->f.off, (from->f.num_states + 1) * 8, cudaMemcpyDeviceToDevice, stream), "states");
   WF__CUDA_TRY(cudaMemcpyAsync(a->final_cost, from->f.final_cost, from->f.num_states * 4, cudaMemcpyDeviceToDevice, stream), "states");
@@ -295,7 +295,7 @@ static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blo
   wf__gpu_arrays a;
   (void)scratch;
   WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, from->f.num_arcs, &a, err));
-  WF__TRY(copy_states(from, &a, err));
+  WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   WF__TRY(keep_origins(batch, from, err));
   cudaStream_t stream = batch->context->stream;
   if (from->origins != NULL) WF__CUDA_TRY(cudaMemcpyAsync(batch->origins, from->origins, from->f.num_arcs * sizeof *from->origins, cudaMemcpyDeviceToDevice, stream), "origins of arcs");
@@ -333,7 +333,7 @@ static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   uint64_t m = from->f.num_arcs;
   uint32_t *keys, *keys_out, *index, *index_out, *source;
   WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, m, &a, err));
-  WF__TRY(copy_states(from, &a, err));
+  WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   WF__TRY(keep_origins(batch, from, err));
   TAKE(c, scratch, keys, m, "sorting");
   TAKE(c, scratch, keys_out, m, "sorting");
@@ -388,15 +388,25 @@ static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t co
   return WF_OK;
 }
 
+struct trimming {
+  const wf__gpu_batch *from;
+  const uint32_t *some; /* [num_fsts] in host memory: which fsts; NULL: all */
+};
+
 static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int with_origins, wf_error *err) {
-  const wf__gpu_batch *from = user;
+  const struct trimming *trimming = user;
+  const wf__gpu_batch *from = trimming->from;
   const wf__gpu_fsts *f = &from->f;
   wf__gpu_context *c = batch->context;
   wf__gpu_incoming in;
   wf__gpu_arrays a;
   uint64_t n = f->num_states, m = f->num_arcs;
-  uint32_t *marks[2], *list, *counts, *keep, *keep_arcs, *number, *place, sizes[2];
+  uint32_t *marks[2], *list, *counts, *keep, *keep_arcs, *number, *place, *some = NULL, sizes[2];
   WF__TRY(wf__gpu_incoming_find(c, scratch, f, &in, err));
+  if (trimming->some != NULL) {
+    TAKE(c, scratch, some, f->num_fsts, "a batch");
+    WF__TRY(wf__ops_to_device(c, some, trimming->some, f->num_fsts * sizeof *some, err));
+  }
   TAKE(c, scratch, list, 2 * n, "a search");
   TAKE(c, scratch, counts, 3, "a search");
   TAKE(c, scratch, keep, n + 1, "states to keep");
@@ -407,7 +417,7 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
     WF__TRY(zeroed(c, scratch, n, &marks[backward], err));
     WF__CUDA_TRY(wf__ops_reach(f, &in, backward, marks[backward], list, counts, c->stream), "a search");
   }
-  WF__CUDA_TRY(wf__ops_keep(f, &in, marks[0], marks[1], keep, keep_arcs, c->stream), "trimming");
+  WF__CUDA_TRY(wf__ops_keep(f, &in, marks[0], marks[1], some, keep, keep_arcs, c->stream), "trimming");
   WF__TRY(scan(c, scratch, keep, number, n + 1, err));
   WF__TRY(scan(c, scratch, keep_arcs, place, m + 1, err));
   WF__TRY(wf__ops_to_host(c, &sizes[0], number + n, 4, err));
@@ -420,8 +430,14 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_connect, false, "trimming", out, err); }
-wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_connect, true, "trimming", out, err); }
+static wf_status connect(const wf__gpu_batch *batch, const uint32_t *some, bool with_origins, wf__gpu_batch **out, wf_error *err) {
+  struct trimming trimming = {batch, some};
+  return wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_connect, &trimming, with_origins, "trimming", out, err);
+}
+
+wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return connect(batch, NULL, false, out, err); }
+wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return connect(batch, NULL, true, out, err); }
+wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some, wf__gpu_batch **out, wf_error *err) { return connect(batch, some, false, out, err); }
 
 static wf_status reversed_bases(wf__gpu_batch *batch, const wf__gpu_batch *from, uint64_t *shift) {
   uint64_t count = from->f.num_fsts, new_starts = 0;

@@ -24,17 +24,6 @@ int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scra
 }
 #endif
 
-/* The fst of a state: the last that begins at or before it. */
-__device__ static u64 fst_of(const wf__gpu_fsts &f, u64 state) {
-  u64 low = 0, high = f.num_fsts;
-  while (high - low > 1) {
-    u64 middle = (low + high) / 2;
-    if (f.state_base[middle] <= state) low = middle;
-    else high = middle;
-  }
-  return low;
-}
-
 __device__ static bool is_start(const wf__gpu_fsts &f, u64 state) { return f.start[fst_of(f, state)] == (int64_t)state; }
 
 /* --- joining, labels, keys ---------------------------------------------------------------------------------------------- */
@@ -144,23 +133,6 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *
   return LAUNCH(gather_kernel, count, stream, arcs, origins, index, count, out, out_origins);
 }
 
-/* --- states by lanes and warps ------------------------------------------------------------------------------------------ */
-
-enum { MANY_ARCS = 64 };
-
-/* Calls one(state) by a lane each, all(state) by the whole warp for states of many arcs, for list[begin .. end). */
-template <class Work>
-__device__ static void for_states(const u32 *list, u64 begin, u64 end, const Work &work) {
-  u64 stride = num_threads(), base = begin + this_thread() / LANES * LANES;
-  for (; base < end; base += stride) {
-    u64 k = base + this_lane();
-    u32 state = k < end ? __ldcg(&list[k]) : 0;
-    bool many = k < end && work.size(state) > MANY_ARCS;
-    if (k < end && !many) work.visit(state, 0, 1);
-    for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1) work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
-  }
-}
-
 /* --- reaching ----------------------------------------------------------------------------------------------------------- */
 
 /* A level's states are on its list; those they find go on the other. Who finds a state first does not matter. */
@@ -216,20 +188,17 @@ int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backwar
 #endif
 }
 
-__global__ static void keep_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const u32 *marks, const u32 *other, u32 *keep, u32 *keep_arcs) {
-  FOR_ALL(s, f.num_states + 1) keep[s] = s < f.num_states ? marks[s] & other[s] : 0;
-  FOR_ALL(i, f.num_arcs + 1) {
-    u32 kept = 0;
-    if (i < f.num_arcs) {
-      u32 from = in.source[i], to = f.arcs[i].nextstate;
-      kept = marks[from] & other[from] & marks[to] & other[to];
-    }
-    keep_arcs[i] = kept;
-  }
+__device__ static bool is_kept(const wf__gpu_fsts &f, const u32 *marks, const u32 *other, const u32 *some, u64 s) {
+  return (marks[s] & other[s]) != 0 || (some != nullptr && !some[fst_of(f, s)]);
 }
 
-int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *marks, const u32 *other_marks, u32 *keep, u32 *keep_arcs, void *stream) {
-  return LAUNCH(keep_kernel, f->num_arcs + f->num_states, stream, *f, *in, marks, other_marks, keep, keep_arcs);
+__global__ static void keep_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const u32 *marks, const u32 *other, const u32 *some, u32 *keep, u32 *keep_arcs) {
+  FOR_ALL(s, f.num_states + 1) keep[s] = s < f.num_states && is_kept(f, marks, other, some, s);
+  FOR_ALL(i, f.num_arcs + 1) keep_arcs[i] = i < f.num_arcs && is_kept(f, marks, other, some, in.source[i]) && is_kept(f, marks, other, some, f.arcs[i].nextstate);
+}
+
+int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *marks, const u32 *other_marks, const u32 *some, u32 *keep, u32 *keep_arcs, void *stream) {
+  return LAUNCH(keep_kernel, f->num_arcs + f->num_states, stream, *f, *in, marks, other_marks, some, keep, keep_arcs);
 }
 
 __global__ static void compact_kernel(const wf__gpu_fsts f, const u32 *keep, const u32 *keep_arcs, const u32 *number, const u32 *place, const wf_arc_origin *origins, u64 *out_off,

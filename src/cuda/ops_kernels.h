@@ -73,8 +73,8 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const uint3
 
 /* Marks [num_states], which begin as 0, of the states reached from the starts, or that reach a final state. `list` [2][num_states], `counts` [3]. */
 int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backward, uint32_t *marks, uint32_t *list, uint32_t *counts, void *stream);
-/* 1 where both marks are, [num_states + 1]; 1 for the arcs between such states, [num_arcs + 1]. The last is 0. */
-int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const uint32_t *marks, const uint32_t *other_marks, uint32_t *keep, uint32_t *keep_arcs, void *stream);
+/* 1 where both marks are, [num_states + 1]; 1 for the arcs between such states, [num_arcs + 1]. The last is 0. With some [num_fsts], fsts of which it is 0 are kept whole. */
+int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const uint32_t *marks, const uint32_t *other_marks, const uint32_t *some, uint32_t *keep, uint32_t *keep_arcs, void *stream);
 /* The arrays of what is kept; `number` and `place` are the sums of keep and keep_arcs. */
 int wf__ops_compact(const wf__gpu_fsts *f, const uint32_t *keep, const uint32_t *keep_arcs, const uint32_t *number, const uint32_t *place, const wf_arc_origin *origins, uint64_t *out_off,
                     wf_arc *out_arcs, float *out_final, wf_arc_origin *out_origins, void *stream);

@@ -1,4 +1,4 @@
-/* ops_launch.cuh - what the kernels of operations share: threads by number, launches, loops over all of something. For the imitated GPU of tests/fake_ops/ the
+/* ops_launch.cuh - what the kernels of operations share: threads by number, launches, loops over all of something, and the fst of a state. For the imitated GPU of tests/fake_ops/ the
  * same words are in fake_kernels.h, where a grid is one thread and a warp has one lane. */
 #ifndef WF_CUDA_OPS_LAUNCH_CUH
 #define WF_CUDA_OPS_LAUNCH_CUH
@@ -10,7 +10,7 @@
 #include "cuda/launch_together.cuh"
 #include "cuda/ptx.cuh"
 #endif
-#include "warpfst.h"
+#include "cuda/ops_kernels.h"
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -32,5 +32,31 @@ inline unsigned blocks_for(u64 count) {
 #endif
 
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
+
+/* The fst of a state: the last that begins at or before it. */
+__device__ inline u64 fst_of(const wf__gpu_fsts &f, u64 state) {
+  u64 low = 0, high = f.num_fsts;
+  while (high - low > 1) {
+    u64 middle = (low + high) / 2;
+    if (f.state_base[middle] <= state) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+enum { MANY_ARCS = 64 };
+
+/* Calls one(state) by a lane each, all(state) by the whole warp for states of many arcs, for list[begin .. end). */
+template <class Work>
+__device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work) {
+  u64 stride = num_threads(), base = begin + this_thread() / LANES * LANES;
+  for (; base < end; base += stride) {
+    u64 k = base + this_lane();
+    u32 state = k < end ? __ldcg(&list[k]) : 0;
+    bool many = k < end && work.size(state) > MANY_ARCS;
+    if (k < end && !many) work.visit(state, 0, 1);
+    for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1) work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
+  }
+}
 
 #endif

@@ -51,22 +51,22 @@ static wf_status iterate(const wf__gpu_batch *batch, const struct sums *s, bool 
   return WF_OK;
 }
 
-static wf_status find_levels(const wf__gpu_batch *batch, wf__gpu_blocks *scratch, struct sums *s, wf_error *err) {
-  wf__gpu_context *c = batch->context;
-  uint64_t n = batch->f.num_states;
+wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels, wf__gpu_sums *to_end,
+                              uint32_t *out_num_levels, uint32_t *out_num_states, wf_error *err) {
+  uint64_t n = f->num_states;
   uint32_t counts[2];
-  WF__TRY(wf__gpu_incoming_find(c, scratch, &batch->f, &s->in, err));
-  TAKE(c, scratch, s->levels.order, n, "levels");
-  TAKE(c, scratch, s->levels.level_off, n + 2, "levels");
-  TAKE(c, scratch, s->levels.remaining, n, "levels");
-  TAKE(c, scratch, s->levels.counts, 5, "levels");
-  TAKE(c, scratch, s->to_end.cost, n, "distances");
-  WF__CUDA_TRY(cudaMemsetAsync(s->levels.counts, 0, 5 * sizeof *s->levels.counts, c->stream), "levels");
-  WF__CUDA_TRY(wf__ops_levels(&batch->f, &s->in, &s->levels, &s->to_end, batch->log_semiring, c->stream), "levels");
-  WF__TRY(wf__ops_to_host(c, counts, s->levels.counts + 3, sizeof counts, err));
+  WF__TRY(wf__gpu_incoming_find(c, scratch, f, in, err));
+  TAKE(c, scratch, levels->order, n, "levels");
+  TAKE(c, scratch, levels->level_off, n + 2, "levels");
+  TAKE(c, scratch, levels->remaining, n, "levels");
+  TAKE(c, scratch, levels->counts, 5, "levels");
+  TAKE(c, scratch, to_end->cost, n, "distances");
+  WF__CUDA_TRY(cudaMemsetAsync(levels->counts, 0, 5 * sizeof *levels->counts, c->stream), "levels");
+  WF__CUDA_TRY(wf__ops_levels(f, in, levels, to_end, log_semiring, c->stream), "levels");
+  WF__TRY(wf__ops_to_host(c, counts, levels->counts + 3, sizeof counts, err));
   WF__TRY(wf__ops_finish(c, "levels", err));
-  s->num_levels = counts[0];
-  s->cyclic = counts[1] != n;
+  *out_num_levels = counts[0];
+  *out_num_states = counts[1];
   return WF_OK;
 }
 
@@ -75,7 +75,9 @@ static wf_status find_sums(const wf__gpu_batch *batch, int wanted, double delta,
   uint64_t n = batch->f.num_states;
   *s = (struct sums){.cyclic = false};
   WF__CUDA_TRY(cudaSetDevice(c->device), "choosing the GPU");
-  WF__TRY(find_levels(batch, scratch, s, err));
+  uint32_t num_done;
+  WF__TRY(wf__gpu_levels_find(c, scratch, &batch->f, batch->log_semiring, &s->in, &s->levels, &s->to_end, &s->num_levels, &num_done, err));
+  s->cyclic = num_done != n;
   if ((wanted & TO_END) && s->cyclic) WF__TRY(iterate(batch, s, true, delta, scratch, &s->to_end, err));
   if (!(wanted & FROM_START)) return WF_OK;
   TAKE(c, scratch, s->from_start.cost, n, "distances");

@@ -39,11 +39,15 @@ static int compare_sites(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc) {
+  const wf__class_site wanted = {.arc = arc};
+  return bsearch(&wanted, classes->sites.data, classes->sites.size, sizeof wanted, compare_sites);
+}
+
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
   if (a < graph->view.num_arcs) {
     wf_arc arc = graph->view.arcs[a];
-    wf__class_site wanted = {.arc = a};
-    const wf__class_site *site = bsearch(&wanted, graph->classes->sites.data, graph->classes->sites.size, sizeof wanted, compare_sites);
+    const wf__class_site *site = wf__class_site_of(graph->classes, a);
     if (site == NULL || graph->added[site->word_class].tree == NULL) return arc; /* weight +infinity, whatever for */
     const wf__added *added = &graph->added[site->word_class];
     arc.weight = site->weight;

@@ -27,7 +27,7 @@ typedef struct wf__batch {
   const wf_scores *scores; /* [count] */
   const bool *skip;        /* [count] utterances that failed their checks */
   const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
-  const wf_graph *const *graphs;   /* [count], NULL entries: the decoder's own; NULL: that for all. Only if the backend `adds_words` */
+  const wf_graph *const *graphs;   /* [count], NULL entries: the decoder's own; NULL: that for all. */
   size_t count;
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
@@ -42,8 +42,8 @@ typedef struct wf__stream_backend {
   /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 .. num_words), which are decided, and what follows them; what the
    * scorer before has added stays. */
   wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err);
-  /* For utterances that have not begun: the decoder's graph or one with words added to it, borrowed; NULL where the backend does not search those. */
-  void (*set_graph)(void *self, void *channel, const wf_graph *graph);
+  /* For utterances that have not begun: the decoder's graph or one with words added to it, borrowed. */
+  wf_status (*set_graph)(void *self, void *channel, const wf_graph *graph, wf_error *err);
   /* A new utterance, with the same scorer and graph. */
   void (*reset)(void *self, void *channel);
   uint64_t (*bytes)(const void *self, const void *channel);
@@ -69,12 +69,13 @@ typedef struct wf__backend {
   void (*close)(void *self);
   /* The rest is NULL on the CPU. */
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
-  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err); /* can it work here? */
+  /* Can a graph with added words, or a scorer with the graph that it is for, be searched here? */
+  wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
+  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
   wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
   const wf__stream_backend *streams;
-  bool adds_words; /* it searches graphs with added words */
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */

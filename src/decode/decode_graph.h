@@ -74,6 +74,8 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
 /* Fills in the numbers of arcs, once they stand, and the blank. */
 wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
+/* The place that an arc is; NULL if it is none. */
+const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
 void wf__classes_free(wf__classes *classes);
 
 /* --- states and arcs by number ------------------------------------------------------------------------------------------- */

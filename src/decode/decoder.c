@@ -27,8 +27,6 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   if (status == WF_OK) status = check_blank(decoder, err);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
-  if (status == WF_OK && devices.cuda && graph->added != NULL)
-    status = wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu, or the fst of wf_graph_to_fst", decoder->options.device);
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
   if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
@@ -139,17 +137,16 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
   if (graph->base != decoder->graph) return wf__fail(err, WF_ERR_ARGUMENT, "the graph of an utterance must be that of its decoder, or that with words added");
-  if (decoder->backend->adds_words) return WF_OK;
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: graphs with added words are searched on the CPU only; take device cpu", decoder->options.device);
+  return decoder->backend->check_graph != NULL ? decoder->backend->check_graph(graph, err) : WF_OK;
 }
 
-wf_status wf__check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph, const wf_scorer *scorer, wf_error *err) {
   if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
-  return decoder->backend->check_scorer(decoder->graph, &decoder->options, scorer, err);
+  return decoder->backend->check_scorer(graph != NULL ? graph : decoder->graph, &decoder->options, scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
-  WF__TRY(wf__check_scorer(decoder, scorer, err));
+  WF__TRY(wf__check_scorer(decoder, NULL, scorer, err));
   wf_scorer *old = decoder->scorer;
   decoder->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
@@ -179,7 +176,7 @@ wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, 
 }
 
 /* The scorer of each utterance; NULL if none has one. */
-static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers, size_t count, const wf_scorer ***out, wf_error *err) {
+static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count, const wf_scorer ***out, wf_error *err) {
   *out = NULL;
   if (scorers == NULL && decoder->scorer == NULL) return WF_OK;
   const wf_scorer **chosen = wf__alloc(count, sizeof *chosen);
@@ -187,7 +184,7 @@ static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *cons
   *out = chosen;
   for (size_t i = 0; i < count; i++) {
     chosen[i] = scorers != NULL && scorers[i] != NULL ? scorers[i] : decoder->scorer;
-    WF__TRY(wf__check_scorer(decoder, chosen[i], err));
+    WF__TRY(wf__check_scorer(decoder, graphs != NULL ? graphs[i] : NULL, chosen[i], err));
   }
   return WF_OK;
 }
@@ -204,7 +201,7 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_
   wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");
   memset(results, 0, count * sizeof *results);
   for (size_t i = 0; i < count && graphs != NULL && status == WF_OK; i++) status = wf__check_graph(decoder, graphs[i], err);
-  if (status == WF_OK) status = choose_scorers(decoder, scorers, count, &chosen, err);
+  if (status == WF_OK) status = choose_scorers(decoder, scorers, graphs, count, &chosen, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");

@@ -18,7 +18,7 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
-/* Can the decoder's device ask this scorer (NULL: none)? */
-wf_status wf__check_scorer(const wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
+/* Can the decoder's device ask this scorer (NULL: none) when it searches the graph (NULL: the decoder's own)? */
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph, const wf_scorer *scorer, wf_error *err);
 
 #endif

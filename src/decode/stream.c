@@ -14,6 +14,7 @@
 struct wf_stream {
   wf_decoder *decoder;
   wf_graph *graph; /* the decoder's, or one with words added */
+  const wf_scorer *scorer; /* the channel's, which has it as long */
   const wf__stream_backend *backend;
   void *channel;
   wf_stream_options options;
@@ -47,6 +48,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   if (status == WF_OK) status = new_result(stream, err);
   if (status == WF_OK) status = backend->open(decoder->search, &stream->channel, err);
   if (status == WF_OK) status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
+  if (status == WF_OK) stream->scorer = decoder->scorer;
   if (status != WF_OK) {
     wf_stream_close(stream);
     return status;
@@ -272,11 +274,12 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
   bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
-  WF__TRY(wf__check_scorer(decoder, scorer, err));
+  WF__TRY(wf__check_scorer(decoder, stream->graph, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
     return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun) WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer before, whenever it was collected */
   wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
+  if (status == WF_OK) stream->scorer = scorer;
   if (status == WF_OK || !begun) return status;
   result->status = status; /* its contexts are neither the old ones nor the new */
   snprintf(result->message, sizeof result->message, "another scorer in the middle: %s", wf_status_text(status));
@@ -289,8 +292,8 @@ wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error
     return wf__fail(err, WF_ERR_STATE, "words are added for a whole utterance: before its first chunk, or after finish or reset");
   WF__TRY(wf__check_graph(decoder, graph, err));
   if (graph == NULL) graph = decoder->graph;
-  if (stream->backend->set_graph == NULL) return graph == decoder->graph ? WF_OK : wf__fail(err, WF_ERR_UNSUPPORTED, "streams of this device search no graphs with added words");
-  stream->backend->set_graph(decoder->search, stream->channel, graph);
+  WF__TRY(wf__check_scorer(decoder, graph, stream->scorer, err));
+  WF__TRY(stream->backend->set_graph(decoder->search, stream->channel, graph, err));
   wf_graph *old = stream->graph;
   stream->graph = wf_graph_ref(graph);
   wf_graph_free(old);

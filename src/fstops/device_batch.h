@@ -30,6 +30,8 @@ void wf__gpu_batch_free(wf__gpu_batch *batch);
 wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
+/* WF_ERR_UNSUPPORTED if there is a cycle of epsilons. */
+wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* `*out` is for free. */

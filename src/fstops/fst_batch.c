@@ -186,9 +186,11 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
 
 /* --- operations --------------------------------------------------------------------------------------------------------- */
 
-enum operation { ARCSORT_I, ARCSORT_O, CONNECT, INVERT, PROJECT_I, PROJECT_O, REVERSE, SHORTEST_PATH };
+enum operation { ARCSORT_I, ARCSORT_O, CONNECT, INVERT, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
 
-static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, wf__gpu_batch **out, wf_error *err) {
+/* `rmepsilon`: options of the operation that has more of them than its name says. */
+
+static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const wf_rmepsilon_options *rmepsilon, wf__gpu_batch **out, wf_error *err) {
   switch (op) {
     case ARCSORT_I: return wf__gpu_batch_arcsort(from, false, out, err);
     case ARCSORT_O: return wf__gpu_batch_arcsort(from, true, out, err);
@@ -197,12 +199,13 @@ static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, wf__gpu_ba
     case PROJECT_I: return wf__gpu_batch_labels(from, WF__PROJECT_INPUT, out, err);
     case PROJECT_O: return wf__gpu_batch_labels(from, WF__PROJECT_OUTPUT, out, err);
     case REVERSE: return wf__gpu_batch_reverse(from, out, err);
+    case RMEPSILON: return wf__gpu_batch_rmepsilon(from, rmepsilon->connect, out, err);
     case SHORTEST_PATH: return wf__gpu_batch_shortest_path(from, out, err);
   }
   return WF_OK;
 }
 
-static wf_status on_cpu(const wf_fst *fst, enum operation op, wf_fst **out, wf_error *err) {
+static wf_status on_cpu(const wf_fst *fst, enum operation op, const wf_rmepsilon_options *rmepsilon, wf_fst **out, wf_error *err) {
   wf_project_options project;
   switch (op) {
     case ARCSORT_I: return wf__arcsort(fst, false, out, err);
@@ -215,6 +218,7 @@ static wf_status on_cpu(const wf_fst *fst, enum operation op, wf_fst **out, wf_e
       project.project_type = op == PROJECT_O;
       return wf_project(fst, &project, out, err);
     case REVERSE: return wf_reverse(fst, out, err);
+    case RMEPSILON: return wf_rmepsilon(fst, rmepsilon, out, err);
     case SHORTEST_PATH: return wf_shortest_path(fst, NULL, out, err);
   }
   return WF_OK;
@@ -238,20 +242,22 @@ static wf_status keep_origins(const struct cpu_item *from, enum operation op, st
   return WF_OK;
 }
 
-static wf_status operate(const wf_fst_batch *from, enum operation op, wf_fst_batch **out, wf_error *err) {
+static wf_status operate_with(const wf_fst_batch *from, enum operation op, const wf_rmepsilon_options *rmepsilon, wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   int isymbols = op == INVERT || op == PROJECT_O, osymbols = op != INVERT && op != PROJECT_I;
   wf_status status = batch_new(from->count, from->semiring, from->gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < from->count; i++) {
     take_symbols(batch, i, from->symbols[isymbols][i], from->symbols[osymbols][i]);
     if (batch->items == NULL) continue;
-    status = on_cpu(from->items[i].fst, op, &batch->items[i].fst, err);
+    status = on_cpu(from->items[i].fst, op, rmepsilon, &batch->items[i].fst, err);
     if (status == WF_OK) status = keep_origins(&from->items[i], op, &batch->items[i], err);
     if (status != WF_OK) status = wf__fail_prefix(err, status, "fst %zu", i);
   }
-  if (status == WF_OK && from->gpu != NULL) status = on_gpu(from->gpu, op, &batch->gpu, err);
+  if (status == WF_OK && from->gpu != NULL) status = on_gpu(from->gpu, op, rmepsilon, &batch->gpu, err);
   return hand_out(status, batch, out);
 }
+
+static wf_status operate(const wf_fst_batch *from, enum operation op, wf_fst_batch **out, wf_error *err) { return operate_with(from, op, NULL, out, err); }
 
 wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options, wf_fst_batch **out, wf_error *err) {
   wf_arcsort_options o;
@@ -269,6 +275,13 @@ wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_optio
   *out = NULL;
   WF__TRY(wf__options_take(wf__project_table(), options, &o, err));
   return operate(batch, o.project_type == 1 ? PROJECT_O : PROJECT_I, out, err);
+}
+
+wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err) {
+  wf_rmepsilon_options o;
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
+  return operate_with(batch, RMEPSILON, &o, out, err);
 }
 
 wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {

@@ -5,7 +5,6 @@
 #ifndef WF_FSTOPS_SHORTEST_DISTANCE_H
 #define WF_FSTOPS_SHORTEST_DISTANCE_H
 
-#include <float.h>
 #include <math.h>
 
 #include "base/threads.h"
@@ -17,9 +16,6 @@
 static inline double wf__cost_plus(wf_semiring semiring, double a, double b) {
   return semiring == WF_LOG ? wf__log_add(a, b) : a < b ? a : b;
 }
-
-/* A cost as it is stored: what no float can hold becomes the nearest that may be stored. */
-static inline float wf__cost_to_float(double cost) { return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost; }
 
 /* Arcs by target: the `nextstate` of arcs [off[s], off[s+1]) is where an arc into s comes from; everything else is the arc's own. */
 typedef struct wf__incoming {

@@ -1,9 +1,10 @@
-/* cost.h - arithmetic on costs: log-add, and floats as integers that keep their order.
+/* cost.h - arithmetic on costs: log-add, costs as they are stored, and floats as integers that keep their order.
  *
  * These define results bit for bit on every backend; files that include this are compiled without contraction of a*b+c. */
 #ifndef WF_MATH_COST_H
 #define WF_MATH_COST_H
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,12 +12,15 @@
 #include "math/hash.h"
 
 /* -log(e^-a + e^-b); +infinity is the zero. */
-static inline double wf__log_add(double a, double b) {
+static inline WF__HD double wf__log_add(double a, double b) {
   if (a == INFINITY) return b;
   if (b == INFINITY) return a;
   double low = a < b ? a : b, gap = a < b ? b - a : a - b;
   return low - log1p(exp(-gap));
 }
+
+/* A cost as it is stored: what no float can hold becomes the nearest that may be stored. */
+static inline WF__HD float wf__cost_to_float(double cost) { return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost; }
 
 /* a < b as floats (no NaN) <=> ordered(a) < ordered(b) as integers; -0.0 sorts just below +0.0. */
 static inline WF__HD uint32_t wf__ordered_cost(float cost) {

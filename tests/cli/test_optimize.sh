@@ -27,6 +27,9 @@ fstdeterminize in.fst od.fst
 fstequal --delta=0.001 d.fst od.fst
 "$WARPFST" rmepsilon d.fst r.fst
 fstrmepsilon d.fst or.fst
+"$WARPFST" rmepsilon --device=cpu d.fst on_device.fst
+cmp on_device.fst r.fst
+expect 2 "$WARPFST" rmepsilon --device=tpu d.fst out.fst
 fstequivalent --random --npath=100 r.fst or.fst
 "$WARPFST" push in.fst p.fst
 fstpush --push_weights in.fst op.fst

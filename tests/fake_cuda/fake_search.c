@@ -9,15 +9,10 @@
 #include "math/score.h"
 #include "testing.h"
 
-struct device_state {
-  uint32_t first_arc, first_epsilon, end;
-  float final_cost;
-};
-
 /* The graph as it was uploaded, columns as labels. */
 static wf_graph *graph_on_device(const wf__lane_params *p) {
   wf_error err = {0};
-  const struct device_state *states = p->states;
+  const wf__lane_state *states = p->states;
   wf_builder *builder;
   wf_fst *fst;
   wf_graph *graph;

@@ -1,0 +1,227 @@
+/* test_gpu_rmepsilon.c - epsilon removal on the GPU against the CPU's: in the tropical semiring byte for byte. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
+ * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere. */
+#include "compose_oracle.h"
+#include "testing.h"
+
+enum { BATCH = 7 };
+
+#if defined(FAKE_CUDA) && !defined(SIMT)
+int fake_fail_after = -1;
+#endif
+
+static uint64_t seeds_to_run(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+/* Two arcs in five become epsilons where they lead on to larger states, so that there are no cycles of them; a few of those, and of others, are never taken. */
+static bool with_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
+  if (arc->ilabel == 0) arc->ilabel = 1;
+  if (arc->nextstate > state && test_below(rng, 5) < 2) arc->ilabel = arc->olabel = 0;
+  if (test_below(rng, 400) == 0) arc->weight = INFINITY;
+  if (test_below(rng, 400) == 0) arc->weight = -1e30f;
+  return true;
+}
+
+/* Such as have few labels, so that arcs become equal; some have cycles (of labels), states without ways on, no states, no final state, or costs beyond all bounds. */
+static wf_fst *random_fst(test_rng *rng, wf_semiring semiring) {
+  static const uint32_t sizes[] = {1, 5, 20, 300};
+  wf_error err = {0};
+  uint32_t n = 1 + test_below(rng, sizes[test_below(rng, 4)]);
+  bool wide = test_below(rng, 4) == 0;
+  test_fst_shape shape = {.num_states = n, .num_arcs = wide && n < 10 ? 300 + test_below(rng, 300) : test_below(rng, n * 4), .num_ilabels = 1 + (int32_t)test_below(rng, 3), .num_olabels = 2,
+                          .final_share = test_below(rng, 8) == 0 ? 0 : 0.2f, .max_weight = 6, .acyclic = n > 1 && test_below(rng, 2) == 0, .semiring = semiring};
+  if (test_below(rng, 9) != 0) {
+    wf_fst *fst = test_random_fst(rng, &shape);
+    return test_below(rng, 8) == 0 ? fst : test_changed_fst(fst, rng, with_epsilons);
+  }
+  wf_fst *none;
+  wf_builder *builder;
+  assert_ok(wf_builder_create(semiring, &builder, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &none, &err));
+  wf_builder_free(builder);
+  return none;
+}
+
+static uint64_t num_epsilons(const wf_fst *fst) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < view.num_arcs; i++) count += view.arcs[i].ilabel == 0 && view.arcs[i].olabel == 0;
+  return count;
+}
+
+/* Costs in the log semiring agree up to rounding, all else is the same. */
+static void assert_same(const wf_fst *gpu, const wf_fst *cpu, const char *what) {
+  wf_fst_view x = wf_fst_get_view(gpu), y = wf_fst_get_view(cpu);
+  if (y.semiring == WF_TROPICAL || x.num_states != y.num_states || x.num_arcs != y.num_arcs) {
+    assert_same_bytes(gpu, cpu, what);
+    return;
+  }
+  assert_int_equal(x.start, y.start);
+  for (uint64_t s = 0; s < x.num_states; s++) {
+    assert_int_equal(x.arc_off[s + 1], y.arc_off[s + 1]);
+    assert_true(x.final_cost[s] == y.final_cost[s] || fabsf(x.final_cost[s] - y.final_cost[s]) < 1e-5f * (1 + fabsf(y.final_cost[s])));
+  }
+  for (uint64_t i = 0; i < x.num_arcs; i++) {
+    wf_arc a = x.arcs[i], b = y.arcs[i];
+    bool same = a.ilabel == b.ilabel && a.olabel == b.olabel && a.nextstate == b.nextstate;
+    if (!same || !(a.weight == b.weight || fabsf(a.weight - b.weight) < 1e-5f * (1 + fabsf(b.weight)))) fail_msg("%s: arc %llu", what, (unsigned long long)i);
+  }
+}
+
+/* Each alone on the CPU, all together on the GPU. Returns the epsilons removed. */
+static uint64_t check(wf_fst *const *fsts, size_t count, const wf_rmepsilon_options *o, const char *what) {
+  wf_error err = {0};
+  wf_fst_batch *batch, *made;
+  uint64_t removed = 0;
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, count, "cuda", &batch, &err));
+  assert_ok(wf_fst_batch_rmepsilon(batch, o, &made, &err));
+  for (size_t i = 0; i < count; i++) {
+    wf_fst *cpu, *gpu;
+    assert_ok(wf_rmepsilon(fsts[i], o, &cpu, &err));
+    assert_ok(wf_fst_batch_get(made, i, &gpu, &err));
+    assert_same(gpu, cpu, what);
+    assert_int_equal(num_epsilons(gpu), 0);
+    if (wf_fst_get_view(gpu).num_states != 0) removed += num_epsilons(fsts[i]);
+    wf_fst_free(cpu);
+    wf_fst_free(gpu);
+  }
+  wf_fst_batch_free(made);
+  wf_fst_batch_free(batch);
+  return removed;
+}
+
+static void test_small_random(void **state) {
+  (void)state;
+  uint64_t removed = 0;
+  for (uint64_t seed = 1; seed <= seeds_to_run(300); seed++) {
+    test_rng rng = {seed};
+    char what[64];
+    wf_fst *fsts[BATCH];
+    wf_rmepsilon_options o;
+    wf_rmepsilon_options_init(&o);
+    o.connect = seed % 3 != 0;
+    snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
+    for (int i = 0; i < BATCH; i++) fsts[i] = random_fst(&rng, seed % 4 == 1 ? WF_LOG : WF_TROPICAL);
+    removed += check(fsts, 1 + test_below(&rng, BATCH), &o, what);
+    for (int i = 0; i < BATCH; i++) wf_fst_free(fsts[i]);
+  }
+  assert_true(removed > 5 * seeds_to_run(300));
+}
+
+/* Lines of epsilons, a state of many epsilons, diamonds whose results would double at each but for merging. */
+static void test_small_shapes(void **state) {
+  (void)state;
+  enum { LONG = 40 };
+  wf_error err = {0};
+  for (int shape = 0; shape < 4; shape++) {
+    wf_builder *builder;
+    wf_fst *fst;
+    assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+    assert_ok(wf_builder_add_states(builder, 3 * LONG + 2, NULL, &err));
+    assert_ok(wf_builder_set_start(builder, 0, &err));
+    assert_ok(wf_builder_set_final(builder, 3 * LONG + 1, 0.5f, &err));
+    for (uint32_t s = 0; s < 3 * LONG + 1; s++) {
+      float weight = 0.1f * (float)(s % 7);
+      if (shape == 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, weight, 0, 0}, &err)); /* a line, nothing else */
+      if (shape == 1) assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){s + 1, weight, 0, 0}, &err)); /* a star */
+      if (shape >= 2 && s + 2 < 3 * LONG + 2) {
+        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, weight, 0, 0}, &err));
+        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 2, 0.3f, 0, 0}, &err));
+      }
+      if (shape != 0 && s > 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){3 * LONG + 1, weight, 1 + (int32_t)(s % 5), 2}, &err));
+      if (shape == 3) assert_ok(wf_builder_add_arc(builder, 3 * LONG + 1, (wf_arc){s, weight, 7, 7}, &err));
+    }
+    assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+    wf_builder_free(builder);
+    assert_true(check(&fst, 1, NULL, "shapes") > 0);
+    wf_fst_free(fst);
+  }
+}
+
+static void test_small_cycles(void **state) {
+  (void)state;
+  wf_error err = {0};
+  static const char *const texts[] = {"0 0 0 0 1;0 1 1 1 1;1", "0 1 0 0 1;1 0 0 0 1;1 2 1 1 1;2", "0 1 1 1 1;1 2 0 0 1;2 1 0 0 1;2"};
+  for (int i = 0; i < 3; i++) {
+    wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 2 1 1 1;2"), test_fst_of(WF_TROPICAL, texts[i])};
+    wf_fst_batch *batch, *made;
+    assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda", &batch, &err));
+    assert_int_equal(wf_fst_batch_rmepsilon(batch, NULL, &made, &err), WF_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "cycle"));
+    assert_null(made);
+    wf_fst_batch_free(batch);
+    for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
+  }
+  /* not on any path: as if it was not there */
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 2 1 1 1;3 3 0 0 1;3 2 1 1 1;2");
+  wf_rmepsilon_options o;
+  wf_rmepsilon_options_init(&o);
+  for (int connect = 0; connect < 2; connect++) {
+    o.connect = connect != 0;
+    check(&fst, 1, &o, "a cycle that is not reached");
+  }
+  wf_fst_free(fst);
+}
+
+/* A lexicon's closure: words of labels and epsilons, the word boundary is an epsilon. */
+static void test_large(void **state) {
+  (void)state;
+#ifdef FAKE_CUDA
+  const uint32_t num_words = 300;
+#else
+  const uint32_t num_words = 30000;
+#endif
+  test_rng rng = {7};
+  wf_fst *words = test_changed_fst(oracle_words(num_words, 69, 5), &rng, with_epsilons);
+  assert_true(check(&words, 1, NULL, "large") > 100);
+  wf_fst_free(words);
+}
+
+#if defined(FAKE_CUDA) && !defined(SIMT)
+/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. */
+static void test_small_failures(void **state) {
+  (void)state;
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;2 3 1 1 1;3");
+  int calls = 0;
+  for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
+    wf_error err = {0};
+    wf_fst_batch *batch = NULL, *made = NULL;
+    wf_rmepsilon_options o;
+    wf_rmepsilon_options_init(&o);
+    o.connect = calls % 2;
+    fake_fail_after = calls;
+    status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
+    if (status == WF_OK) status = wf_fst_batch_rmepsilon(batch, &o, &made, &err);
+    fake_fail_after = -1;
+    assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) && strstr(err.message, "CUDA") != NULL));
+    wf_fst_batch_free(made);
+    wf_fst_batch_free(batch);
+  }
+  assert_true(calls > 80);
+  wf_fst_free(fst);
+}
+#endif
+
+static bool no_gpu(void) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0");
+  wf_fst_batch *batch;
+  wf_status status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
+  wf_fst_free(fst);
+  wf_fst_batch_free(batch);
+  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
+  if (none) printf("skipped: %s\n", err.message);
+  return none;
+}
+
+int main(int argc, char **argv) {
+  if (no_gpu()) return 77;
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_shapes), cmocka_unit_test(test_small_cycles),
+#if defined(FAKE_CUDA) && !defined(SIMT)
+                                     cmocka_unit_test(test_small_failures),
+#endif
+                                     cmocka_unit_test(test_large)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
