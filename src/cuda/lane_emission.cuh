@@ -137,29 +137,17 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
   __syncwarp(); /* else those who probed longer go on alone, arc after arc */
 }
 
-/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, float cost, u64 from) {
-#ifdef WF_LANE_SCORED
-  const u32 vote = __ballot_sync(ALL, waits);
-  if (vote == 0) return;
-  u32 place = 0;
-  if (in_warp() == 0) place = atomicAdd(&own().num_asked, (u32)__popc(vote));
-  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (waits && place < WF__LANE_ASKED) asked()[place] = wf__lane_asked{from, 0, a, cost};
-#endif
-}
-
 /* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and keeps what it says for the other passes. */
 template <int RANKS>
 template <int MODE>
 __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
-#ifdef WF_LANE_SCORED
-  if (MODE == EXPAND_RUNNING) __syncthreads(); /* all are there */
-  const u32 size = min(own().num_asked, (u32)WF__LANE_ASKED);
-  for (u32 base = warp() * 32; base < size; base += THREADS) {
+  if (MODE == EXPAND_RUNNING) {
+    __syncthreads(); /* all are there */
+    f.num_words = min(num_asked(), (u32)WF__LANE_ASKED);
+  }
+  for (u32 base = warp() * 32; base < f.num_words; base += THREADS) {
     const u32 i = base + in_warp();
-    const bool live = i < size;
+    const bool live = i < f.num_words;
     wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
     const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
     if (MODE == EXPAND_RUNNING && live) {
@@ -170,18 +158,6 @@ __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_
     }
     consider<MODE>(rule, live, word.arc, arc, word.cost, word.from, word.to, my_count);
   }
-#endif
-}
-
-/* After a barrier of the lane: was there room for the words of all ranks? */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_all_words() {
-  u32 most = 0;
-#ifdef WF_LANE_SCORED
-#pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_asked);
-#endif
-  return most <= WF__LANE_ASKED;
 }
 
 /* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above

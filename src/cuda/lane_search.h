@@ -24,7 +24,7 @@
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
- *     asked     words of the frame's emitting arcs, with what they cost before their scores are known, then with it: gathered first, so that whole warps ask
+ *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
  *
  * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
  * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
@@ -107,6 +107,7 @@ typedef struct wf__lane_words {
   uint32_t num_classes;
   int32_t context_bits;             /* of a key beside all its states */
   float epsilon_slack, scored_slack;
+  uint32_t num_states, zero;        /* all its states */
 } wf__lane_words;
 
 typedef struct wf__lane_utterance {
@@ -123,11 +124,11 @@ typedef struct wf__lane_logged {
   uint32_t where, zero; /* rank << 16 | slot */
 } wf__lane_logged;
 
-/* A candidate over an emitting arc with a word. */
+/* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its epsilons. */
 typedef struct wf__lane_asked {
   uint64_t from, to; /* contexts before the word and behind it */
   uint32_t arc;
-  float cost; /* without the scorer and the label, then with both */
+  float cost; /* without the scorer and the label; of emitting arcs, then with both */
 } wf__lane_asked;
 
 /* One step of a path. */

@@ -16,6 +16,7 @@ struct frame_state {
   u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
   u64 select_context; /* with scorers: of those that have this key, sources above this context are not either */
   u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
+  u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
   u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
 };
 
@@ -72,6 +73,7 @@ struct searcher {
   __device__ __forceinline__ float final_of(u32 state) const;
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
+  __device__ __forceinline__ u32 all_states() const; /* those of added words included */
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -183,6 +185,10 @@ struct searcher {
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
   __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
+  __device__ __forceinline__ u32 num_asked() const;
+  __device__ __forceinline__ void forget_words();
   __device__ __forceinline__ int relax_rounds(float cutoff);
   __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
@@ -203,7 +209,7 @@ struct searcher {
   __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
   /* No path of epsilons that goes round no cycle has this many arcs. */
-  __device__ __forceinline__ u32 most_rounds() const { return SCORED ? RANKS * SLOTS : p->num_states; }
+  __device__ __forceinline__ u32 most_rounds() const { return SCORED && !by_state() ? RANKS * SLOTS : all_states(); }
   __device__ __forceinline__ void note_state(u32 state);
   __device__ __forceinline__ bool may_hold(u32 state) const;
   __device__ u32 look_up(token_key key, u32 *owner);
