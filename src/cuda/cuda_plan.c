@@ -255,15 +255,22 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   return WF_OK;
 }
 
-wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err) {
   wf__devices devices;
+  WF__TRY(wf__devices_parse(options->device, &devices, err));
+  *sharing = 1;
+  *count = devices.count > 0 ? devices.count : 1;
+  for (int i = 0; i < devices.count; i++)
+    if (wf__devices_sharing(&devices, devices.numbers[i]) > *sharing) *sharing = wf__devices_sharing(&devices, devices.numbers[i]);
+  return WF_OK;
+}
+
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__gpu_plan plan;
   wf__gpu_facts facts = {.available = UINT64_MAX};
+  int count, sharing;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = shape->num_processors >> b;
-  WF__TRY(wf__devices_parse(options->device, &devices, err));
-  int sharing = 1, count = devices.count > 0 ? devices.count : 1;
-  for (int i = 0; i < devices.count; i++)
-    if (wf__devices_sharing(&devices, devices.numbers[i]) > sharing) sharing = wf__devices_sharing(&devices, devices.numbers[i]);
+  WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));
   WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
   *out = plan.bytes;
   return WF_OK;

@@ -103,6 +103,8 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
                             int num_sharing, wf__gpu_plan *out, wf_error *err);
 /* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
 wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* Workers of a device list, and how many of them share a GPU at most. */
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err);
 /* Least of what the GPU has and options.gpu_memory. */
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options);
 

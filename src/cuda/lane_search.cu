@@ -38,7 +38,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
       costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
       const token_key key = own().keys[at];
       u32 arc = ((u32)value & ~FRESH) - 1;
-      if (REMEMBERS && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS;
+      if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
       trace()[trace_used + place] = make_uint2(state_of(key), arc);
       if (SCORED) {
         u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
@@ -107,12 +107,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (LATTICES) {
-    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
-    else write_tokens<false>(to, best, words);
-  } else {
-    write_tokens<false>(to, best, words);
-  }
+  if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  else write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -341,7 +337,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (tid() == 0) place = remembers() ? blockIdx.x / RANKS : atomicAdd(p->queue, 1u);
+      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
@@ -352,7 +348,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     if (u == ALL) return;
     if (SCORED) load_scorer();
     decode();
-  } while (!remembers()); /* of a lattice's utterance, the lane's memory is still needed */
+  } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
 template <int RANKS>

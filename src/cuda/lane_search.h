@@ -36,8 +36,10 @@
  *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
  *   per block of a lane
  *     links     {where the token came from, its number among those handed out} beside the trace
+ *     past      {cost, extra} as above, if lattices are asked for (lane_stream_lattice.cuh)
  *   for all lanes, in host memory
- *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves. The host keeps the history of a stream
+ *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
+ *               between them. The host keeps the history of a stream
  *
  * A fifth one, lane_asking.cu, searches with a recurrent scorer (lane_asking.cuh): it ends where answers are missing, to go on in the next launch.
  */
@@ -185,14 +187,14 @@ typedef struct wf__lane_advance {
   uint32_t flags;
   uint64_t bad;           /* least frame << 32 | column of an unusable score; all ones: none */
   uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
-  uint64_t ancestors_off;
+  uint64_t ancestors_off, links_off;
+  uint32_t num_links;     /* of the lattice */
   uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last num_newest are the newest frame's tokens */
   uint32_t num_newest;
   uint32_t best, ending;  /* of the newest tokens: the best one; the best to end in, all ones: none is final */
   float best_cost, ending_cost; /* its own cost; cost of ending there */
   float final_cost;       /* of its state */
   uint32_t usual_size, after_blank;
-  uint32_t zero;
   uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and context were expanded */
 } wf__lane_advance;
 
@@ -203,6 +205,13 @@ typedef struct wf__lane_ancestor {
   float loglike;    /* that it read; 0 for epsilon arcs */
   uint32_t row;     /* of the chunk, that its frame read */
 } wf__lane_ancestor;
+/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the chunk, as prev above. */
+typedef struct wf__lane_chunk_link {
+  uint32_t from, to, arc;
+  float loglike, excess; /* excess: the arc's cost above that of the token it leads to */
+  uint32_t zero;
+} wf__lane_chunk_link;
+#define WF__LANE_NO_ROW 0xffffffffu /* of the start's tokens */
 #define WF__LANE_OLD 0x80000000u
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
@@ -273,6 +282,9 @@ typedef struct wf__lane_params {
   wf__lane_advance *advances;   /* [num_utterances] */
   wf__lane_ancestor *ancestors; /* [ancestors_cap], steps_used of them used */
   uint64_t ancestors_cap;
+  uint64_t *ancestor_contexts;  /* beside the ancestors, with lattices and scorers */
+  wf__lane_chunk_link *chunk_links; /* [chunk_links_cap], *chunk_links_used of them used */
+  uint64_t *chunk_links_used, chunk_links_cap;
   const uint32_t *arc_sources;  /* [num_arcs] the arc's state | WF__LANE_EPSILON */
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */

@@ -33,6 +33,10 @@ enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPA
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
 struct back_table; /* lane_back.cuh */
+/* A token at one end of a link: its block, and its place in that block's trace. */
+struct link_end {
+  u32 rank, place;
+};
 
 /* What a thread keeps at hand during a launch. */
 template <int RANKS>
@@ -136,7 +140,7 @@ struct searcher {
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return LATTICES && p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return !ASKING && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -271,6 +275,17 @@ struct searcher {
   __device__ u32 number_of_end(u64 key, u64 context, bool final);
   __device__ bool hand_out(u32 first, u64 *off, u32 *size);
   __device__ void save_tokens(const wf__lane_chunk &chunk);
+  __device__ int hand_out_all(u32 first, wf__lane_advance *out);
+  __device__ u32 source_by_thread(u32 arc) const;
+  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const;
+  __device__ u32 epsilons_behind(u32 state, u64 context, u32 number) const;
+  __device__ bool may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const;
+  __device__ u32 handed_number(link_end token, u32 number) const;
+  __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess);
+  template <bool EPSILONS, bool OUT>
+  __device__ bool pass_links(u32 number, u64 off, u32 *count);
+  __device__ __noinline__ u32 find_chunk_links(u32 first);
+  __device__ __noinline__ void hand_out_links(u32 first, u64 off);
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 

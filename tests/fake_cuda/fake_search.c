@@ -175,6 +175,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
   options.max_active = (int32_t)p->max_active;
   options.min_active = (int32_t)p->min_active;
   options.max_tokens = (int32_t)p->max_tokens;
+  options.recombine = (int32_t)p->by_state;
   options.lattice_beam = p->lattice_beam;
   options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
@@ -197,7 +198,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
     assert_ok(wf__search_set_scorer(search, scorer, &err));
     wf_scorer_free(scorer);
     assert_true(search->epsilon_slack == (scorer != NULL ? p->scored_slack : p->epsilon_slack));
-    assert_true(scorer == NULL || scorer->context_bits <= p->context_bits);
+    assert_true(scorer == NULL || p->by_state != 0 || scorer->context_bits <= p->context_bits);
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
