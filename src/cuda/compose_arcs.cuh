@@ -44,8 +44,6 @@ struct arc_writer {
   const wf__gpu_compose &c;
   const wf__gpu_pair &pair;
   u32 first_state; /* of the pair */
-  float4 *arcs;    /* arc i of the result goes to arcs[i - begin] */
-  u64 begin;
 
   __device__ u32 number_of(u64 word_off, u32 state) const {
     u64 at = word_off + state / 64;
@@ -57,7 +55,7 @@ struct arc_writer {
     made.y = a_arc == NO_ARC ? y.weight : y.b_arc == NO_ARC ? x.weight : x.weight + y.weight;
     made.z = __int_as_float(x.ilabel);
     made.w = __int_as_float(y.olabel);
-    arcs[at - begin] = made;
+    ((float4 *)c.arcs)[at] = made;
     if (c.origins != nullptr) {
       c.origins[at].a = a_arc;
       c.origins[at].b = y.b_arc;
@@ -201,7 +199,7 @@ __global__ static void __launch_bounds__(THREADS) count_kernel(const wf__gpu_com
       __syncwarp();
       continue;
     }
-    arc_writer w = {c, pair, 0, nullptr, 0};
+    arc_writer w = {c, pair, 0};
     for (u32 bit = lane; bit < 64; bit += 32) {
       if (!(kept >> bit & 1)) continue;
       u64 rank = (u64)__popcll(kept & (((u64)1 << bit) - 1));
@@ -272,7 +270,7 @@ __device__ static void put_states(const wf__gpu_compose &c, const wf__gpu_pair &
 __device__ static void fill_word(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const piece &p, word_memory &m) {
   const u32 lane = threadIdx.x & 31, word = (u32)(p.word - info.word_off);
   const u64 kept = c.kept[p.word], slot = c.first_slot[p.word], begin = c.slots[slot], num_arcs = c.slots[slot + 1] - begin;
-  const arc_writer w = {c, pair, c.first[pair.word_base], (float4 *)c.arcs, 0};
+  const arc_writer w = {c, pair, c.first[pair.word_base]};
   const bool few = num_arcs <= STAGE;
   u32 count = 0;
   m.cursor[lane] = m.cursor[lane + 32] = 0;
@@ -315,7 +313,7 @@ __device__ static void fill_word(const wf__gpu_compose &c, const wf__gpu_pair &p
 /* A word of states with a segment of a long row. */
 __device__ static void fill_segment(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const piece &p) {
   const u64 kept = c.kept[p.word], slot = c.first_slot[p.word];
-  const arc_writer w = {c, pair, c.first[pair.word_base], (float4 *)c.arcs, 0};
+  const arc_writer w = {c, pair, c.first[pair.word_base]};
   for (u32 bit = threadIdx.x & 31; bit < 64; bit += 32) {
     if (!(kept >> bit & 1)) continue;
     u32 rank = (u32)__popcll(kept & (((u64)1 << bit) - 1)), state = (u32)(p.word - info.word_off) * 64 + bit;

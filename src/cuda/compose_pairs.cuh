@@ -9,7 +9,10 @@
 #ifndef WF_CUDA_COMPOSE_PAIRS_CUH
 #define WF_CUDA_COMPOSE_PAIRS_CUH
 
-enum { PAIR_THREADS = 512, PAIR_WARPS = PAIR_THREADS / 32, PAIR_LIST = 512, PAIR_MANY_STEPS = 32 };
+#ifndef WF__PAIR_THREADS
+#define WF__PAIR_THREADS 512
+#endif
+enum { PAIR_THREADS = WF__PAIR_THREADS, PAIR_WARPS = PAIR_THREADS / 32, PAIR_LIST = 512, PAIR_MANY_STEPS = 32 };
 
 /* Half words [size] each, of the block's rows. */
 struct pair_bits {

@@ -276,6 +276,8 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cuda
   return cudaSuccess;
 }
 
+#define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
+
 /* --- what src/cuda/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
 
 #define WF_CUDA_PTX_CUH
