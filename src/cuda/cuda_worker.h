@@ -44,9 +44,12 @@ typedef struct wf__deal {
 /* A chunk of utterances on its way. */
 typedef struct wf__flight {
   cudaStream_t stream;
+  cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
+  cudaEvent_t searched;
   char *memory; /* its share of the workspace */
   char *box;    /* page-locked */
   uint32_t count;
+  uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
 } wf__flight;
 
@@ -100,6 +103,7 @@ typedef struct wf__gpu_worker {
   wf__gpu_facts facts; /* `available` anew for each batch */
   void *graph_memory;  /* states, then arcs */
   char *workspace, *pinned;
+  char *landing;       /* in `pinned`: arcs of the lattices of a flight, if they fit plan.landing_bytes */
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;

@@ -11,7 +11,7 @@
 #if defined(WF_LANE_STREAMS)
 #include "lane_stream.cuh"
 #elif !defined(WF_LANE_ASKING)
-#include "lane_lattice.cuh"
+#include "lane_back.cuh"
 #endif
 #include "lane_words.cuh"
 #ifdef WF_LANE_ASKING
@@ -37,7 +37,9 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     if (token) {
       costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
       const token_key key = own().keys[at];
-      trace()[trace_used + place] = make_uint2(state_of(key), ((u32)value & ~FRESH) - 1);
+      u32 arc = ((u32)value & ~FRESH) - 1;
+      if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
+      trace()[trace_used + place] = make_uint2(state_of(key), arc);
       if (SCORED) {
         u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
         if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
@@ -105,12 +107,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (LATTICES) {
-    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
-    else write_tokens<false>(to, best, words);
-  } else {
-    write_tokens<false>(to, best, words);
-  }
+  if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  else write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -225,6 +223,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       u32 owner, at = find_token(state, context, number, &owner);
       u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].y;
       if (a == NO_ARC) break;
+      a &= ~WITH_EPSILONS;
       if (size == p->path_cap) {
         status = WF__LANE_NO_ROOM;
         break;
@@ -258,8 +257,10 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->num_narrowed = own().num_narrowed;
     }
   }
-  if constexpr (LATTICES)
-    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+  if constexpr (LATTICES) {
+    if (remembers()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
+    if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = frame; /* for the way back */
+  }
   return 0;
 }
 
@@ -332,11 +333,11 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
 
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::run() {
-  for (;;) {
+  do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (tid() == 0) place = atomicAdd(p->queue, 1u);
+      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
@@ -347,7 +348,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     if (u == ALL) return;
     if (SCORED) load_scorer();
     decode();
-  }
+  } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
 template <int RANKS>
@@ -441,6 +442,17 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
+template <int RANKS>
+static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStream_t stream) {
+  wf__lane_params p = *params;
+  p.back_bits = wide ? WIDE_BITS : BACK_BITS;
+  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(WIDE_BITS));
+  if (code != cudaSuccess) return code;
+  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, wide ? (int)WF__LANE_WIDE : (int)WF__LANE_OK);
+}
+#endif
+
 #if defined(WF_LANE_ASKING)
 #define ENTRY(what) wf__lane_asking_##what
 #elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
@@ -462,6 +474,18 @@ extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
   }
   return cudaErrorInvalidValue;
 }
+
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
+extern "C" int ENTRY(back)(const wf__lane_params *params, int wide, void *stream) {
+  switch (params->ranks) {
+    case 1: return launch_back<1>(params, wide, (cudaStream_t)stream);
+    case 2: return launch_back<2>(params, wide, (cudaStream_t)stream);
+    case 4: return launch_back<4>(params, wide, (cudaStream_t)stream);
+    case 8: return launch_back<8>(params, wide, (cudaStream_t)stream);
+  }
+  return cudaErrorInvalidValue;
+}
+#endif
 
 extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;

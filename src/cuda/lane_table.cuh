@@ -67,6 +67,7 @@ constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (si
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
+constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, if lattices are asked for: the state has epsilon arcs. NO_ARC has it always */
 constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
@@ -77,9 +78,8 @@ __device__ __forceinline__ float cost_of(u32 key) { return __uint_as_float(key &
 /* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
 __device__ __forceinline__ float add_finite(float a, float b) { return fminf(__fadd_rn(a, b), FLT_MAX); }
 
+/* The tables come last: the way back for lattices (lane_back.cuh) has its own in their place. */
 struct lane_shared {
-  u64 values[SLOTS];
-  token_key keys[SLOTS];
   u32 hist[256];
   u32 hist_all[256];       /* summed over the ranks */
   uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
@@ -119,6 +119,8 @@ struct lane_shared {
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
+  alignas(16) u64 values[SLOTS];
+  token_key keys[SLOTS];
   float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {

@@ -30,7 +30,7 @@ __device__ void searcher<RANKS>::load_scorer() {
   load_words(p);
   constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
   const u32 *from = (const u32 *)own().scores.scorer;
-  for (u32 i = tid(); i < SIZE; i += THREADS) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+  for (u32 i = tid(); i < SIZE; i += blockDim.x) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
   __syncthreads();
 }
 
