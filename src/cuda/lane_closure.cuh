@@ -41,6 +41,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
     if (arc.w != 0) {
       candidate = __fsub_rn(candidate, p->word_score);
       if (SCORED) candidate = word_cost(arc.w, candidate, &context);
+      count_word();
     }
     live = candidate <= cutoff;
   }

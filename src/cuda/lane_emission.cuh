@@ -156,6 +156,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
         if (SCORED && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+        if (FIRST_PASS && arc.w != 0) count_word();
         candidate = __fadd_rn(candidate, label_cost(arc.z));
       }
       const u32 order = ordered(candidate);

@@ -52,7 +52,10 @@ struct searcher {
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
 #ifdef WF_LANE_ASKING
-  mutable u32 frame_words; /* asked for in this frame: this thread's share */
+  u32 frame_words; /* on arcs of this frame: this thread's share */
+  __device__ __forceinline__ void count_word() { frame_words++; }
+#else
+  __device__ __forceinline__ void count_word() {}
 #endif
 
 #ifdef WF_LANE_PROFILE
