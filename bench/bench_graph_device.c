@@ -14,6 +14,7 @@
 
 #include "base/map64.h"
 #include "common.h"
+#include "cuda/determinize_gpu.h"
 #include "cuda/minimize_gpu.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
@@ -268,6 +269,79 @@ static void measure_classes(const struct bench *b, const wf_fst *determinized, c
   free(c.gpu);
 }
 
+/* --- determinization ------------------------------------------------------------------------------------------------------ */
+
+struct determinization {
+  const wf_fst *fst;
+  wf_fst *cpu;
+  wf__gpu_batch *in, *out;
+  const char *device;
+  wf__gpu_det_stats stats;
+  wf_status status;
+};
+
+static void determinize_on_cpu(void *user) {
+  struct determinization *d = user;
+  wf_fst_free(d->cpu);
+  check(wf_determinize(d->fst, NULL, &d->cpu, &g_err), &g_err);
+}
+
+#ifdef WARPFST_BENCH_CUDA
+enum { DETERMINIZE_ROOM = 4 };
+
+static void determinize_on_gpu(void *user) {
+  struct determinization *d = user;
+  wf__gpu_batch_free(d->out);
+  d->status = wf__gpu_batch_determinize(d->in, delta, DETERMINIZE_ROOM, &d->out, &d->stats, &g_err);
+}
+
+static void determinize_from_host(void *user) {
+  struct determinization *d = user;
+  wf__csr csr = {0};
+  int64_t start;
+  wf__gpu_batch_free(d->in);
+  check(wf__gpu_batch_create(&d->fst, 1, WF_TROPICAL, d->device, &d->in, &g_err), &g_err);
+  determinize_on_gpu(d);
+  if (d->status == WF_OK) check(wf__gpu_batch_get(d->out, 0, &csr, &start, &g_err), &g_err);
+  wf__csr_free(&csr);
+}
+
+static void measure_determinize_on_gpu(const struct bench *b, struct determinization *d, struct step *step) {
+  wf__csr csr = {0};
+  wf_fst *gpu;
+  int64_t start;
+  d->device = b->device;
+  determinize_from_host(d);
+  if (d->status != WF_OK) {
+    fprintf(stderr, "determinize %s on the GPU: %s\n", step->level, g_err.message);
+  } else {
+    step->transfers_s = median_of(b, determinize_from_host, d);
+    step->gpu_s = median_of(b, determinize_on_gpu, d);
+    step->num_rounds = d->stats.num_levels;
+    check(wf__gpu_batch_get(d->out, 0, &csr, &start, &g_err), &g_err);
+    check(wf__fst_from_csr(&csr, start, WF_TROPICAL, NULL, NULL, &gpu, &g_err), &g_err);
+    need_equal(gpu, d->cpu, step->level);
+    wf__csr_free(&csr);
+    wf_fst_free(gpu);
+  }
+  wf__gpu_batch_free(d->in);
+  wf__gpu_batch_free(d->out);
+}
+#else
+static void measure_determinize_on_gpu(const struct bench *b, struct determinization *d, struct step *step) { (void)b, (void)d, (void)step; }
+#endif
+
+/* Returns the CPU's result. */
+static wf_fst *measure_determinize(const struct bench *b, const wf_fst *composed, const char *level) {
+  struct determinization d = {.fst = composed};
+  struct step step = {.name = "determinize", .level = level};
+  step.cpu_s = median_of(b, determinize_on_cpu, &d);
+  set_sizes(&step, d.cpu);
+  if (with_gpu(b)) measure_determinize_on_gpu(b, &d, &step);
+  print(&step);
+  return d.cpu;
+}
+
 /* --- levels ------------------------------------------------------------------------------------------------------------- */
 
 static wf_fst *load(const struct bench *b, const char *name) {
@@ -288,7 +362,7 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
   measure_operation(b, composed, ARCSORT, level);
   measure_operation(b, whole, CONNECT, level);
-  check(wf_determinize(composed, NULL, &determinized, &g_err), &g_err);
+  determinized = measure_determinize(b, composed, level);
   measure_classes(b, determinized, level);
   check(wf_minimize(determinized, NULL, &minimal, &g_err), &g_err);
   wf_fst_free(left);

@@ -45,6 +45,7 @@ struct samples {
 struct bench {
   struct settings set;
   wf_decoder *decoder;
+  wf_stream_plan plan; /* on GPUs: before anything is there */
   wf_matrix *matrices;
   size_t num_matrices;
   struct speaker *speakers;
@@ -198,7 +199,7 @@ static void live(struct bench *bench) {
   print_samples("queue", &bench->wait_ms);
   print_samples("compute", &bench->compute_ms);
   print_samples("word", &bench->word_ms);
-  printf("}\n");
+  printf(", \"gpu_bytes_a_stream\": %llu, \"gpu_max_streams\": %llu}\n", (unsigned long long)bench->plan.stream_bytes, (unsigned long long)bench->plan.max_streams);
   free(bench->speakers);
   free(bench->ready);
   free(bench->chunks);
@@ -355,6 +356,8 @@ int main(int argc, char **argv) {
   options.device = device;
   check(wf_fst_read(argv[1], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
+  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0};
+  check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
   if (bench.set.boost > 0 || bench.set.boost_words > 0) boost(&bench, graph, bench.set.boost > 0);

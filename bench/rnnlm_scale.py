@@ -74,7 +74,7 @@ def widen(model, hidden, out):
         lines = sum(1 for _ in open(model, encoding="utf-8"))
         wide.write(struct.pack("<QQi", hidden, cells, order))
         padding = bytes(4 * (hidden - old))
-        for rows, new_rows in ((lines, lines), (lines - 1, lines - 1), (old, hidden)):  # embedding, output, recurrent
+        for rows, new_rows in ((lines, lines), (lines, lines), (old, hidden)):  # embedding, output, recurrent
             for _ in range(rows):
                 wide.write(net.read(4 * old) + padding)
             for _ in range(new_rows - rows):

@@ -5,8 +5,8 @@
 #define CLI_COMMANDS(X) \
   X(decode, "decode", "Decoding", "acoustic scores to words") \
   X(score, "score", "Decoding", "word error rate of hypotheses against references") \
-  X(lattice, "lattice", "Decoding", "lattices: convert, mbr, oracle, stats, draw") \
-  X(lattice, "lattice", "Decoding", "lattices: convert, prune, determinize, nbest, rescore") \
+  X(plan, "plan", "Decoding", "memory that a batch or streams take on a GPU") \
+  X(lattice, "lattice", "Decoding", "lattices: convert, prune, determinize, nbest, rescore, mbr, oracle, stats, draw") \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores") \
   X(lexicon, "lexicon", "Graphs", "a lexicon as a transducer L") \
   X(topology, "topology", "Graphs", "a CTC topology T") \
@@ -40,8 +40,7 @@
   X(equal, "equal", "Comparison", "the same fst, arc by arc?") \
   X(equivalent, "equivalent", "Comparison", "deterministic acceptors: same strings, same costs?") \
   X(randequivalent, "randequivalent", "Comparison", "random paths: same costs in both?") \
-  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, prune") \
-  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert") \
+  X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, build, prune") \
   X(rnnlm, "rnnlm", "Language models", "recurrent models: info, score, perplexity, train, rescore, lattice") \
   X(options, "options", "Help", "every option with its default, range and meaning") \
   X(completion, "completion", "Help", "a script that completes commands and flags in bash") \

@@ -1282,7 +1282,9 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * A context is what all models need to know: the words so far (their last history_merge_order - 1 if that is set) and the states of the n-gram models.
  * Utterances of a batch on the CPU go forward together where all have the same scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
  * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
- * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
+ * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. With device=cuda the search and everything
+ * that it asks for are on the GPU, in batches whose utterances all have this scorer alone, without lattices and recombine=state: the same words, costs within rounding (docs/rnnlm.md).
+ * Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
   X(F32, small_scale, 1, 0, 1e6, "", "factor on the costs of the small model, which are subtracted")                                     \
@@ -1937,6 +1939,30 @@ WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *
 WF_API wf_status wf_stream_reset(wf_stream *stream, wf_error *err);
 /* Bytes that the stream holds between chunks, results and lattice history included. */
 WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
+
+/* Streams as they are to be open on GPUs. */
+typedef struct wf_stream_shape {
+  size_t num_streams;     /* open at one time; 0: how many there can be is the question */
+  bool scored;            /* some have a scorer or added words: counted as if all had */
+  int32_t num_processors; /* as in wf_batch_shape */
+} wf_stream_shape;
+
+/* Bytes that streams take on each GPU, everything allocated included but for scorers and added words. */
+typedef struct wf_stream_plan {
+  uint64_t graph_bytes;
+  uint64_t lane_bytes;      /* what chunks that are searched at one time work with, whatever the number of streams */
+  uint64_t stream_bytes;    /* of each open stream: its newest tokens; grows with max_tokens. All else of a stream is in host memory (wf_stream_bytes) */
+  uint64_t total_bytes;     /* graph, lanes, and this GPU's share of num_streams */
+  uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
+  uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
+  uint64_t max_streams;     /* that can be open at one time, on all GPUs together */
+  int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
+  int32_t num_lanes;        /* thread blocks on each GPU: chunks searched at one time while one block does for each */
+  int32_t max_chunks;       /* on each GPU, of one launch; a call of wf_streams_advance makes as many as it needs */
+} wf_stream_plan;
+/* The plan that wf_stream_open follows on the options' device. Allocates nothing on the GPU. Lane_bytes shrink, to 8 lanes at least, where not even one stream would fit beside them.
+ * Errors: WF_ERR_MEMORY if so many streams, or the smallest plan, do not fit, with needed and available bytes and the option to lower in the message; else as wf_plan_bytes. */
+WF_API wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
 
 #ifdef __cplusplus
 }

@@ -136,6 +136,55 @@ static void test_limits(void **state) {
   wf_graph_free(graph);
 }
 
+/* Streams: what each takes, how many fit, to the byte; what does not fit is told with what to lower. */
+static void test_streams(void **state) {
+  (void)state;
+  wf_graph *graph = small_graph(100);
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.device = "cuda";
+  for (int form = 0; form < 4; form++) {
+    wf_stream_shape shape = {.num_streams = 1000, .scored = form % 2 == 1, .num_processors = 132};
+    wf_stream_plan plan, least;
+    options.lattice_beam = form < 2 ? 0 : 8;
+    options.gpu_memory = 0;
+    options.max_tokens = options.max_active = 4000;
+    assert_ok(wf_plan_streams(graph, &options, &shape, &plan, &err));
+    assert_int_equal(plan.stream_bytes, (shape.scored ? 2 : 1) * 32000);
+    assert_int_equal(plan.num_gpus, 1);
+    assert_int_equal(plan.num_lanes, 132);
+    assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + 1000 * plan.stream_bytes && plan.available_bytes == UINT64_MAX && plan.max_streams > 1000000000);
+    options.gpu_memory = (int64_t)plan.total_bytes; /* exactly */
+    assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
+    assert_int_equal(least.max_streams, 1000);
+    assert_int_equal(least.total_bytes, plan.total_bytes);
+    assert_int_equal(least.available_bytes, plan.total_bytes);
+    options.gpu_memory--;
+    assert_int_equal(wf_plan_streams(graph, &options, &shape, &least, &err), WF_ERR_MEMORY);
+    assert_non_null(strstr(err.message, "999 streams fit: lower max_tokens (4000)"));
+    assert_int_equal(least.max_streams, 0);
+    shape.num_streams = 0;
+    assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
+    assert_int_equal(least.max_streams, 999);
+    options.device = "cuda:0,1,1"; /* two share a GPU */
+    options.gpu_memory = 2 * (int64_t)plan.total_bytes;
+    assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
+    assert_int_equal(least.max_streams, 3000);
+    options.device = "cuda";
+    options.max_tokens = options.max_active = 28000;
+    options.gpu_memory = 1000000;
+    assert_int_equal(wf_plan_streams(graph, &options, &shape, &least, &err), WF_ERR_MEMORY);
+    assert_non_null(strstr(err.message, "lower max_tokens (28000)"));
+    shape.num_processors = -1;
+    assert_int_equal(wf_plan_streams(graph, &options, &shape, &least, &err), WF_ERR_ARGUMENT);
+  }
+  options.device = "cpu";
+  wf_stream_plan none;
+  assert_ok(wf_plan_streams(graph, &options, &(wf_stream_shape){.num_streams = 5}, &none, &err));
+  assert_int_equal(none.num_gpus, 0);
+  wf_graph_free(graph);
+}
+
 static void test_device_names(void **state) {
   (void)state;
   static const struct {
@@ -198,7 +247,7 @@ static void test_padded(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_device_names),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_streams), cmocka_unit_test(test_device_names),
                                      cmocka_unit_test(test_padded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

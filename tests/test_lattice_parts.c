@@ -91,6 +91,38 @@ static void test_parts(void **state) {
   assert_true(num_parts > 2000 && in_parts > 800 && scored > 150);
 }
 
+/* A stream goes on in the search in which another has just ended, with more tokens. */
+static void test_neighbour_ends(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    struct decode_task task = part_task(seed);
+    wf_decoder *decoder;
+    wf_stream *streams[2];
+    wf_result *expected, *results[2];
+    wf_lattice *part;
+    const int64_t half = task.scores.num_frames / 2;
+    const wf_scores first = rows(&task.scores, 0, half), rest = rows(&task.scores, half, task.scores.num_frames - half);
+    task.options.num_threads = 1;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &expected, &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    assert_ok(wf_stream_accept(streams[0], &first, NULL, &err));
+    assert_ok(wf_stream_accept(streams[1], &task.scores, NULL, &err));
+    assert_ok(wf_stream_finish(streams[1], &results[1], &err));
+    if (seed % 2 == 0 && wf_stream_partial_lattice(streams[0], &part, &err) == WF_OK) wf_lattice_free(part);
+    assert_ok(wf_stream_accept(streams[0], &rest, NULL, &err));
+    assert_ok(wf_stream_finish(streams[0], &results[0], &err));
+    for (int i = 0; i < 2; i++) {
+      test_assert_same_batch(seed, &expected, &results[i], 1);
+      wf_stream_close(streams[i]);
+    }
+    test_free_results(results, 2);
+    wf_result_free(expected);
+    wf_decoder_free(decoder);
+    test_free_task(&task);
+  }
+}
+
 /* Many frames of a graph in which ways keep meeting. */
 static void test_memory(void **state) {
   (void)state;
@@ -140,6 +172,6 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_neighbour_ends), cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ from .options import c_options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArcsortOptions, ComposeOptions, ForwardScoreOptions, ProjectOptions, ShortestDistanceOptions
+    from ._option_types import ArcsortOptions, ComposeOptions, ForwardScoreOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
 
 Source = Literal["arcs", "first", "second"]
 _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")
@@ -64,6 +64,10 @@ class FstBatch(Handle):
 
     def reverse(self) -> FstBatch:
         return self._made("reverse")
+
+    def rmepsilon(self, **options: Unpack[RmepsilonOptions]) -> FstBatch:
+        """A GPU refuses cycles of epsilons."""
+        return self._made("rmepsilon", c_options("rmepsilon", options))
 
     def shortest_path(self) -> FstBatch:
         """The best path of each (tropical)."""

@@ -215,7 +215,7 @@ class Decoder(Handle):
             self._scored = scorer is not None
 
     def stream(self, **options: Unpack[StreamOptions]) -> Stream:
-        """An utterance whose scores come in chunks; options are those of endpointing. On a GPU without lattices."""
+        """An utterance whose scores come in chunks; options are those of endpointing."""
         with self._turn():
             stream = Stream(self, c_options("stream", options))
         self._streams.add(stream)

@@ -159,6 +159,13 @@ class Graph(Handle):
         call("wf_plan_bytes", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
         return as_dict(out)
 
+    def plan_streams(self, num_streams: int = 0, *, scored: bool = False, num_processors: int = 0, **options: Unpack[DecoderOptions]) -> dict[str, int]:
+        """Bytes that so many open streams take on each GPU, and how many fit (wf_stream_plan); nothing is allocated there. `scored`: with scorers or added words."""
+        shape = _abi.wf_stream_shape(num_streams=num_streams, scored=scored, num_processors=num_processors)
+        out = _abi.wf_stream_plan()
+        call("wf_plan_streams", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
+        return as_dict(out)
+
     def __reduce__(self) -> Any:
         if self._added:
             assert isinstance(self._table, ExtendedSymbols)

@@ -52,6 +52,26 @@ static uint64_t channel_bytes(const void *self, const void *opaque) {
   return sizeof *channel + channel->tokens.cap * sizeof(wf__saved_token) + trace + past + paths + contexts;
 }
 
+void wf__history_exchange(wf__history *a, wf__history *b) {
+  wf__vec_swap(&a->frames, &b->frames);
+  wf__vec_swap(&a->tokens, &b->tokens);
+  wf__vec_swap(&a->contexts, &b->contexts);
+  wf__vec_swap(&a->links, &b->links);
+  wf__vec_swap(&a->loglikes, &b->loglikes);
+  const uint64_t settled = a->num_settled;
+  a->num_settled = b->num_settled;
+  b->num_settled = settled;
+  a->endings.size = b->endings.size = 0; /* of another stream's end */
+}
+
+void wf__history_shrink(wf__history *history) {
+  wf__vec_shrink(&history->frames);
+  wf__vec_shrink(&history->tokens);
+  wf__vec_shrink(&history->contexts);
+  wf__vec_shrink(&history->links);
+  wf__vec_shrink(&history->loglikes);
+}
+
 /* --- into a lane and out of it ------------------------------------------------------------------------------------------ */
 
 static void exchange(wf__search *search, wf__channel *channel) {
@@ -60,14 +80,7 @@ static void exchange(wf__search *search, wf__channel *channel) {
   uint64_t live = search->trace.live;
   search->trace.live = channel->trace.live;
   channel->trace.live = live;
-  wf__vec_swap(&search->history.frames, &channel->history.frames);
-  wf__vec_swap(&search->history.tokens, &channel->history.tokens);
-  wf__vec_swap(&search->history.contexts, &channel->history.contexts);
-  wf__vec_swap(&search->history.links, &channel->history.links);
-  wf__vec_swap(&search->history.loglikes, &channel->history.loglikes);
-  uint64_t settled = search->history.num_settled;
-  search->history.num_settled = channel->history.num_settled;
-  channel->history.num_settled = settled;
+  wf__history_exchange(&search->history, &channel->history);
   wf__vec_swap(&search->path.frames, &channel->path.frames);
   wf__vec_swap(&search->contexts, &channel->contexts);
   if (channel->died) wf__vec_swap(&search->past_contexts, &channel->past_contexts);
@@ -142,12 +155,8 @@ static wf_status store(wf__search *search, wf__channel *channel, wf_status statu
   exchange(search, channel);
   wf__vec_shrink(&channel->trace.records);
   wf__vec_shrink(&channel->trace.loglikes);
-  wf__vec_shrink(&channel->history.frames);
-  wf__vec_shrink(&channel->history.tokens);
-  wf__vec_shrink(&channel->history.contexts);
   wf__vec_shrink(&channel->contexts);
-  wf__vec_shrink(&channel->history.links);
-  wf__vec_shrink(&channel->history.loglikes);
+  wf__history_shrink(&channel->history);
   return status;
 }
 

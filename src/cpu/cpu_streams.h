@@ -42,6 +42,9 @@ typedef struct wf__channel {
     if (wf__data != NULL) (vec)->data = wf__data, (vec)->cap = wf__cap;                                \
   } while (0)
 
+/* Exchanges all but scratch and beam, and drops endings: a stream's history moves to a thread and back. */
+void wf__history_exchange(wf__history *a, wf__history *b);
+void wf__history_shrink(wf__history *history);
 /* Flags and counts, but not the path. */
 void wf__copy_statistics(const wf__path *from, wf__path *to);
 /* Numbers of the first num_read frames, and of the next one. */

@@ -21,7 +21,7 @@ enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density 
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, MOVES, ENDS, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
+  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, CELLS, MOVES, ENDS, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
   ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
@@ -84,6 +84,7 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   UPLOAD(self, TO, from->to);
   UPLOAD(self, MOVES, from->moves);
   UPLOAD(self, ENDS, from->ends);
+  if (!from->no_cells) UPLOAD(self, CELLS, from->cells);
   UPLOAD(self, SHIFTS, from->shifts);
   UPLOAD(self, MASKS, from->masks);
   UPLOAD(self, A_ARCS, from->a_arcs);
@@ -105,6 +106,7 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->num_parts = from->parts.size;
   c->num_part_words = from->part_word.data[from->part_word.size - 1];
   c->max_words = from->max_words;
+  c->max_row_runs = from->max_row_runs;
   c->max_pair_words = from->max_pair_words;
   c->max_pair_work = from->max_pair_work;
   c->connect = self->options.connect;
@@ -156,6 +158,7 @@ static void point(wf_composer *self) {
   c->to = at[TO].data;
   c->moves = at[MOVES].data;
   c->ends = at[ENDS].data;
+  c->cells = at[CELLS].data;
   c->shifts = at[SHIFTS].data;
   c->masks = at[MASKS].data;
   c->a_arcs = at[A_ARCS].data;

@@ -10,7 +10,7 @@
 
 #include "cuda/compose_kernels.h"
 #include "cuda/launch_together.cuh"
-#include "cuda/ptx.cuh"
+#include "cuda/ptx_ranks.cuh"
 
 namespace cg = cooperative_groups;
 
@@ -40,24 +40,19 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
 
 #include "cuda/compose_pairs.cuh"
 
-/* Where pairs are many or have little to do, blocks search them each alone. Else the rows are visited by as many threads as make the GPU busy. */
+/* Where pairs are many or have little to do, blocks or clusters search them each alone. Else the rows are visited by as many threads as make the GPU busy. */
 void wf__gpu_compose_shape(wf__gpu_compose *c) {
   enum { WARP_OUT = 512, BLOCK_OUT = 4096 };
-  bool alone = c->max_pair_words <= WF__GPU_PAIR_WORDS && (c->num_pairs >= WF__GPU_MANY_PAIRS || c->max_pair_work <= WF__GPU_PAIR_WORK);
+  bool many = c->num_pairs >= WF__GPU_MANY_PAIRS;
+  c->ranks = many ? 1 : WF__GPU_PAIR_RANKS;
+  bool alone = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks && (many || c->max_pair_work <= WF__GPU_PAIR_WORK);
   if (alone) c->group = 0;
   else if (c->max_words <= WF__GPU_NARROW_WORDS && c->num_rows >= WF__GPU_THREAD_ROWS) c->group = 1;
   else c->group = c->max_words <= WF__GPU_WARP_WORDS && c->num_rows >= WF__GPU_WARP_ROWS ? 32 : THREADS;
   c->both = c->connect && c->group >= 1 && c->num_words <= (c->group == 1 ? WF__GPU_BOTH_NARROW : WF__GPU_BOTH_WORDS);
-  u32 most = c->group == 32 ? WARP_OUT : BLOCK_OUT;
-  c->out_words = c->max_words > most ? c->max_words : most;
-}
-
-static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
-  size_t shared = pair_shared_bytes(c);
-  cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-  if (code != cudaSuccess) return code;
-  code = WF__LAUNCH(search_pairs_kernel, (unsigned)(c->num_pairs * (c->connect ? 2 : 1)), PAIR_THREADS, shared, stream, *c);
-  return code == cudaSuccess && c->connect ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
+  u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT, wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);
+  if (wanted < most) most = wanted; /* the less, the more groups at once */
+  c->out_words = c->max_words > most ? c->max_words : (u32)most;
 }
 
 template <int GROUP, int W = 1>
@@ -72,7 +67,7 @@ int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   cudaError_t code = cudaMemsetAsync(c->zeroed, 0, c->zeroed_bytes, stream);
   if (code != cudaSuccess) return code;
-  if (c->group == 0) code = launch_pairs(c, stream);
+  if (c->group == 0) code = c->ranks == 1 ? launch_pairs<1>(c, stream) : launch_pairs<WF__GPU_PAIR_RANKS>(c, stream);
   else if (c->group == 1) code = c->max_words <= 4 ? launch_search<1, 4>(c, stream) : launch_search<1, WF__GPU_NARROW_WORDS>(c, stream);
   else if (c->group == 32) code = launch_search<32>(c, stream);
   else code = launch_search<THREADS>(c, stream);

@@ -25,8 +25,12 @@ enum {
   WF__GPU_WARP_WORDS = 64,
   WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
   WF__GPU_PAIR_WORDS = 6144, /* where no pair has more, blocks may search a pair each: three times this in shared memory, besides lists */
-  WF__GPU_MANY_PAIRS = 32,   /* from so many on they do; fewer pairs only if none has more than PAIR_WORK steps times states of B */
-  WF__GPU_PAIR_WORK = 1 << 19,
+  WF__GPU_PAIR_RANKS = 8,    /* blocks of a cluster, that search a pair with as many times the words together, if pairs are few */
+  WF__GPU_MANY_PAIRS = 32,   /* from so many on a block takes a pair; of fewer a cluster does, but only if none has more than PAIR_WORK steps times states of B */
+  WF__GPU_PAIR_WORK = 1 << 19, /* beyond, all blocks are faster than a cluster: a V of 1,024 takes 1.07 ms so, 0.63 by the grid */
+  WF__GPU_TARGET_BITS = 20,
+  WF__GPU_MOST_TARGETS = 3,
+  WF__GPU_MANY_TARGETS = 15,
   WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each */
   WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
   WF__GPU_BOTH_NARROW = 1 << 20, /* those of narrow rows visited by a thread each: a level has little to do in them */
@@ -79,6 +83,7 @@ typedef struct wf__gpu_pair {
   uint64_t off_base[2];    /* forward, backward: into off */
   uint64_t to_base[2];     /* into to */
   uint64_t move_base;      /* into moves */
+  uint64_t cell_base[2];   /* into cells */
   uint64_t shift_base[2];  /* into shifts, of narrow rows */
   uint64_t mask_base;      /* into masks: stay [5][num_words], final [num_words] */
   uint64_t a_base;         /* first arc of A in a_arcs */
@@ -114,6 +119,7 @@ typedef struct wf__gpu_compose {
   const uint64_t *run_off[2]; /* [num_rows + 1] */
   const wf__gpu_run *runs[2];
   const uint32_t *off, *to;
+  const uint64_t *cells; /* by (label, state): bits 0 .. 3 how many states it leads to, then three of 20 bits; MANY_TARGETS: see off. NULL: too many of them */
   const wf__gpu_move *moves;
   const wf__gpu_ends *ends; /* of each move */
   const wf__gpu_shift *shifts;
@@ -128,10 +134,12 @@ typedef struct wf__gpu_compose {
   uint64_t num_heavy[2], num_chunks[2];
   uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
   uint32_t max_words; /* of a row */
+  uint32_t max_row_runs;                  /* kinds of steps of a row */
   uint64_t max_pair_words, max_pair_work; /* of a pair: words; forward steps times states of B */
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
-  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as is `both` */
+  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both` and `ranks` */
   int32_t both;       /* both directions at once */
+  int32_t ranks;      /* blocks that search a pair in a direction */
   int32_t connect;
   /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, stats, which begin as 0. Of those by direction the second may be the first */
   void *zeroed;

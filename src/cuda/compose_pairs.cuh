@@ -1,125 +1,168 @@
-/* compose_pairs.cuh - the search of small pairs: two blocks each, one from the start and one from the final states, with all of the pair's bits in shared memory, so
- * that a level costs two barriers of a block instead of one of the grid. Included by compose_kernels.cu.
+/* compose_pairs.cuh - the search of small pairs: in each direction a block, or where pairs are few a cluster of blocks, with all of the pair's bits in shared memory, so that a level
+ * costs two barriers of a block or a cluster instead of one of the grid. Included by compose_kernels.cu.
  *
- * Bits are taken in half words (32 states). A warp takes 32 half words at a time, lists their fresh states, and gives each thread one with its whole row of steps;
- * rows of many steps are taken by the warp together. Fresh bits of a level and of the next are apart, as are those found before the level, so between two
- * barriers what is read is not written. */
+ * Rows are dealt out to the blocks of a cluster in turn. A level has two parts. First each block looks at what was found for its rows: what is new is fresh. Then the fresh states are
+ * moved along the steps of their rows, and what they lead to is found, whether it is new or not: a bit is set in the memory of the block that has the row, and nothing is read there.
+ *
+ * Bits are taken in half words (32 states). A warp takes 32 half words at a time, lists their fresh states, and gives each thread one with its whole row of steps; rows of many steps are
+ * taken by the warp together. A state's targets under a label are in one word (`cells`). */
 #ifndef WF_CUDA_COMPOSE_PAIRS_CUH
 #define WF_CUDA_COMPOSE_PAIRS_CUH
 
-enum { PAIR_THREADS = 1024, PAIR_WARPS = PAIR_THREADS / 32, PAIR_LIST = 32 * 32, PAIR_MANY_STEPS = 32 };
+#ifndef WF__PAIR_THREADS
+#define WF__PAIR_THREADS 512
+#endif
+enum { PAIR_THREADS = WF__PAIR_THREADS, PAIR_WARPS = PAIR_THREADS / 32, PAIR_LIST = 512, PAIR_MANY_STEPS = 32 };
 
-/* Half words [size] each. */
+/* Half words [size] each, of the block's rows. */
 struct pair_bits {
-  u32 *now, *next; /* fresh in this level, and found in it */
-  u32 *done;       /* found before, fresh ones included */
-  u32 size;
+  u32 *fresh; /* of this level */
+  u32 *done;  /* found before, fresh ones included */
+  u32 *found; /* since the level began; at `address` in shared memory */
+  u32 address, size;
 };
 
+template <int RANKS>
 struct pair_search {
   const wf__gpu_compose &c;
   const wf__gpu_pair &pair;
   const u64 *step_off;
   const wf__gpu_step *steps;
-  const u32 *off, *to;
-  u32 back, row_halves;
+  u32 back, rank, row_halves;
 
-  __device__ bool find(const pair_bits &b, u32 at, u32 add) const {
-    add &= ~b.done[at];
-    if (add != 0 && (b.next[at] & add) != add) atomicOr(&b.next[at], add);
-    return add != 0;
-  }
+  __device__ void find(u32 row_address, u32 state) const { set_shared_bits<(RANKS > 1)>(row_address + (state >> 5) * 4, 1u << (state & 31)); }
 
   /* A state of a row along one step. */
-  __device__ bool take(const pair_bits &b, u32 state, const wf__gpu_step &step) const {
-    u32 to_row = (step.row - pair.first_row) * row_halves;
-    if (step.kind < STEP_LABEL) return (mask_of(c, pair, step.kind)[state / 64] >> (state & 63) & 1) != 0 && find(b, to_row + state / 32, 1u << (state & 31));
-    const u32 *cell = off + (u64)(step.kind - STEP_LABEL) * pair.num_b + state;
-    bool found = false;
-    for (u32 k = cell[0], end = cell[1]; k < end; k++) found |= find(b, to_row + (to[k] >> 5), 1u << (to[k] & 31));
-    return found;
+  __device__ void take(u32 address, u32 state, const wf__gpu_step &step) const {
+    const u32 row = step.row - pair.first_row;
+    address += row / RANKS * row_halves * 4;
+    if (RANKS > 1) address = address_of_rank(address, row % RANKS);
+    if (step.kind < STEP_LABEL) {
+      if ((mask_of(c, pair, step.kind)[state / 64] >> (state & 63) & 1) != 0) find(address, state);
+      return;
+    }
+    for_targets(c, pair, back, step.kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
   }
 
-  /* The fresh bits of half words first .. first + 31. Was anything found? */
-  __device__ bool visit(const pair_bits &b, u32 first, u32 lane, uint16_t *list) const {
-    u32 at = first + lane, fresh = at < b.size ? b.now[at] : 0, in_row = at % row_halves, begin = 0, end = 0;
-    if (!__any_sync(~0u, fresh != 0)) return false;
+  /* The fresh bits of half words first .. first + 31 of the block's. */
+  __device__ void visit(const pair_bits &b, u32 first, u32 lane, uint16_t *list) const {
+    const u32 at = first + lane, fresh = at < b.size ? b.fresh[at] : 0, in_row = at % row_halves;
+    u32 begin = 0, end = 0;
+    if (!__any_sync(~0u, fresh != 0)) return;
+    const u64 base = step_off[pair.first_row];
     if (fresh != 0) {
-      u64 row = pair.first_row + at / row_halves, base = step_off[pair.first_row];
+      u64 row = pair.first_row + (u64)(at / row_halves) * RANKS + rank;
       begin = (u32)(step_off[row] - base);
       end = (u32)(step_off[row + 1] - base);
     }
-    const wf__gpu_step *own = steps + step_off[pair.first_row];
-    bool many = end - begin > PAIR_MANY_STEPS, found = false;
-    u32 count = many ? 0 : (u32)__popc(fresh), sum = count;
+    const wf__gpu_step *own = steps + base;
+    const bool many = end - begin > PAIR_MANY_STEPS;
+    const u32 count = many ? 0 : (u32)__popc(fresh);
+    u32 sum = count;
     for (u32 distance = 1; distance < 32; distance *= 2) {
       u32 other = __shfl_up_sync(~0u, sum, distance);
       if (lane >= distance) sum += other;
     }
-    u32 total = __shfl_sync(~0u, sum, 31);
-    sum -= count;
-    for (u32 bits = many ? 0 : fresh; bits != 0; bits &= bits - 1) list[sum++] = (uint16_t)(lane << 5 | ((u32)__ffs((int)bits) - 1));
-    __syncwarp();
-    for (u32 i = 0; i < total; i += 32) {
-      u32 item = i + lane < total ? list[i + lane] : 0, from = item >> 5;
-      u32 state = __shfl_sync(~0u, in_row, from) * 32 + (item & 31), k = __shfl_sync(~0u, begin, from), last = __shfl_sync(~0u, end, from);
-      if (i + lane >= total) last = k;
-      for (; k < last; k++) found |= take(b, state, own[k]);
+    const u32 total = __shfl_sync(~0u, sum, 31);
+    for (u32 window = 0; window < total; window += PAIR_LIST) {
+      u32 place = sum - count - window; /* beyond the list where it is not in the window, before or behind */
+      for (u32 bits = many ? 0 : fresh; bits != 0; bits &= bits - 1, place++)
+        if (place < PAIR_LIST) list[place] = (uint16_t)(lane << 5 | ((u32)__ffs((int)bits) - 1));
+      __syncwarp();
+      const u32 listed = total - window < PAIR_LIST ? total - window : PAIR_LIST;
+      for (u32 i = 0; i < listed; i += 32) {
+        u32 item = i + lane < listed ? list[i + lane] : 0, from = item >> 5;
+        u32 state = __shfl_sync(~0u, in_row, from) * 32 + (item & 31), k = __shfl_sync(~0u, begin, from), last = __shfl_sync(~0u, end, from);
+        if (i + lane >= listed) last = k;
+        for (; k < last; k++) take(b.address, state, own[k]);
+      }
+      __syncwarp();
     }
     for (u32 rows = __ballot_sync(~0u, many); rows != 0; rows &= rows - 1) {
       u32 from = (u32)__ffs((int)rows) - 1, state = __shfl_sync(~0u, in_row, from) * 32, k = __shfl_sync(~0u, begin, from) + lane, last = __shfl_sync(~0u, end, from);
       u32 all = __shfl_sync(~0u, fresh, from);
       for (; k < last; k += 32)
-        for (u32 bits = all; bits != 0; bits &= bits - 1) found |= take(b, state + (u32)__ffs((int)bits) - 1, own[k]);
+        for (u32 bits = all; bits != 0; bits &= bits - 1) take(b.address, state + (u32)__ffs((int)bits) - 1, own[k]);
     }
     __syncwarp();
-    return found;
   }
 };
 
-/* Level by level from the bits in `next`, until one finds nothing. Returns the number of levels. */
-__device__ static u32 search_pair(const pair_search &search, pair_bits b, uint16_t *lists) {
-  u32 warp = threadIdx.x / 32, lane = threadIdx.x & 31, levels = 0;
-  for (int found = 1; found; levels++) {
-    u32 *fresh = b.next;
-    b.next = b.now;
-    b.now = fresh;
-    for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) {
-      b.next[at] = 0;
-      b.done[at] |= b.now[at];
-    }
-    __syncthreads();
-    bool any = false;
-    for (u32 first = warp * 32; first < b.size; first += PAIR_THREADS) any |= search.visit(b, first, lane, lists + warp * PAIR_LIST);
-    found = __syncthreads_or(any);
-  }
-  return levels;
+/* Whether any block of the cluster says yes, when all have come here. `votes` [RANKS] are in shared memory. */
+template <int RANKS>
+__device__ static bool any_of_cluster(bool mine, u32 *votes, u32 rank) {
+  if constexpr (RANKS == 1) return __syncthreads_or(mine) != 0;
+  const int block = __syncthreads_or(mine);
+  if (threadIdx.x < RANKS) store_of_rank(address_of_rank((u32)__cvta_generic_to_shared(&votes[rank]), threadIdx.x), block != 0);
+  cg::this_cluster().sync();
+  u32 any = 0;
+  for (int i = 0; i < RANKS; i++) any |= ((volatile u32 *)votes)[i];
+  return any != 0;
 }
 
-__global__ static void __launch_bounds__(PAIR_THREADS) search_pairs_kernel(const wf__gpu_compose c) {
-  WF__DYNAMIC_SHARED(u64, pair_words);
-  const u32 back = blockIdx.x & (c.connect ? 1 : 0);
-  const u64 p = c.connect ? blockIdx.x / 2 : blockIdx.x;
-  const wf__gpu_pair &pair = c.pairs[p];
-  if (pair.num_b == 0) return;
-  u64 end = p + 1 < c.num_pairs ? c.pairs[p + 1].word_base : c.num_words;
-  u32 size = (u32)(end - pair.word_base) * 2, row_halves = pair.num_words * 2;
-  u32 *halves = (u32 *)pair_words;
-  for (u32 at = threadIdx.x; at < 3 * size; at += PAIR_THREADS) halves[at] = 0;
+template <int RANKS>
+__device__ static void sync_ranks() {
+  if constexpr (RANKS == 1) __syncthreads();
+  else cg::this_cluster().sync();
+}
+
+/* Level by level from the bits in `found`, until one finds nothing. Returns the number of levels. */
+template <int RANKS>
+__device__ static u32 search_pair(const pair_search<RANKS> &search, const pair_bits &b, uint16_t *lists, u32 *votes) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  for (u32 levels = 0;; levels++) {
+    bool any = false;
+    for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) {
+      u32 fresh = b.found[at] & ~b.done[at];
+      b.fresh[at] = fresh;
+      b.done[at] |= fresh;
+      b.found[at] = 0;
+      any |= fresh != 0;
+    }
+    if (!any_of_cluster<RANKS>(any, votes, search.rank)) return levels;
+    for (u32 first = warp * 32; first < b.size; first += PAIR_THREADS) search.visit(b, first, lane, lists + warp * PAIR_LIST);
+    sync_ranks<RANKS>();
+  }
+}
+
+/* The first bits of either direction. */
+template <int RANKS>
+__device__ static void seed_pair(const pair_search<RANKS> &search, const pair_bits &b) {
+  const wf__gpu_compose &c = search.c;
+  const wf__gpu_pair &pair = search.pair;
+  for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) b.found[at] = b.done[at] = 0;
   __syncthreads();
-  if (!back) {
-    if (threadIdx.x == 0) halves[size + (pair.start_row - pair.first_row) * row_halves + pair.start_b / 32] = 1u << (pair.start_b & 31);
+  if (!search.back) {
+    const u32 row = pair.start_row - pair.first_row;
+    if (threadIdx.x == 0 && row % RANKS == search.rank) b.found[row / RANKS * search.row_halves + pair.start_b / 32] = 1u << (pair.start_b & 31);
   } else {
     const u32 *final_bits = (const u32 *)mask_of(c, pair, WF__GPU_NUM_MASKS - 1);
-    for (u32 at = threadIdx.x; at < size; at += PAIR_THREADS) halves[size + at] = c.rows[pair.first_row + at / row_halves].a_final != INFINITY ? final_bits[at % row_halves] : 0;
+    for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) {
+      u32 row = pair.first_row + at / search.row_halves * RANKS + search.rank;
+      b.found[at] = c.rows[row].a_final != INFINITY ? final_bits[at % search.row_halves] : 0;
+    }
   }
-  __syncthreads();
-  pair_search search = {c, pair, c.step_off[back], c.steps[back], c.off + pair.off_base[back], c.to + pair.to_base[back], back, row_halves};
-  pair_bits b = {halves, halves + size, halves + 2 * size, size};
-  u32 levels = search_pair(search, b, (uint16_t *)(halves + 3 * size));
+  sync_ranks<RANKS>(); /* nobody finds anything before all are ready */
+}
+
+template <int RANKS>
+__global__ static void __launch_bounds__(PAIR_THREADS, RANKS > 1 ? 1 : 3) search_pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
+  WF__DYNAMIC_SHARED(u64, pair_memory);
+  const u32 rank = blockIdx.x % RANKS, cluster = blockIdx.x / RANKS, back = c.connect ? cluster & 1 : 0;
+  const u64 p = c.connect ? cluster / 2 : cluster;
+  const wf__gpu_pair &pair = c.pairs[p];
+  if (pair.num_b == 0) return;
+  const u64 words_end = p + 1 < c.num_pairs ? c.pairs[p + 1].word_base : c.num_words;
+  const u32 row_halves = pair.num_words * 2, num_rows = (u32)(words_end - pair.word_base) / pair.num_words, size = (num_rows + RANKS - 1 - rank) / RANKS * row_halves;
+  const u32 room = (num_rows + RANKS - 1) / RANKS * row_halves; /* the same in all blocks, so that addresses are */
+  u32 *votes = (u32 *)pair_memory, *halves = votes + WF__GPU_PAIR_RANKS;
+  const pair_search<RANKS> search = {c, pair, c.step_off[back], c.steps[back], back, rank, row_halves};
+  const pair_bits b = {halves, halves + room, halves + 2 * room, (u32)__cvta_generic_to_shared(halves + 2 * room), size};
+  seed_pair(search, b);
+  u32 levels = search_pair<RANKS>(search, b, (uint16_t *)(halves + 3 * room), votes);
   u32 *to = (u32 *)((back ? c.kept : c.reached) + pair.word_base);
-  for (u32 at = threadIdx.x; at < size; at += PAIR_THREADS) to[at] = b.done[at];
-  if (threadIdx.x == 0) atomicMax(&c.stats[back], levels);
+  for (u32 at = threadIdx.x; at < size; at += PAIR_THREADS) to[(at / row_halves * RANKS + rank) * row_halves + at % row_halves] = b.done[at];
+  if (threadIdx.x == 0 && rank == 0) atomicMax(&c.stats[back], levels);
 }
 
 /* Kept is what both searches have found. */
@@ -127,7 +170,30 @@ __global__ static void both_kernel(const wf__gpu_compose c) {
   for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
 }
 
-/* Bytes of shared memory for the largest pair, lists behind its bits. */
-static size_t pair_shared_bytes(const wf__gpu_compose *c) { return (size_t)c->max_pair_words * 3 * sizeof(u64) + PAIR_WARPS * PAIR_LIST * sizeof(uint16_t); }
+/* Bytes of shared memory for the largest pair: votes, bits of a block's rows, lists. */
+static size_t pair_shared_bytes(const wf__gpu_compose *c) {
+  size_t words_of_block = (size_t)(c->max_pair_words + (u64)(c->ranks - 1) * c->max_words) / (size_t)c->ranks;
+  return WF__GPU_PAIR_RANKS * sizeof(u32) + words_of_block * 3 * sizeof(u64) + PAIR_WARPS * PAIR_LIST * sizeof(uint16_t);
+}
+
+template <int RANKS>
+static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
+  size_t shared = pair_shared_bytes(c);
+  cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  if (code != cudaSuccess) return code;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = RANKS;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)(c->num_pairs * (c->connect ? 2 : 1) * RANKS));
+  config.blockDim = dim3(PAIR_THREADS);
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = RANKS > 1 ? 1 : 0;
+  code = cudaLaunchKernelEx(&config, search_pairs_kernel<RANKS>, *c);
+  return code == cudaSuccess && c->connect ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
+}
 
 #endif

@@ -57,6 +57,21 @@ __device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
 __device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) { return c.masks + pair.mask_base + (u64)kind * pair.num_words; }
 __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pair.word_base + (u64)(row - pair.first_row) * pair.num_words; }
 
+/* Calls found(state) for the states that a label leads to, from one word where they are few. */
+template <class Found>
+__device__ static void for_targets(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back, u32 label, u32 state, const Found &found) {
+  const u64 at = (u64)label * pair.num_b + state, cell = c.cells != nullptr ? c.cells[pair.cell_base[back] + at] : WF__GPU_MANY_TARGETS;
+  const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
+  if (count <= WF__GPU_MOST_TARGETS) {
+    if (count > 0) found((u32)(cell >> 4) & target_mask);
+    if (count > 1) found((u32)(cell >> (4 + WF__GPU_TARGET_BITS)) & target_mask);
+    if (count > 2) found((u32)(cell >> (4 + 2 * WF__GPU_TARGET_BITS)));
+    return;
+  }
+  const u32 *off = c.off + pair.off_base[back] + at, *to = c.to + pair.to_base[back];
+  for (u32 k = off[0], end = off[1]; k < end; k++) found(to[k]);
+}
+
 /* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
 
 enum { MAX_HOPS = 32 };
@@ -243,7 +258,7 @@ __device__ static void sync_group() {
 /* A group's shared memory: the row's fresh bits; a list of the states of LIST bits of them; the bits moved along as many kinds of steps as there is room for. */
 template <int GROUP>
 struct group_memory {
-  enum { LIST = GROUP == 32 ? 1024 : 2048, LIST_WORDS = LIST / 64, BITS = LIST / GROUP };
+  enum { BITS = 32, LIST = BITS * GROUP, LIST_WORDS = LIST / 64 };
   u64 *in, *out;
   uint16_t *list;
   u32 *count;
@@ -266,7 +281,7 @@ __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, 
   if (rank == 0) *m.count = 0;
   sync_group<GROUP>();
   u32 first = rank * memory::BITS, bits = 0;
-  if (first < num_words * 64) bits = (u32)(in[first / 64] >> (first & 63)) & (memory::BITS == 32 ? ~0u : (1u << memory::BITS) - 1);
+  if (first < num_words * 64) bits = (u32)(in[first / 64] >> (first & 63));
   u32 count = (u32)__popc(bits), lane = rank & 31, sum = count, base = 0;
   for (u32 distance = 1; distance < 32; distance *= 2) {
     u32 other = __shfl_up_sync(~0u, sum, distance);
@@ -283,14 +298,19 @@ template <int GROUP>
 __device__ static void move_states(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
                                    u32 rank) {
   u32 *out = (u32 *)m.out, row_halves = pair.num_words * 2;
-  for (u32 item = rank; item < *m.count * num_kinds; item += GROUP) {
-    u32 state = first_state + m.list[item / num_kinds], q = item % num_kinds, kind = runs[q].kind;
+  const u32 count = *m.count, more_states = GROUP / num_kinds, more_kinds = GROUP % num_kinds;
+  for (u32 i = rank / num_kinds, q = rank % num_kinds; i < count; i += more_states, q += more_kinds) {
+    if (q >= num_kinds) {
+      q -= num_kinds;
+      if (++i >= count) break;
+    }
+    const u32 state = first_state + m.list[i], kind = runs[q].kind;
+    u32 *const row = out + q * row_halves;
     if (kind < STEP_LABEL) {
-      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&out[q * row_halves + state / 32], 1u << (state & 31));
+      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    const u32 *off = c.off + pair.off_base[d.back] + (u64)(kind - STEP_LABEL) * pair.num_b + state, *to = c.to + pair.to_base[d.back];
-    for (u32 k = off[0], end = off[1]; k < end; k++) atomicOr(&out[q * row_halves + (to[k] >> 5)], 1u << (to[k] & 31));
+    for_targets(c, pair, d.back, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
@@ -315,10 +335,15 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
     }
     sync_group<GROUP>();
     u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
-    for (u64 i = rank; i < (end - begin) * num_words; i += GROUP) {
-      u32 w = (u32)(i % num_words);
-      wf__gpu_step step = d.steps[begin + i / num_words];
-      u64 add = m.out[(step.run - (u32)(first_run - c.run_off[d.back][row])) * num_words + w], at = word_off_of(pair, step.row) + w;
+    const u32 more_steps = GROUP / num_words, more_words = GROUP % num_words, runs_before = (u32)(first_run - c.run_off[d.back][row]);
+    u32 w = rank % num_words;
+    for (u64 i = begin + rank / num_words; i < end; i += more_steps, w += more_words) { /* an item is a step and a word */
+      if (w >= num_words) {
+        w -= num_words;
+        if (++i >= end) break;
+      }
+      const wf__gpu_step step = d.steps[i];
+      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_off_of(pair, step.row) + w;
       if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     }
     sync_group<GROUP>();
@@ -391,7 +416,7 @@ __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32
 }
 
 template <int GROUP, int W>
-__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 1) search_kernel(const __grid_constant__ wf__gpu_compose c) {
+__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6) search_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, words_of_groups);
   group_memory<GROUP> m;
   m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);

@@ -10,6 +10,7 @@
 _Static_assert((int)WF__GPU_STEP_LABEL == (int)WF__STEP_LABEL && (int)WF__GPU_NUM_MASKS == 2 + (int)WF__NUM_EPSILONS, "kinds of steps");
 
 #define MAX_ROW_BYTES ((uint64_t)1 << 35)
+#define MAX_CELLS ((uint64_t)1 << 24) /* in both directions */
 
 /* Appends `count` elements to a vector. */
 #define APPEND(vec, from, count, what)                                                                         \
@@ -53,6 +54,7 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
         WF__TRY(wf__vec_grow(&to->runs[back], 1, "steps of rows", err));
         to->runs[back].data[to->runs[back].size++] = (wf__gpu_run){base + i, step.kind};
       }
+      if (to->runs[back].size - first_run > to->max_row_runs) to->max_row_runs = (uint32_t)(to->runs[back].size - first_run);
       to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run)};
     }
   }
@@ -100,6 +102,23 @@ static wf_status add_shifts(wf__gpu_problem *to, const wf__row_plan *plan, int b
   return WF_OK;
 }
 
+/* What each (label, state) leads to in one word, so that searches need not look twice. Without them in any pair there are none at all. */
+static wf_status add_cells(wf__gpu_problem *to, const wf__label_moves *moves, uint64_t num_cells, uint64_t *out_base, wf_error *err) {
+  *out_base = to->cells.size;
+  to->no_cells = to->no_cells || to->cells.size + num_cells > MAX_CELLS;
+  if (to->no_cells) return WF_OK;
+  WF__TRY(wf__vec_grow(&to->cells, num_cells, "arcs by label", err));
+  for (uint64_t i = 0; i < num_cells; i++) {
+    uint32_t count = moves->off[i + 1] - moves->off[i];
+    uint64_t cell = count;
+    if (count > WF__GPU_MOST_TARGETS) cell = WF__GPU_MANY_TARGETS;
+    else
+      for (uint32_t k = 0; k < count; k++) cell |= (uint64_t)moves->to[moves->off[i] + k] << (4 + k * WF__GPU_TARGET_BITS);
+    to->cells.data[to->cells.size++] = cell;
+  }
+  return WF_OK;
+}
+
 /* Arcs by label, for the searches; forward with all that the result takes from them. */
 static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *b_place, wf__gpu_pair *pair, wf_error *err) {
   uint64_t num_cells = plan->num_labels * plan->b.num_states, count = plan->moves.off[num_cells];
@@ -110,6 +129,7 @@ static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const 
     APPEND(&to->off, moves->off, num_cells + 1, "arcs by label");
     APPEND(&to->to, moves->to, count, "arcs by label");
     WF__TRY(add_shifts(to, plan, back, pair, err));
+    WF__TRY(add_cells(to, moves, num_cells, &pair->cell_base[back], err));
   }
   pair->move_base = to->moves.size;
   WF__TRY(wf__vec_grow(&to->moves, count + 1, "arcs by label", err));
@@ -245,6 +265,7 @@ void wf__gpu_problem_free(wf__gpu_problem *problem) {
   wf__vec_free(&problem->to);
   wf__vec_free(&problem->moves);
   wf__vec_free(&problem->ends);
+  wf__vec_free(&problem->cells);
   wf__vec_free(&problem->shifts);
   wf__vec_free(&problem->a_arcs);
   wf__vec_free(&problem->b_final);

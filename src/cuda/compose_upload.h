@@ -16,6 +16,7 @@ typedef struct wf__gpu_problem {
   WF__VEC(uint32_t) off, to;
   WF__VEC(wf__gpu_move) moves;
   WF__VEC(wf__gpu_ends) ends;
+  WF__VEC(uint64_t) cells;
   WF__VEC(wf__gpu_shift) shifts;
   WF__VEC(wf_arc) a_arcs;
   WF__VEC(float) b_final;
@@ -23,7 +24,8 @@ typedef struct wf__gpu_problem {
   WF__VEC(uint32_t) heavy[2];
   WF__VEC(wf__gpu_chunk) chunks[2];
   uint64_t num_words, max_pair_words, max_pair_work;
-  uint32_t max_words;
+  uint32_t max_words, max_row_runs;
+  bool no_cells; /* there would be too many */
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
   uint64_t last_a_base, last_b_final_base;
 } wf__gpu_problem;

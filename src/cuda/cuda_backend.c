@@ -176,6 +176,26 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   return status;
 }
 
+static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
+  wf__devices devices;
+  if (shape->num_processors > 0) return wf__gpu_plan_streams_assumed(graph, options, shape, out, err);
+  WF__TRY(list_devices(options->device, &devices, err));
+  int caller = wf__callers_device();
+  wf_status status = WF_OK;
+  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the one with the least room, should the GPUs differ */
+    wf__gpu_facts facts = {0};
+    wf_stream_plan plan;
+    status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
+    if (status == WF_OK) status = wf__streams_read_lanes(devices.numbers[i], graph->min_columns, facts.lanes, err);
+    if (status == WF_OK)
+      status = wf__gpu_plan_streams(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+    if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
+  }
+  wf__give_back_device(caller);
+  if (status != WF_OK) *out = (wf_stream_plan){0};
+  return status;
+}
+
 static void cuda_planned(const void *opaque, wf_plan *out) {
   const struct wf__cuda_backend *self = opaque;
   for (int i = 0; i < self->num_workers; i++)
@@ -338,5 +358,5 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 
 const wf__backend wf__cuda_backend = {
     .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_graph = wf__gpu_check_graph, .check_scorer = wf__gpu_check_scorer,
-    .plan = cuda_plan, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .streams = &wf__cuda_streams};
+    .plan = cuda_plan, .plan_streams = cuda_plan_streams, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .streams = &wf__cuda_streams};
 #endif

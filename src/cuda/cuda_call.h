@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 static inline wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {
+  (void)cudaGetLastError(); /* it is told here, not by the next launch */
   wf_status status = code == cudaErrorMemoryAllocation ? WF_ERR_MEMORY : WF_ERR_DEVICE;
   return wf__fail(err, status, "CUDA: %s: %s", what, cudaGetErrorString(code));
 }

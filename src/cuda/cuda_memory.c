@@ -66,12 +66,18 @@ static void convert(const wf_graph *graph, bool arcs, uint64_t from, uint64_t co
   }
 }
 
+static wf_status send(wf__gpu_worker *worker, void *to, const void *from, uint64_t bytes, wf_error *err) {
+  if (bytes == 0) return WF_OK;
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, worker->copy_stream), "the graph to the GPU");
+  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
+  return WF_OK;
+}
+
 static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char *to, void *piece, wf_error *err) {
   for (uint64_t from = 0; from < count; from += UPLOAD_STATES) {
     uint64_t size = count - from < UPLOAD_STATES ? count - from : UPLOAD_STATES;
     convert(worker->graph, arcs, from, size, piece);
-    WF__CUDA_TRY(cudaMemcpyAsync(to + from * 16, piece, size * 16, cudaMemcpyHostToDevice, worker->copy_stream), "the graph to the GPU");
-    WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
+    WF__TRY(send(worker, to + from * 16, piece, size * 16, err));
   }
   return WF_OK;
 }
@@ -94,7 +100,45 @@ static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) 
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
 }
 
-/* What only lattices ask of the graph: `to` has room for the components, if there are any. */
+static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+
+/* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets, then sources. */
+static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *offsets, uint32_t **out, wf_error *err) {
+  const uint64_t num_states = graph->view.num_states;
+  const wf_arc *arcs = graph->view.arcs;
+  const wf__state_index *index = graph->index;
+#define FIRST(s) (epsilons ? index[s].first_epsilon : index[s].first_arc)
+#define END(s) (epsilons ? index[(s) + 1].first_arc : index[s].first_epsilon)
+  memset(offsets, 0, (num_states + 1) * sizeof *offsets);
+  for (uint64_t s = 0; s < num_states; s++)
+    for (uint64_t a = FIRST(s); a < END(s); a++) offsets[arcs[a].nextstate]++;
+  for (uint64_t s = 0; s < num_states; s++) offsets[s + 1] += offsets[s];
+  uint32_t *sources = *out = wf__alloc(offsets[num_states], sizeof *sources);
+  if (sources == NULL) return wf__fail_memory(err, offsets[num_states] * sizeof *sources, "the graph's copy for the GPU");
+  for (uint64_t s = num_states; s-- > 0;)
+    for (uint64_t a = END(s); a-- > FIRST(s);) sources[--offsets[arcs[a].nextstate]] = (uint32_t)s;
+#undef FIRST
+#undef END
+  return WF_OK;
+}
+
+/* *to: moves on. */
+static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to, wf_error *err) {
+  const uint64_t num_states = worker->graph->view.num_states, bytes = (num_states + 1) * sizeof(uint32_t);
+  uint32_t *sources = NULL, *offsets = wf__alloc(num_states + 1, sizeof *offsets);
+  wf_status status = offsets != NULL ? find_sources(worker->graph, epsilons, offsets, &sources, err) : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
+  worker->params.in_offsets[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(worker, *to, offsets, bytes, err);
+  *to += round_up(bytes);
+  worker->params.in_sources[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(worker, *to, sources, offsets[num_states] * sizeof *sources, err);
+  if (status == WF_OK) *to += round_up(offsets[num_states] * sizeof *sources);
+  free(offsets);
+  free(sources);
+  return status;
+}
+
+/* What only lattices ask of the graph: `to` has room for the components, if there are any, and the sources. */
 static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error *err) {
   const wf_graph *graph = worker->graph;
   float least[2] = {0, 0};
@@ -104,11 +148,13 @@ static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error 
   }
   memcpy(worker->params.least_weights, least, sizeof least);
   worker->params.components = NULL;
-  if (graph->epsilon_components == NULL) return WF_OK;
-  WF__CUDA_TRY(cudaMemcpyAsync(to, graph->epsilon_components, graph->view.num_states * 4, cudaMemcpyHostToDevice, worker->copy_stream), "the graph to the GPU");
-  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
-  worker->params.components = (const uint32_t *)to;
-  return WF_OK;
+  if (graph->epsilon_components != NULL) {
+    WF__TRY(send(worker, to, graph->epsilon_components, graph->view.num_states * 4, err));
+    worker->params.components = (const uint32_t *)to;
+    to += round_up(graph->view.num_states * 4);
+  }
+  WF__TRY(upload_sources(worker, false, &to, err));
+  return upload_sources(worker, true, &to, err);
 }
 
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
@@ -151,12 +197,17 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
     WF__CUDA_TRY(cudaHostAlloc((void **)&worker->pinned, pinned_bytes, cudaHostAllocPortable), "page-locked host memory");
     worker->pinned_bytes = pinned_bytes;
   }
+  int last = 0, first = 0;
+  WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");
+  worker->landing = worker->pinned + plan->window_bytes * 2 + plan->box_bytes * plan->num_flights;
   for (uint32_t i = 0; i < plan->num_flights; i++) {
     wf__flight *flight = &worker->flights[i];
     flight->memory = worker->workspace + i * plan->flight_bytes;
     flight->box = worker->pinned + plan->window_bytes * 2 + i * plan->box_bytes;
     flight->count = 0;
     if (flight->stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithFlags(&flight->stream, cudaStreamNonBlocking), "a stream");
+    if (worker->options.lattice_beam > 0 && flight->back_stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithPriority(&flight->back_stream, cudaStreamNonBlocking, first), "a stream");
+    if (worker->options.lattice_beam > 0 && flight->searched == NULL) WF__CUDA_TRY(cudaEventCreateWithFlags(&flight->searched, cudaEventDisableTiming), "an event");
   }
   if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
   return WF_OK;
@@ -164,14 +215,18 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
 
 void wf__gpu_release(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
-  for (int i = 0; i < WF__MAX_FLIGHTS; i++)
+  for (int i = 0; i < WF__MAX_FLIGHTS; i++) {
     if (worker->flights[i].stream != NULL) cudaStreamDestroy(worker->flights[i].stream);
+    if (worker->flights[i].back_stream != NULL) cudaStreamDestroy(worker->flights[i].back_stream);
+    if (worker->flights[i].searched != NULL) cudaEventDestroy(worker->flights[i].searched);
+  }
   cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied, worker->entered};
   for (int i = 0; i < 4; i++)
     if (events[i] != NULL) cudaEventDestroy(events[i]);
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
   release_workspace(worker);
   wf__gpu_release_scorers(worker);
+  wf__gpu_asking_free(worker);
   wf__gpu_release_words(worker);
   cudaFree(worker->graph_memory);
 }

@@ -3,9 +3,13 @@
 
 #include <stdio.h>
 
+#include "scorer/rnn_scorer.h"
+
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/gpu.md) */
   LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
+  LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
+  MOST_KEPT = 64,   /* words of merged histories */
   LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
   GIGA = 1000000000
@@ -31,7 +35,14 @@ int wf__gpu_context_bits(const wf_graph *graph) {
 
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err) {
   wf__flat_scorer flat;
+  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   const char *why_not = wf__scorer_flatten(scorer, &flat);
+  if (rnn != NULL) {
+    const uint32_t kept = wf__rnn_words_kept(rnn);
+    flat.bits = LEAST_NUMBER_BITS;
+    why_not = options->recombine != 0 ? "recurrent, with recombine=state" : options->lattice_beam > 0 ? "recurrent, with lattices" : NULL;
+    if (kept != UINT32_MAX && kept > MOST_KEPT) why_not = "recurrent, with a high history_merge_order";
+  }
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu", options->device, why_not);
   if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
@@ -43,8 +54,10 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 uint64_t wf__gpu_place_bytes(const wf_graph *graph) { return graph->classes != NULL ? round_up(graph->classes->sites.size * sizeof(wf__lane_place)) : 0; }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
-  const bool components = options->lattice_beam > 0 && graph->epsilon_components != NULL;
-  return round_up(graph->view.num_states * 16) + round_up(graph->view.num_arcs * 16) + wf__gpu_place_bytes(graph) + (components ? round_up(graph->view.num_states * 4) : 0);
+  const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
+  const uint64_t bytes = round_up(num_states * 16) + round_up(num_arcs * 16) + wf__gpu_place_bytes(graph);
+  if (options->lattice_beam == 0) return bytes;
+  return bytes + (graph->epsilon_components != NULL ? round_up(num_states * 4) : 0) + 2 * round_up((num_states + 1) * 4) + round_up(num_arcs * 4) + 256;
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
@@ -105,8 +118,8 @@ static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
 }
 
 /* Pages for the lattices of a flight, `links` arcs a frame on average; the last page of each warp is seldom full. */
-static uint64_t count_pages(const wf__gpu_plan *plan, uint64_t frames, uint64_t chunk, uint64_t links) {
-  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk * plan->ranks * (WF__LANE_THREADS / 32);
+static uint64_t count_pages(uint64_t frames, uint64_t chunk, uint64_t links) {
+  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk * (WF__BACK_THREADS / 32);
 }
 
 /* Sizes of everything if the trace has `trace` entries a block, and lattices `links` arcs a frame. */
@@ -141,7 +154,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   const uint64_t traced = plan->flight_bytes;
   add_array(plan, WF__ARRAY_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
-  plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(plan, chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
+  plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
   add_array(plan, WF__ARRAY_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
   add_array(plan, WF__ARRAY_PAGE_CONTEXTS, facts->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
   add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
@@ -156,18 +169,19 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   bytes->result_bytes = (results - traced) * num_flights;
   bytes->score_bytes = (plan->flight_bytes - results) * num_flights;
   bytes->total_bytes = bytes->graph_bytes + plan->flight_bytes * num_flights;
-  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights;
+  plan->landing_bytes = min_u64((uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link), WF__LANDING_BYTES);
+  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights + plan->landing_bytes;
   bytes->lane_blocks = (int32_t)plan->ranks;
   bytes->num_lanes = (int32_t)(attempt->lanes * num_flights);
 }
 
 /* Next smaller attempt; false if there is none. */
-static bool shrink(struct attempt *attempt, bool on_device) {
+static bool shrink(struct attempt *attempt, bool lanes_wait) {
   if (attempt->num_flights > 2) {
     attempt->num_flights = 2;
   } else if (attempt->lanes > 1) {
     attempt->lanes = (attempt->lanes + 1) / 2;
-    if (!on_device) attempt->chunk = attempt->lanes;
+    if (!lanes_wait) attempt->chunk = attempt->lanes;
   } else if (attempt->num_flights > 1) {
     attempt->num_flights = 1;
   } else {
@@ -212,7 +226,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
   struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
-  if (!shape.on_device || lattices) { /* the host makes lattices of one flight while others are searched */
+  if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
@@ -225,7 +239,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   for (;;) {
     lay_out(out, graph, options, &shape, facts, &attempt, least, LEAST_LINKS);
     if (out->bytes.total_bytes <= available) break;
-    if (!shrink(&attempt, shape.on_device)) return fail_for_lack(options, &shape, &out->bytes, err);
+    if (!shrink(&attempt, shape.on_device && !lattices)) return fail_for_lack(options, &shape, &out->bytes, err);
   }
   /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
@@ -242,15 +256,22 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   return WF_OK;
 }
 
-wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err) {
   wf__devices devices;
+  WF__TRY(wf__devices_parse(options->device, &devices, err));
+  *sharing = 1;
+  *count = devices.count > 0 ? devices.count : 1;
+  for (int i = 0; i < devices.count; i++)
+    if (wf__devices_sharing(&devices, devices.numbers[i]) > *sharing) *sharing = wf__devices_sharing(&devices, devices.numbers[i]);
+  return WF_OK;
+}
+
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__gpu_plan plan;
   wf__gpu_facts facts = {.available = UINT64_MAX};
+  int count, sharing;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = shape->num_processors >> b;
-  WF__TRY(wf__devices_parse(options->device, &devices, err));
-  int sharing = 1, count = devices.count > 0 ? devices.count : 1;
-  for (int i = 0; i < devices.count; i++)
-    if (wf__devices_sharing(&devices, devices.numbers[i]) > sharing) sharing = wf__devices_sharing(&devices, devices.numbers[i]);
+  WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));
   WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
   *out = plan.bytes;
   return WF_OK;

@@ -6,7 +6,8 @@
  *   graph      states, arcs                          once
  *   scorers    models, boosts                        as the batch needs them: cuda_scorers.c
  *   workspace  flight 0 | flight 1 | ...             each flight_bytes: the arrays below, at multiples of 256 bytes
- *   pinned     window 0 | window 1 | box 0 | ...     host memory: scores on their way to the GPU; what goes to and comes from a flight
+ *   pinned     window 0 | window 1 | box 0 | ... | landing   host memory: scores on their way to the GPU; what goes to and comes from a flight; arcs of a
+ *                                                    flight's lattices
  *
  * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
 #ifndef WF_CUDA_CUDA_PLAN_H
@@ -21,6 +22,7 @@ enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
+#define WF__LANDING_BYTES (64 << 20) /* arcs of lattices on their way back, if they are no more: 1 ms on the bus */
 #endif
 
 /* What the plan must know of a GPU. */
@@ -28,6 +30,7 @@ typedef struct wf__gpu_facts {
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
   bool scored;                      /* some utterance has a scorer: lanes are those of lane_scored.cu */
+  bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
   int scored_lanes[WF__MAX_RANK_BITS + 1];
   uint64_t scorer_bytes;            /* of the batch's scorers, held already */
   int least_rank_bits;              /* lanes of fewer blocks have no room */
@@ -78,6 +81,7 @@ typedef struct wf__gpu_plan {
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;
   uint64_t box_off[WF__NUM_BOX], box_bytes;
   uint64_t window_bytes; /* of each of the two windows */
+  uint64_t landing_bytes;
   wf_plan bytes;
 } wf__gpu_plan;
 
@@ -90,7 +94,8 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 
 /* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles; at multiples of 256 bytes. */
+/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
+ * multiples of 256 bytes. */
 uint64_t wf__gpu_place_bytes(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
@@ -99,6 +104,8 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
                             int num_sharing, wf__gpu_plan *out, wf_error *err);
 /* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
 wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* Workers of a device list, and how many of them share a GPU at most. */
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err);
 /* Least of what the GPU has and options.gpu_memory. */
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options);
 

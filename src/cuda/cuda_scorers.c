@@ -232,12 +232,13 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   wf__map64_clear(&scorers->piece_of);
   scorers->flats.size = scorers->pieces.size = 0;
   drop_unused(scorers);
-  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
+  WF__TRY(wf__gpu_asking_take(worker, batch, &worker->facts.asks, err));
+  for (size_t i = 0; i < batch->count && batch->scorers != NULL && !worker->facts.asks; i++)
     if (!batch->skip[i] && batch->scorers[i] != NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
   const uint64_t bytes = lay_out(scorers);
-  worker->facts.scored = scorers->flats.size > 0;
+  worker->facts.scored = scorers->flats.size > 0 || worker->facts.asks;
   WF__TRY(make_room(scorers, bytes, err));
-  if (worker->facts.scored) WF__TRY(send_all(worker, scorers, bytes, err));
+  if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
   worker->facts.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;

@@ -18,10 +18,8 @@ enum {
 };
 
 static void *box_at(const wf__gpu_streams *streams, wf__stream_box part) { return streams->box + streams->plan.box_off[part]; }
-static wf__lane_advance *outcomes(const wf__gpu_streams *streams) { return (wf__lane_advance *)(void *)streams->out; }
-static wf__lane_ancestor *ancestors(const wf__gpu_streams *streams) {
-  return (wf__lane_ancestor *)(void *)(streams->out + ((streams->plan.chunk * sizeof(wf__lane_advance) + 255) & ~(uint64_t)255));
-}
+static void *out_at(const wf__gpu_streams *streams, wf__stream_out part) { return streams->out + streams->plan.out_off[part]; }
+static wf__lane_advance *outcomes(const wf__gpu_streams *streams) { return out_at(streams, WF__STREAM_ADVANCES); }
 
 /* --- into a channel -------------------------------------------------------------------------------------------------------- */
 
@@ -32,7 +30,8 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   base->trace.renumber = scratch->renumber;
   base->trace.renumber_cap = scratch->cap;
   wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->stem, err);
-  *scratch = (wf__stream_scratch){base->trace.renumber, base->trace.renumber_cap};
+  scratch->renumber = base->trace.renumber;
+  scratch->cap = base->trace.renumber_cap;
   base->trace.renumber = NULL;
   base->trace.renumber_cap = 0;
   wf__vec_shrink(&base->trace.records);
@@ -87,14 +86,25 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
   return status;
 }
 
-static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, const wf__lane_ancestor *from, int thread, wf_error *err) {
+static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
+  const wf__gpu_streams *streams = channel->worker->streams;
+  return (wf__chunk_out){.tokens = (const wf__lane_ancestor *)out_at(streams, WF__STREAM_ANCESTRY) + advance->ancestors_off,
+                         .contexts = channel->held != NULL ? (const uint64_t *)out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS) + advance->ancestors_off : NULL,
+                         .links = (const wf__lane_chunk_link *)out_at(streams, WF__STREAM_CHUNK_LINKS) + advance->links_off,
+                         .num_tokens = advance->num_ancestors,
+                         .num_links = advance->num_links};
+}
+
+static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, int thread, wf_error *err) {
   wf__channel *base = &channel->base;
+  const wf__chunk_out out = handed_out(channel, advance);
   wf__path *path = &base->path;
   if (!base->begun && channel->held != NULL) WF__TRY(begin_scoring(channel, thread, err));
   base->begun = true;
   channel->stale = false;
-  if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, from, advance->num_ancestors, err));
-  if (advance->num_ancestors > 0) WF__TRY(add_ancestors(base, from, advance, err));
+  if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
+  if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0) WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));
+  if (out.num_tokens > 0) WF__TRY(add_ancestors(base, out.tokens, advance, err));
   path->flags |= advance->flags;
   path->num_decoded += (int64_t)advance->num_decoded;
   path->num_tokens += advance->num_tokens;
@@ -212,14 +222,17 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   const wf__stream_plan *plan = &streams->plan;
   char *box = streams->memory + plan->off[WF__STREAM_BOX];
   wf__lane_params p = worker->params;
-  p.lattice_beam = 0;
   p.utterances = (const wf__lane_utterance *)(void *)(box + plan->box_off[WF__STREAM_UTTERANCES]);
   p.chunks = (const wf__lane_chunk *)(void *)(box + plan->box_off[WF__STREAM_CHUNK]);
   p.order = (const uint32_t *)(void *)(box + plan->box_off[WF__STREAM_ORDER]);
   p.steps_used = (uint64_t *)(void *)(box + plan->box_off[WF__STREAM_COUNTERS]);
-  p.queue = (uint32_t *)(p.steps_used + 1);
+  p.chunk_links_used = p.steps_used + 1;
+  p.queue = (uint32_t *)(p.steps_used + 2);
   p.advances = outcomes(streams);
-  p.ancestors = ancestors(streams);
+  p.ancestors = out_at(streams, WF__STREAM_ANCESTRY);
+  p.ancestor_contexts = out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS);
+  p.chunk_links = out_at(streams, WF__STREAM_CHUNK_LINKS);
+  p.chunk_links_cap = plan->links_cap;
   p.ancestors_cap = plan->ancestors_cap;
   p.arc_sources = streams->arc_sources;
   p.ranks = 1u << bits;
@@ -235,6 +248,8 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
   p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
   p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
+  p.past = streams->memory + plan->off[WF__STREAM_PAST];
+  p.records = (void *)(streams->memory + plan->off[WF__STREAM_RECORDS]);
   p.trace_cap = p.trace_room = plan->trace_cap;
   p.frames_cap = WF__STREAM_FRAMES;
   return p;
@@ -266,7 +281,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
   else
     for (uint64_t i = 0; i < count; i++) pack_item(&round, i, 0);
   free(score_off);
-  memset(box_at(streams, WF__STREAM_COUNTERS), 0, 16);
+  memset(box_at(streams, WF__STREAM_COUNTERS), 0, 24);
   if (on_gpu) {
     WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream), "the caller's stream");
     WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
@@ -316,7 +331,7 @@ static wf_status land(const struct round *round, uint64_t number, int thread, wf
     case WF__LANE_OK:
       item->from += item->rows;
       item->then = item->from < scores->num_frames && (advance->flags & WF_RESULT_DIED) == 0 ? WF__ITEM_GOES_ON : WF__ITEM_DONE;
-      return take_advance(item->channel, advance, ancestors(streams) + advance->ancestors_off, thread, err);
+      return take_advance(item->channel, advance, thread, err);
     case WF__LANE_NO_ANCESTORS: return WF_OK;
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
@@ -397,10 +412,14 @@ static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) 
   base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
 }
 
+wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
+  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
+}
+
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
   wf__channel *base = &channel->base;
   const uint64_t count = base->begun ? channel->num_tokens : 0;
-  if (self->cpu == NULL) WF__TRY(wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err));
+  WF__TRY(wf__streams_open_cpu(self, err));
   channel->on_cpu = true;
   if (count == 0) return WF_OK;
   base->tokens.size = base->contexts.size = base->past_contexts.size = 0;

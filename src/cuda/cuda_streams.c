@@ -87,8 +87,6 @@ static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, 
 static wf_status channel_open(void *opaque, void **out, wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   *out = NULL;
-  if (self->options.lattice_beam > 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with lattices are decoded on the CPU only; leave lattice_beam 0, or take device cpu");
   const int caller = wf__callers_device();
   const wf_status status = open_on(self, choose_worker(self), out, err);
   wf__give_back_device(caller);
@@ -207,8 +205,35 @@ static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *g
   return status;
 }
 
-static wf_status lattice(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err) {
-  return wf__fail(err, WF_ERR_UNSUPPORTED, "streams with lattices are decoded on the CPU only");
+/* --- lattices -------------------------------------------------------------------------------------------------------------------- */
+
+/* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the newest tokens, which stay on the GPU, too. */
+static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  wf__channel *base = &channel->base;
+  if (!channel->on_cpu && !base->begun) WF__TRY(refresh(opaque, channel, err));
+  const bool on_gpu = !channel->on_cpu;
+  if (on_gpu) {
+    const int caller = wf__callers_device();
+    const wf_status status = wf__streams_to_cpu(self, channel, err);
+    wf__give_back_device(caller);
+    WF__TRY(status);
+    if (!goes_on && channel->ending == UINT32_MAX) base->path.flags |= WF_RESULT_NOT_FINAL;
+  }
+  const wf_status status = wf__cpu_streams.lattice(self->cpu, channel, goes_on, out, err);
+  if (!on_gpu) return status;
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->on_cpu = false;
+  return status;
+}
+
+static wf_status commit_lattice(void *opaque, void *channel, wf_lattice **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  WF__TRY(wf__streams_open_cpu(self, err));
+  return wf__cpu_streams.commit_lattice(self->cpu, channel, out, err);
 }
 
 const wf__stream_backend wf__cuda_streams = {.open = channel_open,
@@ -220,5 +245,6 @@ const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .advance = advance,
                                              .stem = stem,
                                              .path = path,
+                                             .commit_lattice = commit_lattice,
                                              .lattice = lattice};
 #endif

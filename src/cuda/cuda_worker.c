@@ -7,10 +7,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "math/score.h"
 
-enum { OFTEN = 8 }; /* lanes too narrow for one in so many utterances are too narrow */
+enum {
+  OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
+  LOOK_AGAIN_NS = 50000, /* for flights that have come back */
+};
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
 
@@ -88,10 +92,23 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   return p;
 }
 
-/* Puts everything on the flight's stream: nothing here waits. */
+static wf_status send_results(const wf__gpu_worker *worker, wf__flight *flight, cudaStream_t stream, wf_error *err) {
+  const uint64_t from = worker->plan.box_off[WF__BOX_COUNTERS], end = worker->plan.box_off[WF__BOX_WHICH];
+  const char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
+  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + from, box + from, end - from, cudaMemcpyDeviceToHost, stream), "results from the GPU");
+  return WF_OK;
+}
+
+static wf_status make_lattices(const wf__gpu_worker *worker, wf__flight *flight, bool wide, wf_error *err) {
+  const wf__lane_params p = flight_params(worker, flight);
+  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_back : wf__lane_search_back)(&p, wide, flight->back_stream), "the kernel of lattices");
+  return send_results(worker, flight, flight->back_stream, err);
+}
+
+/* Puts everything on the flight's streams: nothing here waits, but for a recurrent scorer's answers. */
 static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const uint64_t *off = worker->plan.box_off;
-  const wf__lane_params p = flight_params(worker, flight);
+  wf__lane_params p = flight_params(worker, flight);
   char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
   uint32_t *order = wf__flight_box(worker, flight, WF__BOX_ORDER);
   uint64_t *bad = (uint64_t *)(box + off[WF__BOX_BAD]);
@@ -100,11 +117,12 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
-  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
-  WF__CUDA_TRY(cudaMemcpyAsync(flight->box + off[WF__BOX_COUNTERS], box + off[WF__BOX_COUNTERS], off[WF__BOX_WHICH] - off[WF__BOX_COUNTERS],
-                               cudaMemcpyDeviceToHost, flight->stream),
-               "results from the GPU");
-  return WF_OK;
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, flight->stream, err));
+  else WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
+  if (p.lattice_beam == 0) return send_results(worker, flight, flight->stream, err);
+  WF__CUDA_TRY(cudaEventRecord(flight->searched, flight->stream), "the search kernel");
+  WF__CUDA_TRY(cudaStreamWaitEvent(flight->back_stream, flight->searched, 0), "the search kernel");
+  return make_lattices(worker, flight, false, err);
 }
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
@@ -207,7 +225,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
-  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, scorer, &worker->scorings[thread], &path, err);
+  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, worker->facts.asks ? wf__gpu_asking_twin(worker) : scorer, &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;
@@ -284,28 +302,43 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
-/* The first bytes of a flight's array, into memory that is to be freed; none: NULL. */
-static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void **out, const char *what, wf_error *err) {
+/* The first bytes of a flight's array, into `window` (NULL: there is none) or else memory that is to be freed; none: NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void *window, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
-  *out = wf__alloc(bytes, 1);
+  *out = window != NULL ? window : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
   return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+}
+
+/* Waits for the flight, and sees to lattices that need larger tables. */
+static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+  const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  if (worker->options.lattice_beam == 0) return WF_OK;
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  bool wide = false;
+  for (uint32_t i = 0; i < flight->count; i++) wide = wide || outcomes[i].status == WF__LANE_WIDE;
+  if (!wide) return WF_OK;
+  WF__TRY(make_lattices(worker, flight, true, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  return WF_OK;
 }
 
 /* Waits for the flight and fills its results. */
 static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
   struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  WF__TRY(wait_for(worker, flight, err));
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
   const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
   wf__gpu_pages *pages = &landing.pages;
-  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, (void **)&pages->links, "lattices", err);
+  void *window = num_links * sizeof *pages->links <= worker->plan.landing_bytes ? worker->landing : NULL; /* copies to other memory are several times slower */
+  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, NULL, (void **)&landing.steps, "paths", err);
+  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, window, (void **)&pages->links, "lattices", err);
   if (status == WF_OK && worker->facts.scored)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, (void **)&pages->contexts, "lattices", err);
+    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, NULL, (void **)&pages->contexts, "lattices", err);
   if (status == WF_OK) {
     atomic_fetch_add(&deal->num_done, flight->count);
     wf__pool_run(worker->pool, flight->count, land_one, &landing);
@@ -314,7 +347,7 @@ static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal
     learn(worker, flight);
   }
   free(landing.steps);
-  free(pages->links);
+  if (window == NULL) free(pages->links);
   free(pages->contexts);
   flight->count = 0;
   return status;
@@ -326,26 +359,58 @@ static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress
   return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
-static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {
-  uint32_t turn = 0;
-  for (wf__flight *flight = &worker->flights[0]; flight->count > 0;) { /* taken, but not on its way yet */
-    WF__TRY(wf__gpu_send_scores(worker, flight, deal->batch, err));
-    WF__TRY(launch(worker, flight, err));
-    turn = (turn + 1) % worker->plan.num_flights;
-    flight = &worker->flights[turn];
-    if (flight->count > 0) {
-      WF__TRY(land(worker, flight, deal, err));
-      WF__TRY(tell_progress(deal, progress, err));
+static wf_status has_come_back(const wf__flight *flight, bool *out, wf_error *err) {
+  const cudaError_t code = cudaStreamQuery(flight->back_stream);
+  *out = code == cudaSuccess;
+  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "the kernel of lattices");
+  else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
+  return WF_OK;
+}
+
+/* The flight to land next, NULL if none is in the air: the oldest, or with lattices, over which the host takes its time, the oldest of those that have come back. */
+static wf_status next_to_land(wf__gpu_worker *worker, wf__flight **out, wf_error *err) {
+  const bool lattices = worker->options.lattice_beam > 0;
+  for (;;) {
+    wf__flight *oldest = NULL, *back = NULL;
+    uint32_t in_the_air = 0;
+    for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
+      wf__flight *flight = &worker->flights[k];
+      if (flight->count == 0) continue;
+      in_the_air++;
+      if (oldest == NULL || flight->number < oldest->number) oldest = flight;
+      bool is_back = false;
+      if (lattices) WF__TRY(has_come_back(flight, &is_back, err));
+      if (is_back && (back == NULL || flight->number < back->number)) back = flight;
     }
-    wf__gpu_take(worker, flight, deal);
+    *out = back != NULL ? back : oldest;
+    if (back != NULL || !lattices || in_the_air < 2) return WF_OK;
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
   }
-  for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
-    wf__flight *flight = &worker->flights[(turn + k) % worker->plan.num_flights];
-    if (flight->count == 0) continue;
+}
+
+static wf__flight *free_flight(wf__gpu_worker *worker) {
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    if (worker->flights[k].count == 0) return &worker->flights[k];
+  return NULL;
+}
+
+static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *progress, wf_error *err) {
+  uint64_t num_launched = 0;
+  for (wf__flight *flight = &worker->flights[0];;) { /* has taken, but is not on its way yet */
+    if (flight->count > 0) {
+      flight->number = num_launched++;
+      WF__TRY(wf__gpu_send_scores(worker, flight, deal->batch, err));
+      WF__TRY(launch(worker, flight, err));
+    }
+    flight = free_flight(worker);
+    if (flight != NULL) wf__gpu_take(worker, flight, deal);
+    if (flight != NULL && flight->count > 0) continue;
+    WF__TRY(next_to_land(worker, &flight, err));
+    if (flight == NULL) return WF_OK;
     WF__TRY(land(worker, flight, deal, err));
     WF__TRY(tell_progress(deal, progress, err));
+    wf__gpu_take(worker, flight, deal);
   }
-  return WF_OK;
 }
 
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err) {
@@ -359,6 +424,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
   if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
+      if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);

@@ -5,6 +5,7 @@
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
+ *   cuda_asking.c    the search with a recurrent scorer
  *   cuda_words.c     words added to the graph, on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated
@@ -43,9 +44,12 @@ typedef struct wf__deal {
 /* A chunk of utterances on its way. */
 typedef struct wf__flight {
   cudaStream_t stream;
+  cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
+  cudaEvent_t searched;
   char *memory; /* its share of the workspace */
   char *box;    /* page-locked */
   uint32_t count;
+  uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
 } wf__flight;
 
@@ -99,6 +103,7 @@ typedef struct wf__gpu_worker {
   wf__gpu_facts facts; /* `available` anew for each batch */
   void *graph_memory;  /* states, then arcs */
   char *workspace, *pinned;
+  char *landing;       /* in `pinned`: arcs of the lattices of a flight, if they fit plan.landing_bytes */
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;
@@ -111,6 +116,7 @@ typedef struct wf__gpu_worker {
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
+  struct wf__gpu_asking *asking; /* the last recurrent scorer; NULL: there was none. facts.asks: it is the batch's */
   wf__held_scorer *held; /* by streams */
   wf__held_words *words;
   WF__VEC(wf__held_words *) batch_words;
@@ -171,6 +177,15 @@ void wf__gpu_let_words_go(wf__gpu_worker *worker, wf__held_words **place);
 static inline const wf__lane_words *wf__gpu_held_words(const wf__held_words *held) { return held != NULL ? (const wf__lane_words *)(const void *)held->memory : NULL; }
 /* cuda_scorers.c: adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
+
+/* cuda_asking.c */
+/* Makes the batch's recurrent scorer, *asks: it has one, what worker->asking is of. */
+wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
+/* The search of a flight with it, once what is on `entered` is done; waits until all is done. */
+wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, cudaStream_t entered, wf_error *err);
+/* It on the CPU. */
+const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker);
+void wf__gpu_asking_free(wf__gpu_worker *worker);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);

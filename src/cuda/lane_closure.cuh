@@ -56,17 +56,20 @@ __device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
   uint4 arc = make_uint4(0, 0, 0, 0);
+  u64 to = context;
   if (live) {
     arc = arc_at(arcs(), a);
     cost = __fadd_rn(cost, __uint_as_float(arc.y));
     if (arc.w != 0) cost = __fsub_rn(cost, p->word_score);
+    if (ASKING && arc.w != 0) cost = word_cost(arc.w, cost, &to);
+    if (arc.w != 0) count_word();
   }
-  if (SCORED && has_scorer()) {
+  if (GATHERS && has_scorer()) {
     const bool waits = live && arc.w != 0;
     gather_word(waits, a, cost, context);
     live = live && !waits;
   }
-  relax_to(live, a, arc, cost, context, context, cutoff, next);
+  relax_to(live, a, arc, cost, context, to, cutoff, next);
 }
 
 /* Of this round, those that were put aside, from number `first` on. */
@@ -96,7 +99,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     u32 work = 0;
 #pragma unroll
     for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
-    if (SCORED && !has_all_words()) return WF__LANE_NO_ROOM;
+    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) own().rounds++;
@@ -159,7 +162,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
-    if (SCORED && has_scorer()) relax_words(first_word, cutoff, next);
+    if (GATHERS && has_scorer()) relax_words(first_word, cutoff, next);
     agenda_now = next;
     l.sync(); /* the agenda of the next round stands */
   }

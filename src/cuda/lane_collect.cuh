@@ -107,7 +107,7 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
     if (SCORED && kept) pair = contexts()[first + i];
     const u32 place = place_in_block(kept, &count);
     kept_before[tid()] = (uint16_t)place;
-    if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, token.y == NO_ARC ? NO_ARC : token.y & ~FOLLOWED);
+    if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, remembers() || token.y == NO_ARC ? token.y : token.y & ~FOLLOWED);
     if (kept && remembers()) past()[to + place] = known;
     if (SCORED && kept) contexts()[to + place] = pair;
     __syncthreads();

@@ -210,6 +210,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       const uint4 arc = arc_next;
       float candidate = from_next;
       const u64 from = context_next;
+      u64 to = from;
       bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
@@ -218,17 +219,19 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
+        if (ASKING && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+        if (FIRST_PASS && arc.w != 0) count_word();
       }
-      if (SCORED && has_scorer()) {
+      if (GATHERS && has_scorer()) {
         const bool waits = live && arc.w != 0;
         if (MODE == EXPAND_RUNNING) gather_word(waits, a, candidate, from);
         live = live && !waits;
       }
       if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
-      consider<MODE>(rule, live, a, arc, candidate, from, from, &my_count);
+      consider<MODE>(rule, live, a, arc, candidate, from, to, &my_count);
     }
   }
-  if (SCORED && has_scorer()) consider_words<MODE>(rule, &my_count);
+  if (GATHERS && has_scorer()) consider_words<MODE>(rule, &my_count);
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
 }
 
@@ -497,7 +500,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
-    if (SCORED && !has_all_words()) return WF__LANE_NO_ROOM;
+    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
     mark(2);
     const u32 best = own().best;
     full = own().full != 0;

@@ -1,7 +1,8 @@
-/* lane_lattice.cuh - the raw lattice of an utterance (docs/semantics.md, "Lattice"), made by the lane that searched it, backward from the newest frame.
+/* lane_lattice.cuh - what a lane does for the raw lattice of its utterance (docs/semantics.md, "Lattice") while it searches: makes room in a full trace. The lattice itself is made when
+ * the search is done (lane_back.cuh).
  *
- * The search notes no arcs. It keeps each token's cost, and of each frame what decided which candidates were let in; the arcs are gone over again, with the
- * arithmetic of the search, once it is known which tokens of the frame that they lead to are within the beam. Those are few, and lie in the table:
+ * Tokens keep their costs. prune(), between two frames: backward from the newest one, as if every token of it were an end, to a frame in which nothing has changed since the last
+ * time; what is beyond the beam by then would be at the end, too, and is dropped. Arcs between tokens that stayed are found again at the end, so only tokens are kept.
  *
  *   table   tokens of frame t within the beam: state -> its place in the frame     <- arcs from the tokens of t - 1, of t if they are epsilons
  *   past    {cost, extra} of every token; extra: cost of the best way through it above that of the best way of all
@@ -10,10 +11,7 @@
  * states in the table tells which arcs are worth asking for.
  *
  * A token whose cost and the least that an arc may add are beyond every cost that could lead to a token in the table is passed over with its arcs.
- * Extra costs are minima over ways, kept as ordered integers: no order of threads can show.
- *
- * prune(), when the trace is full: as if every token of the newest frame were an end; tokens beyond the beam are dropped. end_lattice(), at the end: from
- * the true ends, over all frames, and what stays goes out to pages. Arcs between tokens that stayed are found again then, so only tokens are kept. */
+ * Extra costs are minima over ways, kept as ordered integers: no order of threads can show. */
 #ifndef WF_CUDA_LANE_LATTICE_CUH
 #define WF_CUDA_LANE_LATTICE_CUH
 
@@ -23,14 +21,11 @@ namespace WF_LANE_SPACE {
 
 /* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with scorers.) */
 struct lattice_work {
-  u32 page[WARPS], fill[WARPS]; /* of each warp: the page it writes to, NO_PAGE if none, and its entries so far, the first one counted */
-  u32 bound;                    /* of this rank's tokens in the table: the largest cost - extra, ordered */
-  u32 least_label;              /* cost of the best column of the frame, ordered */
-  u32 changed[3];               /* an extra cost of this rank, in this epsilon round, the next, the one before */
-  u32 no_room;                  /* for pages */
+  u32 bound;       /* of this rank's tokens in the table: the largest cost - extra, ordered */
+  u32 least_label; /* cost of the best column of the frame, ordered */
+  u32 changed[3];  /* an extra cost of this rank, in this epsilon round, the next, the one before */
 };
 static_assert(sizeof(lattice_work) <= sizeof(lane_shared::hist), "lattice_work must fit the histogram");
-constexpr u32 NO_PAGE = 0xffffffffu;
 
 template <int RANKS>
 __device__ __forceinline__ lattice_work &work_of(lane<RANKS> &l, u32 rank) {
@@ -148,76 +143,11 @@ __device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const
   return p->word_score > 0 ? __fsub_rn(least, p->word_score) : least;
 }
 
-/* --- what goes out ------------------------------------------------------------------------------------------------------- */
-
-/* Tells the warp's page how much of it is used, and clears the rest, as pages are copied whole. */
-template <int RANKS>
-__device__ void searcher<RANKS>::close_page() {
-  lattice_work &work = work_of(l, l.rank());
-  const u32 page = work.page[warp()], fill = work.fill[warp()];
-  if (page == NO_PAGE) return;
-  wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
-  for (u32 i = fill + in_warp(); i < WF__LANE_PAGE; i += 32) {
-    links[i] = wf__lane_link{0, 0, 0, 0};
-    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE + i] = 0;
-  }
-  if (in_warp() == 0) links[0].source = fill;
-}
-
-/* The warp's next page: before it in the chain is what was the last one. */
-template <int RANKS>
-__device__ void searcher<RANKS>::open_page() {
-  lattice_work &work = work_of(l, l.rank());
-  u32 page = work.no_room == 0 ? atomicAdd(p->pages_used, 1u) : NO_PAGE;
-  if (page >= p->pages_cap) {
-    page = NO_PAGE;
-    work.no_room = 1;
-  } else {
-    p->pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{atomicExch(&p->outcomes[own().utterance].last_page, page + 1), 0, 0, 0};
-    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE] = 0;
-  }
-  work.page[warp()] = page;
-  work.fill[warp()] = 1;
-}
-
-/* Appends the links of the live threads of a warp, with the contexts of their sources. */
-template <int RANKS>
-__device__ void searcher<RANKS>::put_links(bool live, const wf__lane_link &link, u64 context) {
-  lattice_work &work = work_of(l, l.rank());
-  const u32 votes = __ballot_sync(ALL, live), count = __popc(votes);
-  if (count == 0) return;
-  if (work.page[warp()] == NO_PAGE || work.fill[warp()] + count > WF__LANE_PAGE) {
-    close_page();
-    __syncwarp();
-    if (in_warp() == 0) open_page();
-    __syncwarp();
-  }
-  const u32 page = work.page[warp()], fill = work.fill[warp()];
-  const u64 at = (u64)page * WF__LANE_PAGE + fill + __popc(votes & ((1u << in_warp()) - 1));
-  if (live && page != NO_PAGE) p->pages[at] = link;
-  if (SCORED && live && page != NO_PAGE) p->page_contexts[at] = context;
-  __syncwarp();
-  if (in_warp() == 0) work.fill[warp()] = fill + count;
-  __syncwarp();
-}
-
-/* Tokens of the newest frame that may be the end; their extra costs are what ending costs. */
-template <int RANKS>
-__device__ void searcher<RANKS>::put_endings() {
-  const u32 first = frame_off()[frame - 1], size = frame_off()[frame] - first;
-  for (u32 base = 0; base < size; base += THREADS) {
-    const u32 i = base + tid();
-    const bool ends = i < size && __ldcg(past() + first + i).y <= p->lattice_beam;
-    put_links(ends, wf__lane_link{frame - 1, ends ? __ldcg(trace() + first + i).x : 0, WF__LANE_ENDING, 0}, ends ? traced_context(first + i) : 0);
-  }
-}
-
 /* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
 
-/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. `out`: the arcs
- * themselves go out. */
+/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. */
 template <int RANKS>
-__device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
+__device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -256,35 +186,29 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row, bool out) {
       share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
       bool live = k0 + in_warp() < share.total;
-      u32 column = 0;
-      u64 from = 0;
       if (live) {
         const uint4 arc = arc_at(arcs(), a);
         const u32 to = arc.x & 0x7fffffffu;
-        u64 context = from = traced_context(first + i);
+        const u64 from = traced_context(first + i);
+        u64 context = from;
         float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
         live = may_hold(to);
         if (SCORED && live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         candidate = __fadd_rn(candidate, label_cost(arc.z));
-        column = arc.z;
         live = live && candidate <= bound && is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
         if (live) {
           const float extra = extra_over(candidate, key_of(to, context), number + 1);
-          live = extra <= beam;
-          if (live) improve(i, first, extra);
+          if (extra <= beam) improve(i, first, extra);
         }
       }
       __syncwarp();
-      if (out) put_links(live, live ? wf__lane_link{number, __ldcg(trace() + first + i).x, a, penalised(loglike(row_of(row), column), column)} : wf__lane_link{}, from);
     }
   }
 }
 
-/* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the table, and who becomes one of them is put there. OUT: extra
- * costs stand, and the arcs go out. */
+/* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the table, and who becomes one of them is put there. */
 template <int RANKS>
-template <bool OUT>
 __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
@@ -296,7 +220,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
     uint4 info = make_uint4(0, 0, 0, 0);
     if (in_warp() < grain && mine < size) {
       const float2 known = __ldcg(past() + first + mine);
-      if (OUT ? known.y <= beam : least_candidate(known.x, 1) <= bound) info = state_at(states(), __ldcg(trace() + first + mine).x);
+      if (least_candidate(known.x, 1) <= bound) info = state_at(states(), __ldcg(trace() + first + mine).x);
     }
     arc_share share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -319,18 +243,14 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       }
       __syncwarp();
       const bool live = leads_on(extra <= beam, state, context, to, to_context, number);
-      if (OUT) {
-        put_links(live, wf__lane_link{number, state, a, 0}, context);
-      } else {
-        const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
-        u32 slot;
-        u64 old;
-        offer_own<RANKS>(l, improved, key_of(state, context), i, &slot, &old);
-        if (improved) note_state(state);
-        if (better) {
-          atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
-          work.changed[round % 3] = 1;
-        }
+      const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
+      u32 slot;
+      u64 old;
+      offer_own<RANKS>(l, improved, key_of(state, context), i, &slot, &old);
+      if (improved) note_state(state);
+      if (better) {
+        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+        work.changed[round % 3] = 1;
       }
       __syncwarp();
     }
@@ -343,7 +263,8 @@ __device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
   for (u32 depth = 0;; depth++) {
     u32 owner, at = find_token(state, context, number, &owner);
     const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
-    const u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
+    u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
+    if (arc != NO_ARC) arc &= ~WITH_EPSILONS;
     if (arc == NO_ARC || (int)arc_at(arcs(), arc).z >= 0 || depth > most_rounds()) return depth;
     state = source_of(arc);
     if (SCORED) context = __ldcg((const u64 *)(contexts() + part + at) + 1);
@@ -373,7 +294,7 @@ __device__ bool searcher<RANKS>::close_back(u32 number) {
   if (tid() < 3) work.changed[tid()] = 0;
   l.sync();
   for (u32 round = 0; round <= most_rounds(); round++) {
-    relax_epsilons<false>(number, round);
+    relax_epsilons(number, round);
     if (tid() == 0) work.changed[(round + 1) % 3] = 0; /* last read two barriers ago */
     l.sync();
     u32 changed = 0;
@@ -393,57 +314,39 @@ __device__ bool searcher<RANKS>::as_before(u32 number) {
   return l.sum(changed) == 0;
 }
 
-/* --- the way back -------------------------------------------------------------------------------------------------------- */
+/* --- pruning -------------------------------------------------------------------------------------------------------------- */
 
-/* Extra costs from those of the newest frame on back. `ends`: these are what ending costs, the way goes to the first frame, and the lattice out; else to a
- * frame that has been pruned before and in which nothing has changed, and what is beyond the beam is dropped. `row`: the first whose scores have not been
- * searched. False if there is no room. */
+/* Makes room in the trace between two frames. False if there is none. */
 template <int RANKS>
-__device__ bool searcher<RANKS>::go_back(u32 row, bool ends) {
-  lattice_work &work = work_of(l, l.rank());
-  const u32 newest = frame - 1, settled = records()[0].settled;
-  u32 from = 0;
+__device__ __noinline__ bool searcher<RANKS>::prune() {
+  const u32 newest = frame - 1, settled = records()[0].settled, next = own().next;
+  u32 from = 0, row = next; /* the first whose scores have not been searched */
   bool fits = true;
   __pipeline_wait_prior(0); /* a row may be on its way */
   l.sync();
   clear_table(SLOT_BITS);
-  if (tid() < WARPS) work.page[tid()] = NO_PAGE;
-  if (tid() == 0) work.no_room = 0;
   __syncthreads();
-  if (ends) put_endings();
   for (u32 number = newest;; number--) {
     fill_table(number);
-    if ((ends || number < newest) && !close_back(number)) fits = false;
+    if (number < newest && !close_back(number)) fits = false;
     if (own().full != 0) fits = false;
     if (!fits) break;
-    if (ends && p->has_epsilons) relax_epsilons<true>(number, 0);
-    if (!ends && number < newest && number < settled && as_before(number)) {
+    if (number < newest && number < settled && as_before(number)) {
       from = number + 1;
       break;
     }
     if (number == 0) break;
     row = row_before(row);
-    relax_emitting(number - 1, row, ends);
+    relax_emitting(number - 1, row);
     l.sync(); /* extra costs stand */
   }
   l.sync();
-  if (ends) {
-    close_page();
-    fits = l.sum(tid() == 0 && work.no_room != 0) == 0 && fits;
-  } else if (fits) {
+  if (fits) {
     fits = slide(from);
     if (l.rank() == 0 && tid() == 0) records()[0].settled = frame;
   }
   clear_table(SLOT_BITS);
   l.sync();
-  return fits;
-}
-
-/* Makes room in the trace between two frames. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::prune() {
-  const u32 next = own().next;
-  const bool fits = go_back(next, false);
   load_row(next);
   return fits;
 }
@@ -458,13 +361,6 @@ __device__ void searcher<RANKS>::set_endings(bool died, bool final, float least)
     if (died && !is_selected(cost, tokens[i].x, source_context(i))) cost = INFINITY; /* then none is final */
     past()[first + i].y = cost <= FLT_MAX ? __fsub_rn(cost, least) : INFINITY;
   }
-}
-
-/* The lattice of the utterance into pages; `end` is the first frame that was not searched. False if there are not enough. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::end_lattice(u32 end, bool died, bool final, float least) {
-  set_endings(died, final, least);
-  return go_back(end, true);
 }
 
 }  // namespace WF_LANE_SPACE

@@ -8,12 +8,15 @@
 #include "lane_collect.cuh"
 #include "lane_emission.cuh"
 #include "lane_graph.cuh"
-#ifndef WF_LANE_STREAMS
-#include "lane_lattice.cuh"
-#else
+#if defined(WF_LANE_STREAMS)
 #include "lane_stream.cuh"
+#elif !defined(WF_LANE_ASKING)
+#include "lane_back.cuh"
 #endif
 #include "lane_words.cuh"
+#ifdef WF_LANE_ASKING
+#include "lane_asking.cuh"
+#endif
 
 namespace WF_LANE_SPACE {
 
@@ -34,7 +37,9 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     if (token) {
       costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
       const token_key key = own().keys[at];
-      trace()[trace_used + place] = make_uint2(state_of(key), ((u32)value & ~FRESH) - 1);
+      u32 arc = ((u32)value & ~FRESH) - 1;
+      if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
+      trace()[trace_used + place] = make_uint2(state_of(key), arc);
       if (SCORED) {
         u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
         if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
@@ -102,12 +107,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
-  if constexpr (LATTICES) {
-    if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
-    else write_tokens<false>(to, best, words);
-  } else {
-    write_tokens<false>(to, best, words);
-  }
+  if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  else write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -162,6 +163,9 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   }
   l.sync();
   int status = close(p->beam);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
     own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
@@ -208,6 +212,9 @@ template <int RANKS>
 __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 context, none;
   const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
+#ifdef WF_LANE_ASKING
+  if (waits()) return CLOSURE_ASKS;
+#endif
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
@@ -218,6 +225,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       u32 owner, at = find_token(state, context, number, &owner);
       u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].y;
       if (a == NO_ARC) break;
+      a &= ~WITH_EPSILONS;
       if (size == p->path_cap) {
         status = WF__LANE_NO_ROOM;
         break;
@@ -255,8 +263,10 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       outcome->num_narrowed = own().num_narrowed;
     }
   }
-  if constexpr (LATTICES)
-    if (remembers() && !end_lattice(end, died, with_final != NO_TOKEN, cost_of((u32)(best >> 32))) && l.rank() == 0 && tid() == 0) outcome->status = WF__LANE_NO_ROOM;
+  if constexpr (LATTICES) {
+    if (remembers()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
+    if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = frame; /* for the way back */
+  }
   return 0;
 }
 
@@ -329,11 +339,11 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
 
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::run() {
-  for (;;) {
+  do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (tid() == 0) place = atomicAdd(p->queue, 1u);
+      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
@@ -344,13 +354,17 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     if (u == ALL) return;
     if (SCORED) load_scorer();
     decode();
-  }
+  } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
   searcher<RANKS> s(&p);
+#ifdef WF_LANE_ASKING
+  s.run_asking();
+#else
   s.run();
+#endif
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
@@ -434,7 +448,20 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
   return code;
 }
 
-#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
+template <int RANKS>
+static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStream_t stream) {
+  wf__lane_params p = *params;
+  p.back_bits = wide ? WIDE_BITS : BACK_BITS;
+  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(WIDE_BITS));
+  if (code != cudaSuccess) return code;
+  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, wide ? (int)WF__LANE_WIDE : (int)WF__LANE_OK);
+}
+#endif
+
+#if defined(WF_LANE_ASKING)
+#define ENTRY(what) wf__lane_asking_##what
+#elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define ENTRY(what) wf__lane_scored_streams_##what
 #elif defined(WF_LANE_SCORED)
 #define ENTRY(what) wf__lane_scored_##what
@@ -453,6 +480,18 @@ extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
   }
   return cudaErrorInvalidValue;
 }
+
+#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
+extern "C" int ENTRY(back)(const wf__lane_params *params, int wide, void *stream) {
+  switch (params->ranks) {
+    case 1: return launch_back<1>(params, wide, (cudaStream_t)stream);
+    case 2: return launch_back<2>(params, wide, (cudaStream_t)stream);
+    case 4: return launch_back<4>(params, wide, (cudaStream_t)stream);
+    case 8: return launch_back<8>(params, wide, (cudaStream_t)stream);
+  }
+  return cudaErrorInvalidValue;
+}
+#endif
 
 extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;

@@ -9,11 +9,11 @@
  *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
- *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_lattice.cuh)
+ *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_back.cuh)
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp fills one of its lane's utterance, the pages of an utterance are a chain. With scorers, contexts beside them
+ *     pages     of arcs of lattices; each warp that makes an utterance's fills one, the pages of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
@@ -37,14 +37,19 @@
  *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
  *   per block of a lane
  *     links     {where the token came from, its number among those handed out} beside the trace
+ *     past      {cost, extra} as above, if lattices are asked for (lane_stream_lattice.cuh)
  *   for all lanes, in host memory
- *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves. The host keeps the history of a stream
+ *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
+ *               between them. The host keeps the history of a stream
+ *
+ * A fifth one, lane_asking.cu, searches with a recurrent scorer (lane_asking.cuh): it ends where answers are missing, to go on in the next launch.
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
 
 #include <stdint.h>
 
+#include "cuda/lane_answers.h"
 #include "scorer/flat_scorer.h"
 
 #ifdef __cplusplus
@@ -66,6 +71,7 @@ enum {
   WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
   WF__LANE_ASKED = 8 << WF__LANE_SCORED_SLOT_BITS,    /* the same of its words */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
 };
 
@@ -76,6 +82,7 @@ enum {
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
+  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones */
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
@@ -164,7 +171,7 @@ typedef struct wf__lane_frame {
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
   uint64_t last_context, select_context; /* with scorers: of those with these keys */
   float best;      /* cost of a token, subtracted from all of them */
-  uint32_t settled; /* in frame 0: frames there were when the lattice was last pruned */
+  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the search, frames in all */
 } wf__lane_frame;
 
 /* --- streams ----------------------------------------------------------------------------------------------------------- */
@@ -190,14 +197,14 @@ typedef struct wf__lane_advance {
   uint32_t flags;
   uint64_t bad;           /* least frame << 32 | column of an unusable score; all ones: none */
   uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
-  uint64_t ancestors_off;
+  uint64_t ancestors_off, links_off;
+  uint32_t num_links;     /* of the lattice */
   uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last num_newest are the newest frame's tokens */
   uint32_t num_newest;
   uint32_t best, ending;  /* of the newest tokens: the best one; the best to end in, all ones: none is final */
   float best_cost, ending_cost; /* its own cost; cost of ending there */
   float final_cost;       /* of its state */
   uint32_t usual_size, after_blank;
-  uint32_t zero;
   uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and context were expanded */
 } wf__lane_advance;
 
@@ -208,9 +215,28 @@ typedef struct wf__lane_ancestor {
   float loglike;    /* that it read; 0 for epsilon arcs */
   uint32_t row;     /* of the chunk, that its frame read */
 } wf__lane_ancestor;
+/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the chunk, as prev above. */
+typedef struct wf__lane_chunk_link {
+  uint32_t from, to, arc;
+  float loglike, excess; /* excess: the arc's cost above that of the token it leads to */
+  uint32_t zero;
+} wf__lane_chunk_link;
+#define WF__LANE_NO_ROW 0xffffffffu /* of the start's tokens */
 #define WF__LANE_OLD 0x80000000u
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
+
+/* --- lanes that wait for answers (lane_asking.cuh) ---------------------------------------------------------------------- */
+
+enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
+
+/* Of a block whose lane waits: where its frame, or the end, begins. */
+typedef struct wf__lane_saved {
+  uint32_t stage, utterance, row, died;
+  uint32_t frame, trace_used, bits, num_sources, usual_size, flags;
+  uint64_t total_sources, select_key, select_context;
+  uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
+} wf__lane_saved;
 
 typedef struct wf__lane_params {
   /* graph */
@@ -228,6 +254,8 @@ typedef struct wf__lane_params {
   float lattice_beam;       /* 0: no lattices, and nothing for them below */
   float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
+  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
+  uint32_t back_bits;       /* slots of a table on the way back: 2^this */
   /* work */
   const wf__lane_utterance *utterances;
   const uint32_t *order;   /* [num_utterances] longest first */
@@ -264,25 +292,34 @@ typedef struct wf__lane_params {
   wf__lane_advance *advances;   /* [num_utterances] */
   wf__lane_ancestor *ancestors; /* [ancestors_cap], steps_used of them used */
   uint64_t ancestors_cap;
+  uint64_t *ancestor_contexts;  /* beside the ancestors, with lattices and scorers */
+  wf__lane_chunk_link *chunk_links; /* [chunk_links_cap], *chunk_links_used of them used */
+  uint64_t *chunk_links_used, chunk_links_cap;
   const uint32_t *arc_sources;  /* [num_arcs] the arc's state | WF__LANE_EPSILON */
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
-  wf__lane_asked *asked;         /* [parts][WF__LANE_ASKED] with scorers */
+  wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
+  wf__lane_answers answers;     /* of a recurrent scorer */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
 #define WF__LANE_MAX_ARCS 0x7ffffffeu
 
-/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. */
+/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. With lattices there are as many lanes as utterances. */
 int wf__lane_search_launch(const wf__lane_params *params, void *stream);
+/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. */
+int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream);
 /* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
 int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* The same for utterances with scorers. */
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
 /* The same for chunks of streams, without scorers and with them. */
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);

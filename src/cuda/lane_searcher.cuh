@@ -31,7 +31,13 @@ constexpr u32 NO_STEP = 256;
 enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
 
 /* Outcome of a closure that is not WF__LANE_*. */
-enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2 };
+enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
+
+struct back_table; /* lane_back.cuh */
+/* A token at one end of a link: its block, and its place in that block's trace. */
+struct link_end {
+  u32 rank, place;
+};
 
 /* What a thread keeps at hand during a launch. */
 template <int RANKS>
@@ -46,6 +52,12 @@ struct searcher {
   frame_state f;
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
+#ifdef WF_LANE_ASKING
+  u32 frame_words; /* on arcs of this frame: this thread's share */
+  __device__ __forceinline__ void count_word() { frame_words++; }
+#else
+  __device__ __forceinline__ void count_word() {}
+#endif
 
 #ifdef WF_LANE_PROFILE
   __device__ void mark(int which) {
@@ -59,6 +71,8 @@ struct searcher {
 #endif
   __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
   __device__ __forceinline__ void run();
+  __device__ void make_lattice(int wanted);
+  __device__ __forceinline__ void run_asking();
 
  private:
   /* The lane's graph and memory. */
@@ -89,15 +103,19 @@ struct searcher {
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
+    if (ASKING) context = (u32)context; /* lane_asking.cuh */
     return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
     return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
-  __device__ __forceinline__ u64 context_of(token_key key) const { return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0; }
+  __device__ __forceinline__ u64 context_of(token_key key) const {
+    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+  }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
-  __device__ __forceinline__ bool by_state() const { return SCORED && p->by_state != 0; }
+  __device__ __forceinline__ bool by_state() const { return SCORED && !ASKING && p->by_state != 0; }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
   /* Of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
@@ -112,6 +130,8 @@ struct searcher {
     return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
   }
   __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
+  /* A context's number with what decides ties above it. */
+  __device__ __forceinline__ u64 ranked(u32 context) const { return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context; }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
   __device__ __forceinline__ bool has_scorer() const;
@@ -126,7 +146,7 @@ struct searcher {
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return LATTICES && p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return !ASKING && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -217,24 +237,44 @@ struct searcher {
   __device__ bool improve(u32 i, u32 first, float extra);
   __device__ float furthest();
   __device__ float least_candidate(float cost, int epsilon) const;
-  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
-  __device__ void close_page();
-  __device__ void open_page();
   __device__ u32 depth_of(u32 state, u64 context, u32 number);
   __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number);
-  __device__ void relax_emitting(u32 number, u32 row, bool out);
-  template <bool OUT>
+  __device__ void relax_emitting(u32 number, u32 row);
   __device__ void relax_epsilons(u32 number, u32 round);
   __device__ bool close_back(u32 number);
   __device__ bool as_before(u32 number);
-  __device__ void put_endings();
-  __device__ bool go_back(u32 row, bool ends);
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
-  __device__ __noinline__ bool end_lattice(u32 end, bool died, bool final, float least);
+  /* Of the way back, when the search is done. */
+  __device__ void close_page();
+  __device__ void open_page();
+  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
+  template <bool EPSILONS>
+  __device__ __forceinline__ u32 arcs_into(u32 state, u32 *first);
+  template <bool EPSILONS>
+  __device__ void mark_sources(const back_table &table, const u32 *news);
+  __device__ void open_frame(u32 number);
+  __device__ __forceinline__ u64 place_of_token(u32 i) const;
+  template <bool EPSILONS>
+  __device__ u32 list_tokens(u32 window);
+  __device__ void take_emitting(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table, const back_table &before);
+  template <bool OUT>
+  __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table);
+  __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
+  __device__ void step_back(u32 number, const back_table &table, const back_table &before);
+  __device__ void relax_back(u32 number, const back_table &table);
+  __device__ bool close_table(u32 number, back_table table);
+  __device__ void take_endings(u32 number, const back_table &table);
+  __device__ bool go_back();
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
+  /* lane_asking.cuh */
+  __device__ bool waits();
+  __device__ void save(u32 stage, u32 row, bool died) const;
+  __device__ int restore(const wf__lane_saved &saved);
+  __device__ __forceinline__ int search_frame(u32 t, bool *died);
+  __device__ __forceinline__ bool decode_asking(bool resumes);
   /* Of streams. */
   __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
@@ -251,6 +291,17 @@ struct searcher {
   __device__ u32 number_of_end(u64 key, u64 context, bool final);
   __device__ bool hand_out(u32 first, u64 *off, u32 *size);
   __device__ void save_tokens(const wf__lane_chunk &chunk);
+  __device__ int hand_out_all(u32 first, wf__lane_advance *out);
+  __device__ u32 source_by_thread(u32 arc) const;
+  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const;
+  __device__ u32 epsilons_behind(u32 state, u64 context, u32 number) const;
+  __device__ bool may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const;
+  __device__ u32 handed_number(link_end token, u32 number) const;
+  __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess);
+  template <bool EPSILONS, bool OUT>
+  __device__ bool pass_links(u32 number, u64 off, u32 *count);
+  __device__ __noinline__ u32 find_chunk_links(u32 first);
+  __device__ __noinline__ void hand_out_links(u32 first, u64 off);
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 

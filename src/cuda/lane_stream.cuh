@@ -10,6 +10,7 @@
 #define WF_CUDA_LANE_STREAM_CUH
 
 #include "lane_collect.cuh"
+#include "lane_stream_lattice.cuh"
 
 namespace WF_LANE_SPACE {
 
@@ -116,6 +117,12 @@ __device__ u32 searcher<RANKS>::locate(u32 state, u64 context, u32 number, u32 *
   return ALL; /* cannot be */
 }
 
+/* As source_of, by one thread; | WF__LANE_EPSILON if it is one. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::source_by_thread(u32 arc) const {
+  return is_added_arc(arc) ? added_source(arc) : __ldg(p->arc_sources + arc);
+}
+
 /* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and marks these. True if that marked one of the same frame. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::link_tokens(u32 number) {
@@ -124,7 +131,7 @@ __device__ bool searcher<RANKS>::link_tokens(u32 number) {
   for (u32 i = tid(); i < size; i += THREADS) {
     const uint2 token = __ldcg(trace() + first + i);
     if ((number + 1 < frame && (token.x & MARKED) == 0) || (token.y & FOLLOWED) != 0) continue;
-    const u32 source = is_added_arc(token.y) ? added_source(token.y) : __ldg(p->arc_sources + token.y);
+    const u32 source = source_by_thread(token.y);
     const bool emits = (source & WF__LANE_EPSILON) == 0;
     u64 context = 0;
     if (SCORED) context = __ldcg((const u64 *)(contexts() + first + i) + 1);
@@ -202,7 +209,7 @@ __device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
   if (*off + *size > p->ancestors_cap) return false;
   for (u32 number = first; number < frame; number++) {
     const u32 begin = frame_off()[number], count = frame_off()[number + 1] - begin;
-    const u32 row = number > 0 ? __ldcg(rows() + number) : 0;
+    const u32 row = number > 0 ? __ldcg(rows() + number) : WF__LANE_NO_ROW;
     for (u32 i = tid(); i < count; i += THREADS) {
       const uint2 token = __ldcg(trace() + begin + i);
       if (number + 1 < frame && (token.x & MARKED) == 0) continue;
@@ -216,7 +223,9 @@ __device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
         else ancestor.x = __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->trace_cap)[place].y) | WF__LANE_OLD;
         if (column >= 0) ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
       }
-      ((uint4 *)p->ancestors)[*off + number_of(l.rank(), begin + i, number)] = ancestor;
+      const u64 at = *off + number_of(l.rank(), begin + i, number);
+      ((uint4 *)p->ancestors)[at] = ancestor;
+      if (SCORED && remembers()) p->ancestor_contexts[at] = traced_context(begin + i);
     }
   }
   return true;
@@ -230,6 +239,30 @@ __device__ void searcher<RANKS>::save_tokens(const wf__lane_chunk &chunk) {
     chunk.tokens[before + i] = wf__lane_token{costs()[i], tokens()[i].x & ~MARKED};
     if (SCORED) chunk.contexts[before + i] = source_context(i);
   }
+}
+
+/* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the room, WF__LANE_NO_ROOM if there is not enough. */
+template <int RANKS>
+__device__ int searcher<RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
+  l.sync();
+  if (remembers()) out->num_links = find_chunk_links(first);
+  if (out->num_links > p->chunk_links_cap) return WF__LANE_NO_ROOM;
+  for (u32 number = frame; number-- > first;) {
+    bool again = true;
+    while (again) {
+      again = l.sum(link_tokens(number)) != 0;
+      l.sync(); /* marks stand */
+    }
+  }
+  number_tokens(first);
+  u64 off;
+  if (!hand_out(first, &off, &out->num_ancestors)) return WF__LANE_NO_ANCESTORS;
+  out->ancestors_off = off;
+  if (out->num_links == 0) return WF__LANE_OK;
+  out->links_off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->chunk_links_used, (u64)out->num_links) : 0);
+  if (out->links_off + out->num_links > p->chunk_links_cap) return WF__LANE_NO_ANCESTORS;
+  hand_out_links(first, out->links_off);
+  return WF__LANE_OK;
 }
 
 /* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the status is not WF__LANE_OK. */
@@ -254,20 +287,8 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
     out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since another scorer came */
     if (frame > 1 || !resumed) {
       out.num_newest = (u32)f.total_sources;
-      const u32 first = resumed ? 1 : 0;
-      l.sync();
-      for (u32 number = frame; number-- > first;) {
-        bool again = true;
-        while (again) {
-          again = l.sum(link_tokens(number)) != 0;
-          l.sync(); /* marks stand */
-        }
-      }
-      number_tokens(first);
-      u64 off;
-      if (!hand_out(first, &off, &out.num_ancestors)) status = WF__LANE_NO_ANCESTORS;
-      else save_tokens(chunk);
-      out.ancestors_off = off;
+      status = hand_out_all(resumed ? 1 : 0, &out);
+      if (status == WF__LANE_OK) save_tokens(chunk);
     }
   }
   const u32 rows = (u32)own().scores.num_frames;

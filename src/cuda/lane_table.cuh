@@ -8,8 +8,8 @@
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
  * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
  *
- * All of lane_*.cuh is compiled four times: in lane_search.cu, in lane_scored.cu for searches with scorers, and in lane_streams.cu and lane_scored_streams.cu
- * for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
+ * All of lane_*.cuh is compiled five times: in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
+ * lane_streams.cu and lane_scored_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
  *
  *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)     two of them are one load; probing goes in steps of two */
 #ifndef WF_CUDA_LANE_TABLE_CUH
@@ -25,7 +25,9 @@
 #include "lane_search.h"
 #include "ptx.cuh"
 
-#if defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
+#if defined(WF_LANE_ASKING)
+#define WF_LANE_SPACE lane_asking
+#elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define WF_LANE_SPACE lane_scored_streams
 #elif defined(WF_LANE_SCORED)
 #define WF_LANE_SPACE lane_scored
@@ -54,12 +56,19 @@ constexpr bool STREAMS = true;
 #else
 constexpr bool STREAMS = false;
 #endif
-constexpr bool LATTICES = !STREAMS;
+#ifdef WF_LANE_ASKING
+constexpr bool ASKING = true; /* with WF_LANE_SCORED */
+#else
+constexpr bool ASKING = false;
+#endif
+constexpr bool GATHERS = SCORED && !ASKING; /* candidates over arcs with words, to ask for them together */
+constexpr bool LATTICES = !STREAMS && !ASKING;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
+constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, if lattices are asked for: the state has epsilon arcs. NO_ARC has it always */
 constexpr u32 MAX_PROBES = 256; /* if so many times four slots, or a quarter of the table, are taken from a state's home on, the table counts as full */
 
 __device__ __forceinline__ u32 ordered(float cost) {
@@ -70,9 +79,8 @@ __device__ __forceinline__ float cost_of(u32 key) { return __uint_as_float(key &
 /* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
 __device__ __forceinline__ float add_finite(float a, float b) { return fminf(__fadd_rn(a, b), FLT_MAX); }
 
+/* The tables come last: the way back for lattices (lane_back.cuh) has its own in their place. */
 struct lane_shared {
-  u64 values[SLOTS];
-  token_key keys[SLOTS];
   u32 hist[256];
   u32 hist_all[256];       /* summed over the ranks */
   uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
@@ -106,9 +114,15 @@ struct lane_shared {
   u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
 #endif
+#ifdef WF_LANE_ASKING
+  u32 asks;                /* some answer is missing */
+  u64 num_requests;
+#endif
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
+  alignas(16) u64 values[SLOTS];
+  token_key keys[SLOTS];
   float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {

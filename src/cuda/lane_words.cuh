@@ -26,6 +26,7 @@ template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_le
 template <int RANKS> __device__ u64 searcher<RANKS>::tied_source(u64, u64) { return 0; }
 template <int RANKS> __device__ u64 searcher<RANKS>::tied_candidate(u64, u64) { return 0; }
 #else
+#ifndef WF_LANE_ASKING /* else in lane_asking.cuh */
 
 /* The utterance's scorer, and words, to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
 template <int RANKS>
@@ -33,7 +34,7 @@ __device__ void searcher<RANKS>::load_scorer() {
   load_words(p);
   constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
   const u32 *from = (const u32 *)own().scores.scorer;
-  for (u32 i = tid(); i < SIZE; i += THREADS) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+  for (u32 i = tid(); i < SIZE; i += blockDim.x) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
   __syncthreads();
 }
 
@@ -70,6 +71,7 @@ template <int RANKS>
 __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
   return wf__flat_final(&own().scorer, context);
 }
+#endif
 
 /* --- asking, many at a time -------------------------------------------------------------------------------------------------- */
 
@@ -109,7 +111,7 @@ __device__ __forceinline__ void searcher<RANKS>::forget_words() {
 /* A candidate that became the best of its slot, or is as good as that: one of a word, as others keep their context; each of them with recombine=state. */
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
-  if ((word == 0 && !by_state()) || own().scorer.bits == 0) return; /* no bits: all tokens have context 0 */
+  if ((word == 0 && !by_state()) || (!ASKING && own().scorer.bits == 0)) return; /* no bits: all tokens have context 0 */
   const u32 place = atomicAdd(&own().num_logged, 1u);
   if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
 }

@@ -47,6 +47,7 @@ static int callers_device(void) {
 
 static void give_back(int device) {
   if (device >= 0) cudaSetDevice(device);
+  (void)cudaGetLastError(); /* of what was freed: all else has been told */
 }
 
 /* --- weights -------------------------------------------------------------------------------------------------------------- */
@@ -105,6 +106,8 @@ void wf__rnn_weights_free(wf__rnn_weights *w) {
   give_back(caller);
   free(w);
 }
+
+int wf__rnn_weights_where(const wf__rnn_weights *w) { return w->number; }
 
 /* --- opening -------------------------------------------------------------------------------------------------------------- */
 
@@ -252,13 +255,13 @@ static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rn
   return (d->lm->kind == WF__RNN_TORCH_LSTM ? wf__rnn_torch_lstm : wf__rnn_torch_gru)(rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
 }
 
-/* Puts the moves of the box on the stream. */
-static wf_status advance(wf__rnn_device *d, uint32_t count, wf_error *err) {
+/* Puts moves, which are on the GPU, on the stream. */
+static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t count, wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   for (size_t l = 0; l < lm->num_layers; l++) {
     const wf__rnn_layer *layer = &lm->layers[l];
     wf__rnn_rows rows = d->work;
-    rows.moves = d->box.data;
+    rows.moves = moves;
     rows.count = count;
     rows.layer = l * rows.layer_floats;
     rows.input_stride = l == 0 ? (uint32_t)lm->embedding.stride : rows.stride;
@@ -283,22 +286,27 @@ wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, u
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once) {
     const uint64_t some = count - first < at_once ? count - first : at_once;
     status = put(d, 0, moves + first, some * sizeof *moves, true, err);
-    if (status == WF_OK) status = advance(d, (uint32_t)some, err);
+    if (status == WF_OK) status = advance(d, d->box.data, (uint32_t)some, err);
   }
   give_back(caller);
   return status;
 }
 
+wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count, wf_error *err) {
+  for (uint64_t first = 0; first < count; first += d->most_rows)
+    WF__TRY(advance(d, moves + first, (uint32_t)(count - first < d->most_rows ? count - first : d->most_rows), err));
+  return WF_OK;
+}
+
 /* --- norms ---------------------------------------------------------------------------------------------------------------- */
 
-/* Of the slots in the box. `scores` holds the states' rows, a block of scores, sums, and high: each where its elements are aligned, whatever the sizes. */
-static int norms_of_box(wf__rnn_device *d, uint32_t count) {
+/* Of slots, which are on the GPU. `scores` holds the states' rows, a block of scores, sums, and high: each where its elements are aligned, whatever the sizes. */
+static int norms_of(wf__rnn_device *d, const uint32_t *slots, uint32_t count) {
   const wf_rnnlm *lm = d->lm;
   const uint32_t stride = (uint32_t)lm->output.stride;
   float *tops = d->scores.data, *scores = tops + (uint64_t)NORM_ROWS * stride;
   double *sum = (double *)(void *)(scores + (uint64_t)NORM_ROWS * NORM_COLUMNS);
   float *high = (float *)(sum + NORM_ROWS);
-  const uint32_t *slots = d->box.data;
   int code = wf__rnn_gather_tops(&d->output, slots, count, tops, d->stream);
   for (uint64_t first = 0; first < lm->num_words && code == cudaSuccess; first += NORM_COLUMNS) {
     const uint32_t num = lm->num_words - first < NORM_COLUMNS ? (uint32_t)(lm->num_words - first) : NORM_COLUMNS;
@@ -317,11 +325,18 @@ wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_
   for (uint64_t first = 0; first < count && status == WF_OK; first += NORM_ROWS) {
     const uint64_t some = count - first < NORM_ROWS ? count - first : NORM_ROWS;
     status = put(d, 0, slots + first, some * sizeof *slots, true, err);
-    const int code = status == WF_OK ? norms_of_box(d, (uint32_t)some) : (int)cudaSuccess;
+    const int code = status == WF_OK ? norms_of(d, d->box.data, (uint32_t)some) : (int)cudaSuccess;
     if (code != cudaSuccess) status = wf__cuda_fail(err, (cudaError_t)code, "norms of the softmax");
   }
   give_back(caller);
   return status;
+}
+
+wf_status wf__rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, uint64_t count, wf_error *err) {
+  if (d->lm->output_kind != WF_RNNLM_SOFTMAX) return WF_OK;
+  for (uint64_t first = 0; first < count; first += NORM_ROWS)
+    WF__CUDA_TRY(norms_of(d, slots + first, (uint32_t)(count - first < NORM_ROWS ? count - first : NORM_ROWS)), "norms of the softmax");
+  return WF_OK;
 }
 
 /* --- costs ---------------------------------------------------------------------------------------------------------------- */
@@ -352,6 +367,39 @@ wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *request
     status = costs_of_box(d, requests + first, count - first < at_once ? count - first : at_once, costs + first, err);
   give_back(caller);
   return status;
+}
+
+wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *requests, uint64_t count, const uint64_t *hashes, float *costs, wf_error *err) {
+  if (count > 0) WF__CUDA_TRY(wf__rnn_ask_costs(&d->output, requests, (uint32_t)count, hashes, costs, d->stream), "costs of words");
+  return WF_OK;
+}
+
+/* --- more room ------------------------------------------------------------------------------------------------------------ */
+
+void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
+
+/* The buffer with `bytes` bytes, what was in it at the beginning. */
+static wf_status grow(wf__rnn_device *d, wf__device_buffer *buffer, uint64_t bytes, wf_error *err) {
+  static const char what[] = "hidden states";
+  wf__device_buffer larger = {0};
+  if (buffer->data == NULL) return WF_OK;
+  WF__TRY(wf__device_reserve(&larger, bytes, what, err));
+  cudaError_t code = cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice, d->stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(d->stream);
+  cudaFree(code == cudaSuccess ? buffer->data : larger.data);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
+  *buffer = larger;
+  return WF_OK;
+}
+
+wf_status wf__rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *err) {
+  WF__TRY(grow(d, &d->states, (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float), err));
+  d->work.states = d->states.data;
+  d->output.states = d->states.data;
+  WF__TRY(grow(d, &d->norms, (num_slots + 1) * sizeof(float), err));
+  d->output.norms = d->norms.data;
+  d->num_slots = num_slots;
+  return WF_OK;
 }
 
 #endif

@@ -298,6 +298,7 @@ __device__ static double wide_path(const wf__rnn_output &o, question q, int32_t 
 __global__ static void __launch_bounds__(THREADS) costs_kernel(const wf__rnn_output o, const wf__rnn_request *requests, u32 count, const u64 *hashes, float *costs) {
   for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
     const wf__rnn_request r = requests[i];
+    if (r.word < 0) continue;
     const question q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash, r.orders};
     double cost;
     if (o.kind == WF_RNNLM_HIERARCHICAL) {

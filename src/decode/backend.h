@@ -73,6 +73,7 @@ typedef struct wf__backend {
   wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
   wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
   wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+  wf_status (*plan_streams)(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
   const wf__stream_backend *streams;

@@ -18,25 +18,7 @@
 #include <stdatomic.h>
 
 #include "base/error.h"
-
-#define WF__LM_NONE UINT32_MAX
-
-typedef struct wf__lm_unigram {
-  float cost;
-  uint32_t next;
-} wf__lm_unigram;
-
-typedef struct wf__lm_arc {
-  uint32_t word;
-  float cost;
-  uint32_t next;
-} wf__lm_arc;
-
-typedef struct wf__lm_state {
-  uint64_t first_arc;
-  uint32_t backoff;
-  float backoff_cost;
-} wf__lm_state;
+#include "lm/lm_types.h"
 
 struct wf_lm {
   atomic_int refs;

@@ -13,6 +13,8 @@
 typedef struct wf__rnn_weights wf__rnn_weights;
 wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out, wf_error *err);
 void wf__rnn_weights_free(wf__rnn_weights *weights);
+/* Number of the GPU. */
+int wf__rnn_weights_where(const wf__rnn_weights *weights);
 
 typedef struct wf__rnn_device wf__rnn_device;
 enum { WF__RNN_START_SLOT = 0 };
@@ -29,5 +31,13 @@ wf_status wf__rnn_device_norms(wf__rnn_device *device, const uint32_t *slots, ui
 
 wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *requests, uint64_t count, const uint64_t *hashes, uint64_t num_hashes, float *costs,
                                wf_error *err);
+
+/* The same for arrays that are on this GPU, which is the current device: nothing here waits, all of it goes to the stream (a cudaStream_t). */
+void *wf__rnn_device_stream(const wf__rnn_device *device);
+wf_status wf__rnn_device_advance_there(wf__rnn_device *device, const wf__rnn_move *moves, uint64_t count, wf_error *err);
+wf_status wf__rnn_device_norms_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count, wf_error *err);
+wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_request *requests, uint64_t count, const uint64_t *hashes, float *costs, wf_error *err);
+/* More slots; states stay. */
+wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err);
 
 #endif

@@ -15,11 +15,16 @@ typedef struct wf__rnn_move {
   uint32_t zero;
 } wf__rnn_move;
 
-/* -ln p(word | slot); the MaxEnt features are hashes[first_hash .. first_hash + orders), as wf__rnn_hashes has them. */
+/* -ln p(word | slot), nothing for a word below 0; the MaxEnt features are hashes[first_hash .. first_hash + orders), as wf__rnn_hashes has them. */
 typedef struct wf__rnn_request {
   uint32_t slot;
   int32_t word;
   uint32_t first_hash, orders;
 } wf__rnn_request;
+
+/* A word of the graph in the models that a recurrent scorer asks. */
+typedef struct wf__rnn_labels {
+  int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
+} wf__rnn_labels;
 
 #endif

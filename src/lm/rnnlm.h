@@ -141,5 +141,7 @@ void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *sta
 void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *queries, float *costs);
 /* First cells of the MaxEnt features of a prediction, from order 1 up; returns how many orders there are. */
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash);
+/* What they are made of: hash[o] = (*first + sum of factors[o * order + i] * (previous[i] + 1), i < o) modulo *modulus; `factors` has room for order * order. */
+void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first, uint64_t *modulus);
 
 #endif

@@ -11,13 +11,22 @@ static const uint64_t primes[] = {108641969, 116049371, 125925907, 133333309, 14
 enum { NUM_PRIMES = sizeof primes / sizeof *primes };
 _Static_assert(WF_RNNLM_MAX_ORDER <= NUM_PRIMES, "a prime for each order");
 
+static uint64_t factor(int order, int word) { return primes[((uint64_t)order * primes[word + 1] + (uint64_t)word + 1) % NUM_PRIMES]; }
+
+void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first, uint64_t *modulus) {
+  *first = primes[0] * primes[1];
+  *modulus = lm->maxent_order > 0 ? lm->num_cells - lm->num_words : 1;
+  for (int o = 0; o < lm->maxent_order; o++)
+    for (int i = 0; i < lm->maxent_order; i++) factors[o * lm->maxent_order + i] = i < o ? factor(o, i) : 0;
+}
+
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash) {
   if (lm->maxent_order == 0) return 0;
   int count = num_previous + 1 < lm->maxent_order ? num_previous + 1 : lm->maxent_order;
   uint64_t modulus = lm->num_cells - lm->num_words;
   for (int o = 0; o < count; o++) {
     uint64_t sum = primes[0] * primes[1];
-    for (int i = 1; i <= o; i++) sum += primes[((uint64_t)o * primes[i] + (uint64_t)i) % NUM_PRIMES] * ((uint64_t)previous[i - 1] + 1);
+    for (int i = 0; i < o; i++) sum += factor(o, i) * ((uint64_t)previous[i] + 1);
     hash[o] = sum % modulus;
   }
   return count;

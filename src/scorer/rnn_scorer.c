@@ -127,13 +127,13 @@ float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, i
   return sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
 }
 
-static uint32_t words_kept(const wf__rnn_scorer *rnn) {
+uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn) {
   return rnn->options.history_merge_order > 0 ? (uint32_t)rnn->options.history_merge_order - 1 : UINT32_MAX;
 }
 
 uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *m, int32_t label, const wf__rnn_context *behind) {
   if (label == WF__END_OF_WORDS) return behind->hash;
-  uint64_t history = wf__rnn_history_hash(m, behind->history, rnn->labels[label].rnn, words_kept(rnn));
+  uint64_t history = wf__rnn_history_hash(m, behind->history, rnn->labels[label].rnn, wf__rnn_words_kept(rnn));
   return wf__rnn_context_hash(history, behind->ngram_state, behind->small_state);
 }
 
@@ -142,7 +142,7 @@ wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *m, int32_
   if (label == WF__END_OF_WORDS) return WF_OK;
   int32_t word = rnn->labels[label].rnn;
   if (word >= 0) WF__TRY(wf__rnn_extend(m, behind->history, word, &behind->history, err));
-  WF__TRY(wf__rnn_shorten(m, behind->history, words_kept(rnn), &behind->history, err));
+  WF__TRY(wf__rnn_shorten(m, behind->history, wf__rnn_words_kept(rnn), &behind->history, err));
   return wf__rnn_intern(m, *behind, next, err);
 }
 
@@ -293,6 +293,31 @@ wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const 
     return status;
   }
   *out = &rnn->scorer;
+  return WF_OK;
+}
+
+const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer) { return scorer != NULL && scorer->ops == &rnn_ops ? (const wf__rnn_scorer *)scorer : NULL; }
+
+wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out, wf_error *err) {
+  enum { MEMORY = 1 << 20 };
+  *out = NULL;
+  wf__rnn_scorer *twin = wf__calloc(1, sizeof *twin);
+  wf__rnn_labels *labels = wf__alloc((uint64_t)rnn->num_labels, sizeof *labels);
+  if (twin == NULL || labels == NULL) {
+    free(twin);
+    free(labels);
+    return wf__fail_memory(err, sizeof *twin + (uint64_t)rnn->num_labels * sizeof *labels, "a scorer");
+  }
+  memcpy(labels, rnn->labels, (size_t)rnn->num_labels * sizeof *labels);
+  wf__scorer_init(&twin->scorer, &rnn_ops, rnn->scorer.context_bits);
+  twin->rnnlm = wf_rnnlm_ref(rnnlm);
+  twin->ngram = rnn->ngram != NULL ? wf_lm_ref(rnn->ngram) : NULL;
+  twin->small = rnn->small != NULL ? wf_lm_ref(rnn->small) : NULL;
+  twin->options = rnn->options;
+  if (twin->options.rnnlm_memory > MEMORY) twin->options.rnnlm_memory = MEMORY;
+  twin->labels = labels;
+  twin->num_labels = rnn->num_labels;
+  *out = &twin->scorer;
   return WF_OK;
 }
 

@@ -13,10 +13,6 @@
 
 enum { WF__RNN_CACHE_NONE = 0, WF__RNN_CACHE_SHARED = 2, WF__RNN_NUM_COUNTS = sizeof(wf__rnn_counts) / sizeof(uint64_t) };
 
-typedef struct wf__rnn_labels {
-  int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
-} wf__rnn_labels;
-
 typedef struct wf__rnn_scorer {
   wf_scorer scorer;
   wf_rnnlm *rnnlm;
@@ -71,6 +67,12 @@ typedef struct wf__rnn_lane {
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
+/* The scorer, if it is a recurrent one that keeps answers; else NULL. */
+const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
+/* The same with another copy of the recurrent model, and little memory: for costs along single paths. */
+wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out, wf_error *err);
+/* Words of a history that count; UINT32_MAX: all. */
+uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
 /* Adds what was counted to the scorer's figures, and counts from 0 again. */
 void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts);
 wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err);

@@ -175,6 +175,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
   options.max_active = (int32_t)p->max_active;
   options.min_active = (int32_t)p->min_active;
   options.max_tokens = (int32_t)p->max_tokens;
+  options.recombine = (int32_t)p->by_state;
   options.lattice_beam = p->lattice_beam;
   options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
@@ -197,7 +198,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
     assert_ok(wf__search_set_scorer(search, scorer, &err));
     wf_scorer_free(scorer);
     assert_true(search->epsilon_slack == (scorer != NULL ? p->scored_slack : p->epsilon_slack));
-    assert_true(scorer == NULL || scorer->context_bits <= p->context_bits);
+    assert_true(scorer == NULL || p->by_state != 0 || scorer->context_bits <= p->context_bits);
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
@@ -223,6 +224,9 @@ static int launch(const wf__lane_params *params, void (*run)(void *params), void
 
 int wf__lane_search_launch(const wf__lane_params *params, void *stream) { return launch(params, run_search, stream); }
 int wf__lane_scored_launch(const wf__lane_params *params, void *stream) { return launch(params, run_scored, stream); }
+/* The search has made them. */
+int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream) { return cudaSuccess; }
+int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream) { return cudaSuccess; }
 
 struct check {
   const wf__lane_utterance *utterances;
@@ -256,7 +260,14 @@ int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
 
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_search_capacity(ranks, num_columns, out_lanes); }
 
-/* Streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
+/* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+int wf__answers_forget(const wf__lane_maker *maker, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream) { return cudaErrorUnknown; }
+int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) { return cudaErrorUnknown; }
+int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream) { return cudaErrorUnknown; }
+int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
+int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
+int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return cudaErrorUnknown; }
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
 int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) {

@@ -212,7 +212,7 @@ def test_batches_are_their_fsts(rng):
     assert len(batch) == 5 and all(wf.equal(batch[i], one) for i, one in enumerate(ones))
     with pytest.raises(IndexError):
         batch[5]
-    for made, function in ((batch.invert(), wf.invert), (batch.connect(), wf.connect), (batch.reverse(), wf.reverse)):
+    for made, function in ((batch.invert(), wf.invert), (batch.connect(), wf.connect), (batch.reverse(), wf.reverse), (batch.rmepsilon(), wf.rmepsilon)):
         assert all(wf.equal(made[i], function(one)) for i, one in enumerate(ones))
     assert all(wf.equal(batch.arcsort(sort_type="olabel")[i], wf.arcsort(one, sort_type="olabel")) for i, one in enumerate(ones))
     assert all(wf.equal(batch.project(project_type="output")[i], wf.project(one, project_type="output")) for i, one in enumerate(ones))

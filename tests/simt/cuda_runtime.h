@@ -276,6 +276,8 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cuda
   return cudaSuccess;
 }
 
+#define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
+
 /* --- what src/cuda/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
 
 #define WF_CUDA_PTX_CUH
@@ -315,6 +317,17 @@ typedef words<false> own_words;
 static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint16_t>(address); }
 static inline void store_own_pair(uint32_t address, uint32_t x, float y) { *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y}; }
 static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) { return simt_address_of_rank(address, rank); }
+/* ptx_ranks.cuh */
+#define WF_CUDA_PTX_RANKS_CUH
+template <bool CLUSTER>
+static inline void set_shared_bits(uint32_t address, uint32_t bits) {
+  simt_touch();
+  *(volatile uint32_t *)simt_at_address(address, 4, !CLUSTER) |= bits;
+}
+static inline void store_of_rank(uint32_t address, uint32_t value) {
+  simt_touch();
+  *(volatile uint32_t *)simt_at_address(address, 4, false) = value;
+}
 static inline float half_to_float(unsigned short bits) { return (float)simt_bits<_Float16>(bits); }
 
 #endif
