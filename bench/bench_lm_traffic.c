@@ -3,7 +3,7 @@
  *     bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--acoustic-scale=1] [--lm-scale=1] [--beam=17] [--max-active=10000] [--batch=400] [--cache=0.1,0.3]
  *
  * The first `batch` utterances of SCORES are decoded on the CPU side by side, each frame of all of them before the next, with no memory of earlier answers: as lanes of a GPU
- * would that all began at once. One JSON object: `requests` words asked after contexts; `arcs` n-grams read for them (others end at a unigram, which the index
+ * would that all began at once. One JSON object: `unanswered` what an utterance's own direct-mapped memory of 2^11, 2^12 ... answers would leave of the requests; `requests` words asked after contexts; `arcs` n-grams read for them (others end at a unigram, which the index
  * has), the traffic that host memory would see; `..._lane` those different within an utterance's frame, `..._batch` within a frame of all. For each --cache, a share of
  * the n-grams' bytes: 4-way sets of 24 bytes an entry as on the GPU, filled behind each frame: `misses` n-grams that were not there when the frame began, and how many
  * of these were different. So `misses` over `misses_batch` is what putting a frame's requests together over a batch can save at most. */
@@ -15,7 +15,7 @@
 #include "math/hash.h"
 #include "scorer/scorer.h"
 
-enum { MAX_CACHES = 4, WAYS = 4, ENTRY_BYTES = 24, MAX_BATCH = 4096 };
+enum { LEAST_BITS = 11, MOST_BITS = 16, MAX_CACHES = 4, WAYS = 4, ENTRY_BYTES = 24, MAX_BATCH = 4096 };
 
 /* Keys of one frame, each with the number of times it came; emptied by raising `now`. */
 struct key_set {
@@ -37,6 +37,8 @@ struct traffic {
   struct key_set lane_requests, lane_arcs, batch_requests, batch_arcs;
   struct cache caches[MAX_CACHES];
   int num_caches;
+  uint64_t unanswered[MOST_BITS + 1], *answers; /* answers: [batch][2^(MOST_BITS + 1)], all sizes of an utterance one behind the other */
+  int lane;
 };
 
 /* Answers as the n-gram scorer that it holds, and notes what was asked. */
@@ -94,6 +96,11 @@ static wf_status record_step(const wf_scorer *self, void *memory, uint64_t conte
   const uint32_t word = (uint32_t)label < recorder->num_labels ? recorder->word_of[label] : WF__WLM_NONE;
   const uint64_t request = context << 32 | (uint32_t)label;
   t->requests++;
+  for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) {
+    uint64_t *place = t->answers + ((uint64_t)t->lane << (MOST_BITS + 1)) + ((uint64_t)1 << bits) + wf__spread64(wf__mix64(context) + (uint64_t)label, bits);
+    t->unanswered[bits] += *place != request;
+    *place = request;
+  }
   t->requests_lane += set_add(&t->lane_requests, request);
   t->requests_batch += set_add(&t->batch_requests, request);
   if (word != WF__WLM_NONE) {
@@ -171,6 +178,7 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
       const wf_matrix *m = &matrices[i];
       if (frame >= m->num_frames) continue;
       wf_scores chunk = {.data = m->data + frame * m->num_columns, .num_frames = 1, .num_columns = m->num_columns, .stride = m->num_columns};
+      t->lane = i;
       check(wf_stream_accept(streams[i], &chunk, NULL, &err), &err);
       end_lane(t);
     }
@@ -184,7 +192,9 @@ static void print(const struct traffic *t, int batch, int64_t frames) {
   const double n = (double)frames;
   printf("{\"batch\": %d, \"frames\": %lld, \"requests\": %.1f, \"requests_lane\": %.1f, \"requests_batch\": %.1f, \"arcs\": %.1f, \"arcs_lane\": %.1f, \"arcs_batch\": %.1f", batch,
          (long long)frames, (double)t->requests / n, (double)t->requests_lane / n, (double)t->requests_batch / n, (double)t->arcs / n, (double)t->arcs_lane / n, (double)t->arcs_batch / n);
-  printf(", \"caches\": [");
+  printf(", \"unanswered\": [");
+  for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->unanswered[bits] / n);
+  printf("], \"caches\": [");
   for (int i = 0; i < t->num_caches; i++) {
     const struct cache *c = &t->caches[i];
     printf("%s{\"share\": %g, \"entries\": %llu, \"misses\": %.3f, \"misses_batch\": %.3f}", i > 0 ? ", " : "", c->share, (unsigned long long)c->num_sets * WAYS, (double)c->misses / n,
@@ -274,6 +284,7 @@ int main(int argc, char **argv) {
   if (options.max_tokens < a.max_active) options.max_tokens = a.max_active;
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
+  traffic.answers = allocate((size_t)count << (MOST_BITS + 1), sizeof *traffic.answers);
   set_make(&traffic.lane_requests, 18);
   set_make(&traffic.lane_arcs, 18);
   set_make(&traffic.batch_requests, 22);

@@ -1,4 +1,4 @@
-/* cuda_lattice.c - the raw lattice of an utterance from the arcs that the GPU found to be in it (lane_lattice.cuh).
+/* cuda_lattice.c - the raw lattice of an utterance from the arcs that the GPU found to be in it (lane_back.cuh).
  *
  * They come as a chain of pages in no order. Every token of the lattice has an arc that leaves it or is an end, so the sources of a frame's arcs (with a scorer pairs of state
  * and context, whose numbers are the scorer's own, flat_scorer.h) are its tokens. A graph's arcs are numbered state after state, so arcs sorted by frame and number are

@@ -142,6 +142,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
   add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
   add_array(plan, WF__ARRAY_SOURCES, facts->scored ? parts << WF__LANE_SCORED_SLOT_BITS << 3 : 0);
+  add_array(plan, WF__ARRAY_ASKED, facts->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
   add_array(plan, WF__ARRAY_CONTEXTS, facts->scored ? parts * trace * 16 : 0);

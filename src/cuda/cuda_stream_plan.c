@@ -39,7 +39,7 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   const uint64_t sizes[WF__NUM_STREAM_ARRAYS] = {
       WF__LANE_SLOTS * 4, WF__LANE_SLOTS * 16, cap * 8, cap * 8, (frames + 2) * 4, (frames + 1) * WF__LANE_INDEX * 2, (frames + 2) * 4, (frames + 2) * 4,
       scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? (uint64_t)8 << WF__LANE_SCORED_SLOT_BITS : 0,
-      lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
+      scored ? WF__LANE_ASKED * sizeof(wf__lane_asked) : 0, lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
   plan->bytes = 0;
   for (int i = 0; i < WF__NUM_STREAM_ARRAYS; i++) {
     plan->off[i] = plan->bytes;

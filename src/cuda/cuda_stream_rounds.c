@@ -247,6 +247,7 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
   p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
   p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
+  p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
   p.past = streams->memory + plan->off[WF__STREAM_PAST];
   p.records = (void *)(streams->memory + plan->off[WF__STREAM_RECORDS]);
   p.trace_cap = p.trace_room = plan->trace_cap;

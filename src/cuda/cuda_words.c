@@ -34,7 +34,8 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
   wf__lane_words *words = (wf__lane_words *)(void *)all;
   wf__lane_class *classes = (wf__lane_class *)(void *)(all + first_class);
   uint64_t at = first_class + round_up(count * sizeof *classes);
-  *words = (wf__lane_words){.classes = (const wf__lane_class *)(const void *)(there + first_class),
+  *words = (wf__lane_words){.num_states = (uint32_t)graph->num_states,
+                            .classes = (const wf__lane_class *)(const void *)(there + first_class),
                             .num_classes = (uint32_t)count,
                             .context_bits = wf__gpu_context_bits(graph),
                             .epsilon_slack = wf__epsilon_slack(graph, &worker->options, false),

@@ -65,7 +65,6 @@ template <int RANKS>
 __device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
   float extra;
   u32 next;
-  frame_words++;
   if (word >= p->answers.num_labels || !find_answer(p, (u32)*context, word, &extra, &next)) return INFINITY;
   *context = next;
   return __fadd_rn(cost, extra);
@@ -75,7 +74,6 @@ template <int RANKS>
 __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
   float cost;
   u32 next;
-  frame_words++;
   return find_answer(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
 }
 

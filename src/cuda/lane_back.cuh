@@ -5,8 +5,8 @@
  * search, between the few tokens that matter:
  *
  *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way through it above that of the best way of all
- *   marks   a bitmap of the states with consuming arcs to the table's states, so of all tokens of t - 1 only some hundred are looked at
- *   list    these tokens; then those of t - 1 with epsilon arcs
+ *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only some hundred are looked at
+ *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t - 1
  *
  * What is within the beam over the arcs of the listed tokens makes the table of t - 1, and goes out to pages. Extra costs are minima over ways, kept as ordered integers: no order of
  * threads can show.
@@ -14,7 +14,7 @@
  * With a scorer, states are pairs (state, context), and the scorer is asked again: a bitmap of the graph's states in the table tells which arcs are worth asking for.
  *
  * In the block's shared memory, behind what the search keeps in front of its own table:
- *   2 x {keys, costs, extras [2^bits], places [2^bits] of the slots taken}, list [WINDOW], marks */
+ *   2 x {keys, costs, extras [2^bits], places [2^bits] of the slots taken}, list [WINDOW], marks, 2 x news: bits of the slots that an epsilon round has changed */
 #ifndef WF_CUDA_LANE_BACK_CUH
 #define WF_CUDA_LANE_BACK_CUH
 

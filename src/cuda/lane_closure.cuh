@@ -28,23 +28,12 @@ __device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u3
   return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
-/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp, offered to the table; what it improves goes on the agenda
- * `next`. */
+/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from` to one of context `to`, offered to the table; what it improves
+ * goes on the agenda `next`. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
-  uint4 arc = make_uint4(0, 0, 0, 0);
-  float candidate = cost;
-  const u64 from = context;
-  if (live) {
-    arc = arc_at(arcs(), a);
-    candidate = __fadd_rn(cost, __uint_as_float(arc.y));
-    if (arc.w != 0) {
-      candidate = __fsub_rn(candidate, p->word_score);
-      if (SCORED) candidate = word_cost(arc.w, candidate, &context);
-    }
-    live = candidate <= cutoff;
-  }
-  const token_key key = key_of(arc.x, context);
+__device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next) {
+  live = live && candidate <= cutoff;
+  const token_key key = key_of(arc.x, to);
   const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
   u32 rank, slot;
   u64 old;
@@ -53,13 +42,50 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
     live = live && gains(l.of(rank), slot, key, candidate);
   }
   const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
-  if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, context);
+  if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   if (!lowered) return;
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
     u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
     put_agenda(rank, next, place, slot);
     if (key & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
+  }
+}
+
+/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those with words that a scorer must be asked for are put aside. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
+  uint4 arc = make_uint4(0, 0, 0, 0);
+  u64 to = context;
+  if (live) {
+    arc = arc_at(arcs(), a);
+    cost = __fadd_rn(cost, __uint_as_float(arc.y));
+    if (arc.w != 0) cost = __fsub_rn(cost, p->word_score);
+    if (ASKING && arc.w != 0) cost = word_cost(arc.w, cost, &to);
+    if (arc.w != 0) count_word();
+  }
+  if (GATHERS && has_scorer()) {
+    const bool waits = live && arc.w != 0;
+    gather_word(waits, a, cost, context);
+    live = live && !waits;
+  }
+  relax_to(live, a, arc, cost, context, to, cutoff, next);
+}
+
+/* Of this round, those that were put aside, from number `first` on. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax_words(u32 first, float cutoff, u32 next) {
+  __syncthreads(); /* all are there */
+  const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
+  for (u32 base = first + warp() * 32; base < end; base += THREADS) {
+    const u32 i = base + in_warp();
+    const bool live = i < end;
+    const wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
+    const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
+    u64 to = word.from;
+    const float cost = live ? word_cost(arc.w, word.cost, &to) : 0;
+    relax_to(live, word.arc, arc, cost, word.from, to, cutoff, next);
+    __syncwarp();
   }
 }
 
@@ -73,6 +99,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     u32 work = 0;
 #pragma unroll
     for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
+    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) own().rounds++;
@@ -83,11 +110,12 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
       if (own().full != 0) return WF__LANE_OK; /* close sees it */
       if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
-      if (rounds + 1 > (by_state() ? p->num_states : tokens)) return WF__LANE_CYCLE;
+      if (rounds + 1 > (by_state() ? all_states() : tokens)) return WF__LANE_CYCLE;
       if (by_state() && !settle_contexts()) return WF__LANE_NO_ROOM;
     } else if (rounds > p->num_states) {
       return WF__LANE_CYCLE;
     }
+    const u32 first_word = num_asked();
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
@@ -134,6 +162,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
+    if (GATHERS && has_scorer()) relax_words(first_word, cutoff, next);
     agenda_now = next;
     l.sync(); /* the agenda of the next round stands */
   }

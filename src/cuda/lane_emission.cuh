@@ -96,6 +96,70 @@ __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain
   return __shfl_sync(ALL, base, 0);
 }
 
+/* A candidate of each live thread of the warp, over an emitting arc from a token of context `from` to one of context `to`: what the mode does with it. */
+template <int RANKS>
+template <int MODE>
+__device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count) {
+  constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
+  const u32 order = ordered(candidate);
+  const u64 key = (u64)order << 32 | a;
+  live = live && candidate <= FLT_MAX;
+  if (FIRST_PASS) {
+    u32 known = own_words::load(l.base + OFFSET(best));
+    u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
+    if (lowest < known) {
+      if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
+      known = lowest;
+    }
+    if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), p->beam);
+  } else {
+    if (MODE == EXPAND_COUNT) *my_count += live;
+    live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
+    if (MODE == EXPAND_COUNT) *my_count += (u64)live << 32;
+  }
+  if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
+  if (MODE == EXPAND_STEPS) {
+    const u32 step = (u32)fminf(fmaxf((candidate - rule.origin) * rule.scale, 0), 255);
+    if (rule.prefix != NO_STEP) keep_near(live && step == rule.prefix, key);
+    else if (live) atomicAdd(&own().hist[step], 1u);
+  }
+  if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
+    atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
+  if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
+    atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
+  if (MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) {
+    u32 rank, slot;
+    u64 old;
+    const u64 value = (u64)order << 32 | (a + 1);
+    const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
+    if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
+  }
+  __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+}
+
+/* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and keeps what it says for the other passes. */
+template <int RANKS>
+template <int MODE>
+__device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
+  if (MODE == EXPAND_RUNNING) {
+    __syncthreads(); /* all are there */
+    f.num_words = min(num_asked(), (u32)WF__LANE_ASKED);
+  }
+  for (u32 base = warp() * 32; base < f.num_words; base += THREADS) {
+    const u32 i = base + in_warp();
+    const bool live = i < f.num_words;
+    wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
+    const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
+    if (MODE == EXPAND_RUNNING && live) {
+      u64 to = word.from;
+      word.cost = __fadd_rn(word_cost(arc.w, word.cost, &to), label_cost(arc.z));
+      asked()[i].to = word.to = to;
+      asked()[i].cost = word.cost;
+    }
+    consider<MODE>(rule, live, word.arc, arc, word.cost, word.from, word.to, my_count);
+  }
+}
+
 /* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
  * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); STEPS counts
  * candidates by even steps of cost, or puts the keys of one step into the agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
@@ -103,7 +167,7 @@ __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain
 template <int RANKS>
 template <int MODE>
 __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
-  const float beam = p->beam, word_score = p->word_score;
+  const float word_score = p->word_score;
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
   const uint4 *const arcs = this->arcs(), *const states = this->states();
@@ -155,45 +219,19 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
-        if (SCORED && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
-        candidate = __fadd_rn(candidate, label_cost(arc.z));
+        if (ASKING && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+        if (FIRST_PASS && arc.w != 0) count_word();
       }
-      const u32 order = ordered(candidate);
-      const u64 key = (u64)order << 32 | a;
-      live = live && candidate <= FLT_MAX;
-      if (FIRST_PASS) {
-        u32 known = own_words::load(l.base + OFFSET(best));
-        u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
-        if (lowest < known) {
-          if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
-          known = lowest;
-        }
-        if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), beam);
-      } else {
-        if (MODE == EXPAND_COUNT) my_count += live;
-        live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
-        if (MODE == EXPAND_COUNT) my_count += (u64)live << 32;
+      if (GATHERS && has_scorer()) {
+        const bool waits = live && arc.w != 0;
+        if (MODE == EXPAND_RUNNING) gather_word(waits, a, candidate, from);
+        live = live && !waits;
       }
-      if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
-      if (MODE == EXPAND_STEPS) {
-        const u32 step = (u32)fminf(fmaxf((candidate - rule.origin) * rule.scale, 0), 255);
-        if (rule.prefix != NO_STEP) keep_near(live && step == rule.prefix, key);
-        else if (live) atomicAdd(&own().hist[step], 1u);
-      }
-      if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
-        atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
-      if (MODE == EXPAND_TIES && live && (rule.shift == 56 || from >> (rule.shift + 8) == rule.prefix))
-        atomicAdd(&own().hist[(u32)(from >> rule.shift) & 255], 1u);
-      if (MODE == EXPAND_RUNNING || MODE == EXPAND_FIXED) {
-        u32 rank, slot;
-        u64 old;
-        const u64 value = (u64)order << 32 | (a + 1);
-        const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
-        if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
-      }
-      __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+      if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
+      consider<MODE>(rule, live, a, arc, candidate, from, to, &my_count);
     }
   }
+  if (GATHERS && has_scorer()) consider_words<MODE>(rule, &my_count);
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
 }
 
@@ -462,6 +500,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
+    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
     mark(2);
     const u32 best = own().best;
     full = own().full != 0;

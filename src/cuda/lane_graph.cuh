@@ -21,13 +21,14 @@ template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added(u
 template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added_arc(u32) const { return false; }
 template <int RANKS> __device__ u32 searcher<RANKS>::added_source(u32) const { return 0; }
 template <int RANKS> __device__ __forceinline__ int searcher<RANKS>::context_bits() const { return 0; }
+template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::all_states() const { return p->num_states; }
 #else
 
 /* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it has none. A barrier follows. */
 static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
   if (tid() != 0) return;
   if (own().scores.words != NULL) own().words = *own().scores.words;
-  else own().words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack};
+  else own().words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack, p->num_states, 0};
 }
 
 template <int RANKS>
@@ -37,6 +38,10 @@ __device__ __forceinline__ bool searcher<RANKS>::has_words() const {
 template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::context_bits() const {
   return own().words.context_bits;
+}
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::all_states() const {
+  return own().words.num_states;
 }
 template <int RANKS>
 __device__ __forceinline__ bool searcher<RANKS>::is_added(u32 state) const {

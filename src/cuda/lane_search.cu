@@ -114,6 +114,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
     frame_off()[frame + 1] = trace_used + total;
     (index() + (u64)frame * WF__LANE_INDEX)[WF__LANE_GROUPS] = (uint16_t)l.bits;
     own().begin_frame();
+    forget_words();
     own().num_tokens += packed & 0xffffffffu;
   }
   count_arcs();
@@ -137,10 +138,11 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   clear_table(SLOT_BITS);
   agenda_now = 0;
   frame = trace_used = frame_arcs = 0;
-  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, 0};
   if (SCORED)
     for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
   if (tid() == 0) {
+    forget_words();
     own().flags = 0;
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
   }
@@ -217,7 +219,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
     wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
-    u32 state = (u32)best, number = frame - 1, row = end, size = 0;
+    u32 state = (u32)best, number = frame - 1, row = end, size = 0, epsilons = 0;
     int status = WF__LANE_OK;
     for (;;) {
       u32 owner, at = find_token(state, context, number, &owner);
@@ -232,6 +234,10 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
       if (column >= 0) { /* it consumed a frame */
         number--;
         row = row_before(row);
+        epsilons = 0;
+      } else if (++epsilons > most_rounds()) { /* with recombine=state: round and round */
+        status = WF__LANE_CYCLE;
+        break;
       }
       if (in_warp() == 0) path[size] = wf__lane_step{a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;

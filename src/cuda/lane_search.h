@@ -24,6 +24,7 @@
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^13] by slot: where that minimum is found
+ *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
  *
  * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
  * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
@@ -68,6 +69,7 @@ enum {
   WF__LANE_SCORED_SLOT_BITS = 13,           /* with scorers, where keys are twice as large */
   WF__LANE_SCORED_TOKENS = (1 << WF__LANE_SCORED_SLOT_BITS) - 1024,
   WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
+  WF__LANE_ASKED = 8 << WF__LANE_SCORED_SLOT_BITS,    /* the same of its words */
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
@@ -112,6 +114,7 @@ typedef struct wf__lane_words {
   uint32_t num_classes;
   int32_t context_bits;             /* of a key beside all its states */
   float epsilon_slack, scored_slack;
+  uint32_t num_states, zero;        /* all its states */
 } wf__lane_words;
 
 typedef struct wf__lane_utterance {
@@ -127,6 +130,13 @@ typedef struct wf__lane_logged {
   uint64_t value, source;
   uint32_t where, zero; /* rank << 16 | slot */
 } wf__lane_logged;
+
+/* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its epsilons. */
+typedef struct wf__lane_asked {
+  uint64_t from, to; /* contexts before the word and behind it */
+  uint32_t arc;
+  float cost; /* without the scorer and the label; of emitting arcs, then with both */
+} wf__lane_asked;
 
 /* One step of a path. */
 typedef struct wf__lane_step {
@@ -289,6 +299,7 @@ typedef struct wf__lane_params {
   void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+  wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
   wf__lane_answers answers;     /* of a recurrent scorer */
 } wf__lane_params;
 

@@ -16,6 +16,7 @@ struct frame_state {
   u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
   u64 select_context; /* with scorers: of those that have this key, sources above this context are not either */
   u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
+  u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
   u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
 };
 
@@ -52,7 +53,10 @@ struct searcher {
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
 #ifdef WF_LANE_ASKING
-  mutable u32 frame_words; /* asked for in this frame: this thread's share */
+  u32 frame_words; /* on arcs of this frame: this thread's share */
+  __device__ __forceinline__ void count_word() { frame_words++; }
+#else
+  __device__ __forceinline__ void count_word() {}
 #endif
 
 #ifdef WF_LANE_PROFILE
@@ -83,6 +87,7 @@ struct searcher {
   __device__ __forceinline__ float final_of(u32 state) const;
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
+  __device__ __forceinline__ u32 all_states() const; /* those of added words included */
   __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
   __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
@@ -90,6 +95,7 @@ struct searcher {
   __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
+  __device__ __forceinline__ wf__lane_asked *asked() const { return p->asked + (u64)blockIdx.x * WF__LANE_ASKED; }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
@@ -177,6 +183,12 @@ struct searcher {
   __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
+  template <int MODE>
+  __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count);
+  __device__ __forceinline__ void gather_word(bool waits, u32 a, float cost, u64 from);
+  template <int MODE>
+  __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
+  __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
   __device__ __forceinline__ void keep_near(bool live, u64 key);
   __device__ bool list_near(u64 last, float origin, float span, u64 *k);
@@ -193,6 +205,10 @@ struct searcher {
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
   __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
+  __device__ __forceinline__ u32 num_asked() const;
+  __device__ __forceinline__ void forget_words();
   __device__ __forceinline__ int relax_rounds(float cutoff);
   __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
   __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
@@ -213,7 +229,7 @@ struct searcher {
   __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
   /* No path of epsilons that goes round no cycle has this many arcs. */
-  __device__ __forceinline__ u32 most_rounds() const { return SCORED ? RANKS * SLOTS : p->num_states; }
+  __device__ __forceinline__ u32 most_rounds() const { return SCORED && !by_state() ? RANKS * SLOTS : all_states(); }
   __device__ __forceinline__ void note_state(u32 state);
   __device__ __forceinline__ bool may_hold(u32 state) const;
   __device__ u32 look_up(token_key key, u32 *owner);

@@ -61,6 +61,7 @@ constexpr bool ASKING = true; /* with WF_LANE_SCORED */
 #else
 constexpr bool ASKING = false;
 #endif
+constexpr bool GATHERS = SCORED && !ASKING; /* candidates over arcs with words, to ask for them together */
 constexpr bool LATTICES = !STREAMS && !ASKING;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
@@ -108,6 +109,7 @@ struct lane_shared {
   u64 box_contexts[WARPS][32]; /* beside `boxes` */
   wf__flat_scorer scorer;  /* of the utterance, if it has one */
   wf__lane_words words;    /* added to its graph */
+  u32 num_asked;           /* words of the frame's emitting arcs, on this rank */
   u32 num_logged;          /* candidates in the log of this rank */
   u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */

@@ -16,6 +16,10 @@ template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost
 template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32, u32, u32, u64, u64, u64) {}
 template <int RANKS> __device__ bool searcher<RANKS>::settle_contexts() { return true; }
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::gather_word(bool, u32, float, u64) {}
+template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::num_asked() const { return 0; }
+template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_all_words() { return true; }
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::forget_words() {}
 template <int RANKS> __device__ bool searcher<RANKS>::find_sources(bool *) { return true; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::keep_selected(u64, u64, u64, u64) {}
 template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_left() const { return 0; }
@@ -68,6 +72,39 @@ __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
   return wf__flat_final(&own().scorer, context);
 }
 #endif
+
+/* --- asking, many at a time -------------------------------------------------------------------------------------------------- */
+
+/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. A look-up waits for
+ * memory several times, and few threads of a warp have a word: so they are asked for together, by whole warps. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, float cost, u64 from) {
+  const u32 vote = __ballot_sync(ALL, waits);
+  if (vote == 0) return;
+  u32 place = 0;
+  if (in_warp() == 0) place = atomicAdd(&own().num_asked, (u32)__popc(vote));
+  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+  if (waits && place < WF__LANE_ASKED) asked()[place] = wf__lane_asked{from, 0, a, cost};
+}
+
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::num_asked() const {
+  return own().num_asked;
+}
+
+/* After a barrier of the lane: was there room for the words of all ranks? */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_all_words() {
+  u32 most = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_asked);
+  return most <= WF__LANE_ASKED;
+}
+
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::forget_words() {
+  own().num_asked = 0;
+}
 
 /* --- which context a token came from -------------------------------------------------------------------------------------- */
 

@@ -186,9 +186,11 @@ static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t 
 static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
   if (where & WF__WLM_LARGE) return wf__wlm_find_large(view, first, count, word, hash, out);
-  if (first + count > view->num_small) return false;
-  for (uint64_t i = first; i < first + count; i++) {
-    if (view->tags[i] != wf__wlm_tag(hash)) continue;
+  if (first + count > view->num_small || count > WF__WLM_SMALL) return false;
+  uint32_t hits = 0; /* all tags are asked for before the first has come */
+  for (uint32_t i = 0; i < WF__WLM_SMALL; i++) hits |= (uint32_t)(i < count && view->tags[first + i] == wf__wlm_tag(hash)) << i;
+  for (uint64_t i = first; hits != 0; i++, hits >>= 1) {
+    if (!(hits & 1)) continue;
     *out = wf__wlm_read_arc(view, view->small, i);
     if (out->word == word) return true;
   }
@@ -235,20 +237,22 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
   float cost = 0;
   uint64_t hash = wf__wlm_hash(word);
   wf__wlm_arc arc;
-  if (state != 0) wf__wlm_fetch_state(view, view->states[state].where, hash);
+  wf__wlm_state record = view->states[state];
+  if (state != 0) wf__wlm_fetch_state(view, record.where, hash);
   while (state != 0) {
-    const wf__wlm_state *record = &view->states[state];
-    uint32_t backoff = record->backoff < state ? record->backoff : 0;
-    if (backoff != 0) wf__wlm_fetch_state(view, view->states[backoff].where, hash); /* most likely the next to be asked */
+    const uint32_t backoff = record.backoff < state ? record.backoff : 0;
+    const wf__wlm_state lower = view->states[backoff]; /* most likely the next to be asked */
+    if (backoff != 0) wf__wlm_fetch_state(view, lower.where, hash);
     else wf__wlm_fetch(&view->unigrams[word]);
-    if (wf__wlm_find(view, record->where, word, hash, &arc)) {
+    if (wf__wlm_find(view, record.where, word, hash, &arc)) {
       *next = wf__wlm_settle(view, word, arc.next < view->num_states ? arc.next : 0);
       *at = state;
       wf__wlm_fetch(&view->states[*next]);
       return cost + arc.cost;
     }
-    cost += record->backoff_cost;
+    cost += record.backoff_cost;
     state = backoff;
+    record = lower;
   }
   *next = view->unigrams[word].next < view->num_states ? view->unigrams[word].next : 0;
   *at = 0;

@@ -321,6 +321,47 @@ static void test_small_decoding(void **unused) {
   assert_true(words > 0);
 }
 
+/* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given, or by the batch. */
+static void test_small_refused(void **unused) {
+  (void)unused;
+  test_rng rng = {77};
+  models m = random_models(&rng);
+  wf_fst *fst = random_word_fst(&rng, INPUTS);
+  wf_graph *graph;
+  wf_decoder *decoder;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  for (int k = 0; k < 6; k++) {
+    wf_rnn_scorer_options o = random_options(&rng);
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.device = "cuda";
+    options.max_active = 60;
+    o.rnnlm_cache = k == 0 ? 0 : 1;
+    o.history_merge_order = k == 1 ? 100 : 0;
+    o.rnnlm_memory = 65536;
+    if (k == 2) options.lattice_beam = 4;
+    if (k == 3) options.recombine = 1;
+    wf_scorer *scorer = scorer_over(m.rnnlm, &m, &o), *chain;
+    assert_ok(wf_scorer_chain(scorer, scorer, &chain, &err));
+    assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+    if (k < 5) assert_int_equal(wf_decoder_set_scorer(decoder, k == 4 ? chain : scorer, &err), WF_ERR_UNSUPPORTED);
+    if (k == 5) { /* one utterance with, one without */
+      static const float data[2 * INPUTS];
+      const wf_scores scores[2] = {{data, 2, INPUTS, INPUTS}, {data, 1, INPUTS, INPUTS}};
+      const wf_scorer *scorers[2] = {scorer, NULL};
+      wf_result *results[2] = {NULL, NULL};
+      assert_int_equal(wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err), WF_ERR_UNSUPPORTED);
+      test_free_results(results, 2);
+    }
+    wf_decoder_free(decoder);
+    wf_scorer_free(chain);
+    wf_scorer_free(scorer);
+  }
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  free_models(&m);
+}
+
 /* Models and texts as large as those in use: more rows, words and columns than go together. */
 static void test_large(void **unused) {
   (void)unused;
@@ -348,6 +389,7 @@ int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
-                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_large)};
+                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_refused),
+                                     cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
