@@ -241,7 +241,7 @@ __device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, u32 *first)
   }
   *first = __ldg(p->in_offsets[EPSILONS] + state);
   const u32 count = __ldg(p->in_offsets[EPSILONS] + state + 1) - *first;
-  if (count > 0) work.any_marked = 1;
+  if (count > 0 || has_words()) work.any_marked = 1; /* an added state's arc may lead there */
   if (count <= HUB) return count;
   const u32 hub = count <= MOST_MARKED ? atomicAdd(&work.num_hubs, 1u) : MOST_HUBS;
   if (hub < MOST_HUBS) {

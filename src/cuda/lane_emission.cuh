@@ -19,12 +19,12 @@ __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
   __syncthreads();
-  for (u32 i = tid(); i < f.num_sources; i += THREADS) atomicAdd(&own().hist[(u32)fminf(costs()[i] * scale, 255)], 1u);
+  for (u32 i = tid(); i < f.num_sources; i += THREADS) atomicAdd(&own().hist[(u32)fminf(fmaxf(costs()[i] * scale, 0), 255)], 1u);
   u32 bin;
   want -= pick_bin(want, &bin);
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
     float cost = costs()[i];
-    if ((u32)fminf(cost * scale, 255) != bin) continue;
+    if ((u32)fminf(fmaxf(cost * scale, 0), 255) != bin) continue;
     u64 key = (u64)ordered(cost) << 32 | tokens[i].x;
     for (int r = 0; r < RANKS; r++) {
       u32 place = atomicAdd(&l.of(r).num_near, 1u);
