@@ -170,11 +170,6 @@ bool test_no_gpu(void) {
   return missing;
 }
 
-uint64_t test_seeds(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS");
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 struct decode_task test_large_task(void) {
   test_rng rng = {9};
   wf_error err = {0};

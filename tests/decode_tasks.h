@@ -39,7 +39,5 @@ struct test_heard {
   int times;
 };
 void test_listen(void *heard, wf_log_level level, const char *text);
-/* As many as WARPFST_TEST_SEEDS says: compute-sanitizer is a hundred times slower. */
-uint64_t test_seeds(uint64_t usual);
 
 #endif

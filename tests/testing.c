@@ -439,3 +439,12 @@ uint64_t test_states_of(const char *path) {
   wf_fst_free(fst);
   return n;
 }
+
+uint64_t test_seeds(uint64_t usual) {
+  const char *few = getenv("WARPFST_TEST_SEEDS");
+  return few != NULL ? strtoull(few, NULL, 10) : usual;
+}
+
+void test_filter(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+}

@@ -94,6 +94,12 @@ const char *test_save_fst(const wf_fst *fst, const char *name);
 uint64_t test_states_of(const char *path);
 /* By random paths: Debian's packages leave fstrandequivalent out, so this takes ours. */
 void test_assert_equivalent_to_file(const wf_fst *fst, const char *path);
+/* As many as WARPFST_TEST_SEEDS says: compute-sanitizer is a hundred times slower. */
+uint64_t test_seeds(uint64_t usual);
+/* The first argument of a GPU test's program: test_small and test_kernels are the tests whose names begin with test_small; another name is that test; none is all. */
+void test_filter(int argc, char **argv);
+/* Says so, too: tests of fsts on a GPU then end with 77, skipped. (In a file of its own, no_gpu_batch.c: the imitated GPUs are linked with batches of their own.) */
+bool test_no_gpu_for_batches(void);
 /* Runs a shell command, fails the test unless it exits with 0. */
 void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -11,11 +11,6 @@ static wf_compose_options options_for(const char *device) {
   return options;
 }
 
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 /* Both devices, with origins. */
 static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect, const char *what) {
   wf_error err = {0};
@@ -55,7 +50,7 @@ static void test_small(void **state) {
   (void)state;
   static const uint32_t max_states[] = {9, 400, 1500, 6000};
   wf_error err = {0};
-  for (uint64_t seed = 1; seed <= seeds_to_run(60); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(60); seed++) {
     test_rng rng = {seed};
     wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
     wf_fst *a[BATCH], *b[BATCH], *cpu[BATCH], *gpu[BATCH];
@@ -226,7 +221,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_small_groups), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

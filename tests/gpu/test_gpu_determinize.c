@@ -4,11 +4,6 @@
 #include "cuda/determinize_gpu.h"
 #include "testing.h"
 
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 /* On both devices. Returns by how much there are more elements of subsets than subsets. */
 static uint64_t check(const wf_fst *fst, const char *what) {
   wf_error err = {0};
@@ -43,7 +38,7 @@ static uint64_t check(const wf_fst *fst, const char *what) {
 static void test_small_acceptors(void **state) {
   (void)state;
   uint64_t beyond = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
     test_rng rng = {seed};
     char what[64];
     uint32_t n = 2 + test_below(&rng, 40);
@@ -54,7 +49,7 @@ static void test_small_acceptors(void **state) {
     beyond += check(fst, what);
     wf_fst_free(fst);
   }
-  assert_true(beyond > seeds_to_run(200));
+  assert_true(beyond > test_seeds(200));
 }
 
 /* A lexicon: each word puts out its number on its first phone, and has a last phone of its own; then the next word. So outputs are owed until words part. */
@@ -88,7 +83,7 @@ static void check_lexicon(uint32_t num_words, uint64_t seed) {
 
 static void test_small_lexicons(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= seeds_to_run(30); seed++) check_lexicon(30, seed);
+  for (uint64_t seed = 1; seed <= test_seeds(30); seed++) check_lexicon(30, seed);
 }
 
 static void test_large(void **state) {
@@ -117,21 +112,9 @@ static void test_small_refusals(void **state) {
   }
 }
 
-static bool no_gpu(void) {
-  wf_error err = {0};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0");
-  wf_fst_batch *batch;
-  wf_status status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
-  wf_fst_free(fst);
-  wf_fst_batch_free(batch);
-  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
-  if (none) printf("skipped: %s\n", err.message);
-  return none;
-}
-
 int main(int argc, char **argv) {
-  if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  if (test_no_gpu_for_batches()) return 77;
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_acceptors), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_refusals), cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

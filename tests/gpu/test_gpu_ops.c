@@ -11,11 +11,6 @@
 
 enum { BATCH = 9 };
 
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 /* With empty fsts, states of many arcs, parallel arcs. */
 static wf_fst *random_fst(test_rng *rng, bool acyclic, wf_semiring semiring) {
   static const uint32_t sizes[] = {1, 4, 9, 60, 700};
@@ -89,7 +84,7 @@ static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch
 static void test_small_structure(void **state) {
   (void)state;
   wf_error err = {0};
-  for (uint64_t seed = 1; seed <= seeds_to_run(300); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
     test_rng rng = {seed};
     struct both b = both_of(&rng, seed % 3 == 0, seed % 2 ? WF_LOG : WF_TROPICAL);
     assert_same_batch(b.gpu, b.cpu, "upload");
@@ -126,7 +121,7 @@ static void test_small_distances(void **state) {
   (void)state;
   wf_error err = {0};
   size_t compared = 0, diverging = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
     test_rng rng = {seed};
     wf_semiring semiring = seed % 2 ? WF_LOG : WF_TROPICAL;
     struct both b = both_of(&rng, semiring == WF_LOG && seed % 4 != 1, semiring);
@@ -170,7 +165,7 @@ static void test_small_paths(void **state) {
   (void)state;
   wf_error err = {0};
   size_t found = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
     test_rng rng = {seed};
     struct both b = both_of(&rng, seed % 3 == 0, WF_TROPICAL);
     wf_fst_batch *cpu, *gpu;
@@ -227,7 +222,7 @@ static void test_small_scores(void **state) {
   (void)state;
   wf_error err = {0};
   size_t finite = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(200); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
     test_rng rng = {seed};
     struct both b = both_of(&rng, seed % 4 != 0, WF_LOG);
     double cpu[BATCH], gpu[BATCH], *none;
@@ -335,7 +330,7 @@ static void test_small_ctc(void **state) {
   wf_compose_options options;
   wf_compose_options_init(&options);
   options.order = 1;
-  for (uint64_t seed = 1; seed <= seeds_to_run(20); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(20); seed++) {
     test_rng rng = {seed};
     wf_fst *a[CTC], *b[CTC];
     wf_fst_batch *cpu, *gpu;
@@ -568,7 +563,7 @@ static void check_classes(const wf_fst *fst, double delta) {
 /* Few labels and costs, so that there are equal states; words, where many are and differ far away. */
 static void test_small_classes(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= seeds_to_run(100); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(100); seed++) {
     test_rng rng = {seed};
     uint32_t n = 2 + test_below(&rng, 60);
     test_fst_shape shape = {.num_states = n, .num_arcs = n + test_below(&rng, n), .num_ilabels = 1 + (int32_t)test_below(&rng, 2), .num_olabels = 1, .final_share = 0.3f,
@@ -582,21 +577,9 @@ static void test_small_classes(void **state) {
   wf_fst_free(words);
 }
 
-static bool no_gpu(void) {
-  wf_error err = {0};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0");
-  wf_fst_batch *batch;
-  wf_status status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
-  wf_fst_free(fst);
-  wf_fst_batch_free(batch);
-  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
-  if (none) printf("skipped: %s\n", err.message);
-  return none;
-}
-
 int main(int argc, char **argv) {
-  if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  if (test_no_gpu_for_batches()) return 77;
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
                                      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
                                      cmocka_unit_test(test_small_classes),

@@ -9,11 +9,6 @@ enum { BATCH = 7 };
 int fake_fail_after = -1;
 #endif
 
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 /* Two arcs in five become epsilons where they lead on to larger states, so that there are no cycles of them; a few of those, and of others, are never taken. */
 static bool with_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->ilabel == 0) arc->ilabel = 1;
@@ -94,7 +89,7 @@ static uint64_t check(wf_fst *const *fsts, size_t count, const wf_rmepsilon_opti
 static void test_small_random(void **state) {
   (void)state;
   uint64_t removed = 0;
-  for (uint64_t seed = 1; seed <= seeds_to_run(300); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
     test_rng rng = {seed};
     char what[64];
     wf_fst *fsts[BATCH];
@@ -106,7 +101,7 @@ static void test_small_random(void **state) {
     removed += check(fsts, 1 + test_below(&rng, BATCH), &o, what);
     for (int i = 0; i < BATCH; i++) wf_fst_free(fsts[i]);
   }
-  if (seeds_to_run(300) >= 10) assert_true(removed > 5 * seeds_to_run(300)); /* a few seeds may have none */
+  if (test_seeds(300) >= 10) assert_true(removed > 5 * test_seeds(300)); /* a few seeds may have none */
 }
 
 /* Lines of epsilons, a state of many epsilons, diamonds whose results would double at each but for merging. */
@@ -203,21 +198,9 @@ static void test_small_failures(void **state) {
 }
 #endif
 
-static bool no_gpu(void) {
-  wf_error err = {0};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 1;0");
-  wf_fst_batch *batch;
-  wf_status status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
-  wf_fst_free(fst);
-  wf_fst_batch_free(batch);
-  bool none = status == WF_ERR_DEVICE && strstr(err.message, "no GPU") != NULL;
-  if (none) printf("skipped: %s\n", err.message);
-  return none;
-}
-
 int main(int argc, char **argv) {
-  if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  if (test_no_gpu_for_batches()) return 77;
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_shapes), cmocka_unit_test(test_small_cycles),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),

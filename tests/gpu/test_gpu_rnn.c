@@ -387,7 +387,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
                                      cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_refused),
                                      cmocka_unit_test(test_large)};

@@ -8,11 +8,6 @@ enum { NUM_FILTERS = 7 };
 int fake_fail_after = -1;
 #endif
 
-static uint64_t seeds_to_run(uint64_t usual) {
-  const char *few = getenv("WARPFST_TEST_SEEDS"); /* compute-sanitizer is a hundred times slower */
-  return few != NULL ? strtoull(few, NULL, 10) : usual;
-}
-
 static wf_compose_options options_for(int filter, bool connect) {
   wf_compose_options options;
   wf_compose_options_init(&options);
@@ -85,7 +80,7 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, uint32_t num_label
 /* Few labels: several arcs of both sides with one, on the side with fewer arcs and on the other. */
 static void test_small_pairs(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= seeds_to_run(400); seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
     test_rng rng = {seed};
     wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
     uint32_t num_labels = 1 + test_below(&rng, 6);
@@ -104,7 +99,7 @@ static void test_small_words(void **state) {
   check_pair(words, graph, 0, true);
   check_pair(graph, graph, 0, true);
   check_pair(graph, line, 3, false);
-  wf_fst *long_line = oracle_emissions(seeds_to_run(60) < 60 ? 100 : 2000, 5, 4); /* many levels of few pairs, after and before others */
+  wf_fst *long_line = oracle_emissions(test_seeds(60) < 60 ? 100 : 2000, 5, 4); /* many levels of few pairs, after and before others */
   check_pair(words, long_line, 0, true);
   wf_fst_free(long_line);
   wf_fst_free(words);
@@ -189,7 +184,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pairs), cmocka_unit_test(test_small_words), cmocka_unit_test(test_small_limits),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),
