@@ -1,4 +1,4 @@
-/* cuda_asking.c - the search with a recurrent scorer (lane_asking.cuh): rounds of a launch of the lanes and the making of what they asked for (lane_answers.h), until all are
+/* cuda_asking.c - the search with a recurrent scorer (lane_asking.cuh): rounds of a launch of the lanes and the making of what they asked for (lane_maker.h), until all are
  * done. The host only counts: questions and answers stay on the GPU.
  *
  *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their places, answers
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/cuda_worker.h"
+#include "cuda/lane_maker.h"
 #include "lm/lm.h"
 #include "lm/rnn_device.h"
 #include "scorer/rnn_scorer.h"
@@ -20,13 +21,23 @@ enum array {
   HASHES, FREE_SLOTS, SLOT_LIVES,                                                  /* by max_slots */
   REQUESTS, COSTS, MADE_AT, MOVES, SLOTS,                                          /* of a round */
   SAVED, COUNTERS, LABELS, FACTORS, NGRAM, SMALL,
+  ROOTS, STARTS,
   NUM_ARRAYS
+};
+
+/* A scorer of the batch: the recurrent one, or a chain with it. */
+struct chain {
+  wf_scorer *scorer;
+  wf_scorer *twin; /* the same on the CPU, for costs along paths */
 };
 
 struct wf__gpu_asking {
   int number_bits;   /* that contexts may take in the keys of this batch */
-  wf_scorer *scorer; /* whose answers these are */
-  wf_scorer *twin;   /* the same on the CPU, for costs along paths */
+  wf_scorer *scorer; /* the recurrent one, whose answers these are */
+  wf_scorer *twin;
+  WF__VEC(struct chain) chains;
+  wf__map64 chain_of; /* address of a scorer -> number in chains */
+  bool own_roots;     /* each utterance has contexts of its own; else each chain */
   wf_rnnlm *lm;      /* on this GPU */
   wf__rnn_device *device;
   cudaStream_t stream; /* the device's */
@@ -87,6 +98,10 @@ static wf_status make_tables(struct wf__gpu_asking *a, wf_error *err) {
   WF__TRY(make_array(a, HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
   WF__TRY(make_array(a, FREE_SLOTS, slots * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, SLOT_LIVES, slots + 1, false, err));
+  WF__TRY(make_array(a, ROOTS, contexts / 2 * sizeof *m->roots, true, err));
+  WF__TRY(make_array(a, STARTS, contexts / 2 * sizeof *m->starts, true, err));
+  m->roots = a->arrays[ROOTS].data;
+  m->answers.starts = m->starts = a->arrays[STARTS].data;
   m->place_bits = (uint32_t)a->bits + 1;
   m->places = a->arrays[PLACES].data;
   m->words = a->arrays[WORDS].data;
@@ -201,12 +216,12 @@ static wf_status make_maker(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn,
   const wf_rnn_scorer_options *o = &rnn->options;
   const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0, kept = wf__rnn_words_kept(rnn);
   *m = (wf__lane_maker){.rnnlm_scale = o->rnnlm_scale, .small_scale = o->small_scale, .weight = o->rnnlm_weight, .unknown_cost = o->unknown_cost, .linear = o->interpolation,
-                        .bos = a->lm->bos, .eos = a->lm->eos, .order = order, .words_kept = kept, .num_roots = 1,
+                        .bos = a->lm->bos, .eos = a->lm->eos, .order = order, .words_kept = kept, .num_roots = 1, /* that of the scorer alone: the array is zero */
                         .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0, .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
   m->num_words = order > 1 ? order - 1 : 0;
   if (kept != NONE && kept > m->num_words) m->num_words = kept;
   m->answers.num_labels = (uint32_t)rnn->num_labels;
-  m->answers.own_roots = o->rnnlm_cache != WF__RNN_CACHE_SHARED;
+  a->own_roots = o->rnnlm_cache != WF__RNN_CACHE_SHARED;
   choose_sizes(a, (uint64_t)o->rnnlm_memory);
   WF__TRY(wf__rnn_device_open(a->lm, m->max_slots, &a->device, err));
   a->stream = wf__rnn_device_stream(a->device);
@@ -231,10 +246,22 @@ static wf_status open_asking(struct wf__gpu_asking *a, int device, const wf_scor
   return make_maker(a, rnn, err);
 }
 
+static void free_chains(struct wf__gpu_asking *a) {
+  for (uint64_t i = 0; i < a->chains.size; i++) {
+    wf_scorer_free(a->chains.data[i].scorer);
+    wf_scorer_free(a->chains.data[i].twin);
+  }
+  a->chains.size = 0;
+  wf__map64_clear(&a->chain_of);
+}
+
 void wf__gpu_asking_free(wf__gpu_worker *worker) {
   struct wf__gpu_asking *a = worker->asking;
   worker->asking = NULL;
   if (a == NULL) return;
+  free_chains(a);
+  wf__vec_free(&a->chains);
+  wf__map64_free(&a->chain_of);
   for (int i = 0; i < NUM_ARRAYS; i++) cudaFree(a->arrays[i].data);
   cudaFreeHost(a->counters);
   wf__rnn_device_close(a->device);
@@ -246,16 +273,14 @@ void wf__gpu_asking_free(wf__gpu_worker *worker) {
 
 /* The batch's recurrent scorer, or NULL; one for all or for none. */
 static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_error *err) {
-  const wf_scorer *first = NULL;
   bool is_first = true;
   *out = NULL;
   for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++) {
     if (batch->skip[i]) continue;
-    if (wf__rnn_scorer_of(batch->scorers[i]) != NULL) *out = batch->scorers[i];
-    if (is_first) first = batch->scorers[i];
+    const wf_scorer *own = wf__rnn_part_of(batch->scorers[i]);
+    if (is_first) *out = own;
     is_first = false;
-    if (*out != NULL && (first != *out || batch->scorers[i] != *out))
-      return wf__fail(err, WF_ERR_UNSUPPORTED, "a batch on a GPU takes a recurrent scorer for all of its utterances, or for none; or take device cpu");
+    if (own != *out) return wf__fail(err, WF_ERR_UNSUPPORTED, "a batch on a GPU takes one recurrent scorer for all of its utterances, or for none; or take device cpu");
   }
   return WF_OK;
 }
@@ -283,7 +308,71 @@ wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bo
   return status;
 }
 
-const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker) { return worker->asking->twin; }
+/* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
+static wf_status list_chains(struct wf__gpu_asking *a, const wf__batch *batch, bool *same, wf_error *err) {
+  const uint64_t before = a->chains.size;
+  uint64_t count = 0;
+  wf__map64 seen = {0};
+  wf_status status = WF_OK;
+  *same = true;
+  for (size_t i = 0; i < batch->count && status == WF_OK && *same; i++) {
+    uint32_t number;
+    bool fresh = false;
+    if (!batch->skip[i]) status = wf__map64_insert(&seen, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)count, &number, &fresh, "scorers", err);
+    if (!fresh || status != WF_OK) continue;
+    *same = count < before && a->chains.data[count].scorer == batch->scorers[i];
+    count++;
+  }
+  wf__map64_free(&seen);
+  *same = *same && count == before;
+  if (*same || status != WF_OK) return status;
+  free_chains(a);
+  for (size_t i = 0; i < batch->count; i++) {
+    uint32_t number;
+    bool fresh;
+    if (batch->skip[i]) continue;
+    WF__TRY(wf__map64_insert(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)a->chains.size, &number, &fresh, "scorers", err));
+    if (!fresh) continue;
+    struct chain chain = {.scorer = NULL};
+    WF__TRY(wf__vec_push(&a->chains, chain, "scorers", err));
+    a->chains.data[number].scorer = wf_scorer_ref(batch->scorers[i]);
+    WF__TRY(wf__scorer_exchange(batch->scorers[i], a->scorer, a->twin, &a->chains.data[number].twin, err));
+  }
+  return WF_OK;
+}
+
+/* Utterances start anew, in so many roots. */
+static wf_status set_roots(struct wf__gpu_asking *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  while (count >= m->max_contexts / 2) WF__TRY(grow(a, NULL, err));
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[ROOTS].data, roots, count * sizeof *roots, cudaMemcpyHostToDevice), what);
+  m->num_roots = count;
+  return forgets ? forget(a, NULL, err) : WF_OK;
+}
+
+wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  struct wf__gpu_asking *a = worker->asking;
+  bool same;
+  wf_status status = list_chains(a, batch, &same, err);
+  const wf__flat_scorer **roots = status == WF_OK ? wf__calloc(a->chains.size, sizeof *roots) : NULL;
+  if (status == WF_OK && roots == NULL) status = wf__fail_memory(err, a->chains.size * sizeof *roots, what);
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++)
+    if (!batch->skip[i]) roots[wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i])] = wf__gpu_scorer_of(worker, batch, (uint32_t)i);
+  if (status == WF_OK && !a->own_roots) status = set_roots(a, roots, (uint32_t)a->chains.size, !same, err);
+  free(roots);
+  if (status != WF_OK) free_chains(a);
+  return status;
+}
+
+uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place) {
+  const struct wf__gpu_asking *a = worker->asking;
+  if (!worker->facts.asks) return 0;
+  return a->own_roots ? place : wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[utterance]);
+}
+
+const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer) {
+  return worker->asking->chains.data[wf__map64_find(&worker->asking->chain_of, (uint64_t)(uintptr_t)scorer)].twin;
+}
 
 /* --- rounds ----------------------------------------------------------------------------------------------------------------- */
 
@@ -354,14 +443,22 @@ static wf_status run_rounds(struct wf__gpu_asking *a, wf__lane_params *p, wf_err
   return WF_OK;
 }
 
-wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, cudaStream_t entered, wf_error *err) {
+/* Roots of utterances that share nothing. */
+static wf_status set_own_roots(struct wf__gpu_asking *a, const wf__lane_utterance *utterances, uint32_t count, wf_error *err) {
+  const wf__flat_scorer **roots = wf__alloc(count, sizeof *roots);
+  if (roots == NULL) return wf__fail_memory(err, count * sizeof *roots, what);
+  for (uint32_t i = 0; i < count; i++) roots[i] = utterances[i].scorer;
+  const wf_status status = set_roots(a, roots, count, true, err);
+  free(roots);
+  return status;
+}
+
+wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err) {
   struct wf__gpu_asking *a = worker->asking;
   const uint64_t costs = a->counts.costs;
   WF__TRY(make_array(a, SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), false, err));
   a->maker.answers.saved = a->arrays[SAVED].data;
-  a->maker.num_roots = a->maker.answers.own_roots ? p->num_utterances : 1;
-  while (a->maker.num_roots >= a->maker.max_contexts / 2) WF__TRY(grow(a, NULL, err));
-  if (a->maker.answers.own_roots) WF__TRY(forget(a, NULL, err)); /* contexts of other utterances */
+  if (a->own_roots) WF__TRY(set_own_roots(a, utterances, p->num_utterances, err));
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
   WF__CUDA_TRY(cudaStreamSynchronize(entered), "utterances to the GPU");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cuda/cuda_worker.h"
+#include "scorer/rnn_scorer.h"
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
 
@@ -233,12 +234,13 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   scorers->flats.size = scorers->pieces.size = 0;
   drop_unused(scorers);
   WF__TRY(wf__gpu_asking_take(worker, batch, &worker->facts.asks, err));
-  for (size_t i = 0; i < batch->count && batch->scorers != NULL && !worker->facts.asks; i++)
-    if (!batch->skip[i] && batch->scorers[i] != NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
+  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
+    if (!batch->skip[i] && batch->scorers[i] != NULL && wf__rnn_scorer_of(batch->scorers[i]) == NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
   const uint64_t bytes = lay_out(scorers);
   worker->facts.scored = scorers->flats.size > 0 || worker->facts.asks;
   WF__TRY(make_room(scorers, bytes, err));
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_take_chains(worker, batch, err));
   worker->facts.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
@@ -268,6 +270,8 @@ void wf__gpu_release_scorers(wf__gpu_worker *worker) {
 /* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
 
 wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err) {
+  *out = NULL;
+  if (wf__rnn_part_of(scorer) != NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "recurrent scorers of streams work on the CPU only; leave it out, or take device cpu");
   *out = worker->held;
   while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
   if (*out != NULL) {

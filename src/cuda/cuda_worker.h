@@ -181,10 +181,14 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 /* cuda_asking.c */
 /* Makes the batch's recurrent scorer, *asks: it has one, what worker->asking is of. */
 wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
-/* The search of a flight with it, once what is on `entered` is done; waits until all is done. */
-wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, cudaStream_t entered, wf_error *err);
-/* It on the CPU. */
-const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker);
+/* Then, when all chains' other scorers are on the GPU: where utterances start. */
+wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
+/* Of an utterance of the batch, at `place` in its flight. */
+uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place);
+/* The search of a flight with it, once what is on `entered` is done; waits until all is done. `utterances`: those of `params`, in host memory. */
+wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err);
+/* The batch's scorer on the CPU. */
+const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer);
 void wf__gpu_asking_free(wf__gpu_worker *worker);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */

@@ -1,6 +1,7 @@
-/* lane_answers.cu - kernels that make a recurrent scorer's answers for lanes of the search (lane_answers.h); a thread a question. */
-#include "cuda/lane_answers.h"
+/* lane_answers.cu - kernels that make a recurrent scorer's answers for lanes of the search (lane_maker.h); a thread a question. */
+#include "cuda/wlm_cached.cuh"
 
+#include "cuda/lane_maker.h"
 #include "cuda/lane_search.h"
 #include "cuda/ops_launch.cuh"
 #include "math/hash.h"
@@ -13,9 +14,16 @@ __device__ static u64 never_empty(u64 hash) { return hash - (hash == ~(u64)0); }
 __device__ static u64 extended(u64 history, int32_t word) { return never_empty(wf__hash_combine(history, (u64)(u32)word + 1)); }
 __device__ static u64 context_hash(u64 history, u32 ngram, u32 small) { return never_empty(wf__hash_combine(history, (u64)ngram << 32 | small)); }
 
-/* What it goes by among the places: utterances that share nothing have their own. Not 0. */
-__device__ static u64 place_key(u64 hash, u32 utterance) {
-  const u64 key = utterance > 0 ? wf__hash_combine(hash, utterance) : hash;
+/* That of the whole chain. */
+__device__ static u64 number_of(const wf__lane_maker &m, const wf__lane_context &context) {
+  const u64 own = context_hash(context.history, context.ngram, context.small);
+  const wf__flat_scorer *chain = m.roots[context.root];
+  return chain == nullptr ? own : wf__flat_number(chain, context.flat, own);
+}
+
+/* What it goes by among the places: each root has its own. Not 0. */
+__device__ static u64 place_key(u64 number, u32 root) {
+  const u64 key = root > 0 ? wf__hash_combine(number, root) : number;
   return key + (key == 0);
 }
 
@@ -58,10 +66,12 @@ __global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, 
 
 __global__ static void starts_kernel(const wf__lane_maker m) {
   FOR_ALL(i, m.num_roots) {
-    const u32 utterance = m.answers.own_roots ? (u32)i + 1 : 0;
-    const u64 history = ROOT_HASH;
-    m.answers.contexts[i + 1] = wf__lane_context{context_hash(history, m.start_ngram, m.start_small), history, 0, 0, m.bos, 0, m.start_ngram, m.start_small, utterance, 0};
+    const wf__flat_scorer *chain = m.roots[i];
+    wf__lane_context start = {0, ROOT_HASH, 0, 0, m.bos, 0, m.start_ngram, m.start_small, chain != nullptr ? chain->start : 0, (u32)i, 0};
+    start.hash = number_of(m, start);
+    m.answers.contexts[i + 1] = start;
     m.context_lives[i + 1] = 1;
+    m.starts[i] = (u32)i + 1;
     if (i == 0) make_features(m, m.words, 0, m.hashes); /* of slot 0 */
   }
 }
@@ -74,7 +84,7 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
     if (m.context_lives[number]) {
       wf__lane_context &context = m.answers.contexts[number];
       bool taken;
-      m.places[take_place(m, place_key(context.hash, context.utterance), &taken)].context = number;
+      m.places[take_place(m, place_key(context.hash, context.root), &taken)].context = number;
       if (context.state == WF__LANE_CLAIMED) context.state = WF__LANE_NO_SLOT;
     } else {
       m.free_contexts[atomicAdd(&counters->free_contexts, 1u)] = number;
@@ -215,15 +225,20 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     const int32_t *last = m.words + (u64)number * m.num_words;
     u32 ngram, small;
     const float ngram_cost = lm_cost(m.ngram, from.ngram, ends, ids.ngram, &ngram), small_cost = lm_cost(m.small, from.small, ends, ids.small, &small);
-    answer.cost = mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
+    const wf__flat_scorer *chain = m.roots[from.root];
+    u64 flat = 0;
+    float cost = mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
+    if (chain != nullptr) cost = wf__flat_chained(chain, from.flat, ends, label, cost, &flat);
+    answer.cost = cost;
     m.made_at[i] = WF__LANE_NO_SLOT;
-    if (ends || answer.cost == INFINITY) continue; /* nobody goes there */
+    if (ends || cost == INFINITY) continue; /* nobody goes there */
     wf__lane_context to = behind(m, from, ids.rnn, last);
     to.ngram = ngram;
     to.small = small;
-    to.hash = context_hash(to.history, ngram, small);
+    to.flat = flat;
+    to.hash = number_of(m, to);
     bool taken;
-    const u32 at = take_place(m, place_key(to.hash, to.utterance), &taken);
+    const u32 at = take_place(m, place_key(to.hash, to.root), &taken);
     m.made_at[i] = at;
     if (!taken) continue;
     const u32 made = m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.answers.counters->num_made, 1u)];

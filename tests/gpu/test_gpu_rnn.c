@@ -2,6 +2,7 @@
  * computed with them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with small limits on what goes together. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
+#include "random_scorers.h"
 #include "rnn_models.h"
 
 static wf_error err;
@@ -24,7 +25,7 @@ static text random_text(test_rng *rng, size_t num_words, size_t num_sentences, u
   return t;
 }
 
-static float *score(const wf_rnnlm *lm, const text *t) {
+static float *score_text(const wf_rnnlm *lm, const text *t) {
   float *costs = malloc((t->first[t->num_sentences] + t->num_sentences) * sizeof *costs);
   assert_ok(wf_rnnlm_score(lm, t->words, t->first, t->num_sentences, 1, costs, &err));
   return costs;
@@ -34,13 +35,13 @@ static float *score(const wf_rnnlm *lm, const text *t) {
 static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
   wf_rnnlm *on_gpu;
   assert_ok(wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err));
-  float *want = score(lm, t), *got = score(on_gpu, t);
+  float *want = score_text(lm, t), *got = score_text(on_gpu, t);
   for (size_t i = 0; i < t->first[t->num_sentences] + t->num_sentences; i++)
     if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%s, word %zu of %zu: %.9g on the GPU, %.9g on the CPU", what, i, (size_t)t->first[t->num_sentences], (double)got[i], (double)want[i]);
   for (size_t s = 0; s < t->num_sentences; s += t->num_sentences / 3 + 1) {
     const uint64_t size = t->first[s + 1] - t->first[s];
     const text one = {t->words + t->first[s], (uint64_t[]){0, size}, 1};
-    float *alone = score(on_gpu, &one);
+    float *alone = score_text(on_gpu, &one);
     assert_memory_equal(alone, got + t->first[s] + s, (size + 1) * sizeof *alone);
     free(alone);
   }
@@ -321,6 +322,70 @@ static void test_small_decoding(void **unused) {
   assert_true(words > 0);
 }
 
+/* --- chains ------------------------------------------------------------------------------------------------------------------- */
+
+static void decode_each(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *const *scorers, const wf_scores *scores, size_t at_once,
+                        wf_result **results) {
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+/* Utterances with the recurrent scorer alone and in chains, their own or others', as on the CPU and whatever the batch; with the same chains and with others after them. */
+static void test_small_chains(void **unused) {
+  (void)unused;
+  uint64_t num_words = 0;
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 1) / 2; seed++) {
+    test_rng rng = {seed * 617};
+    models m = random_models(&rng);
+    wf_rnn_scorer_options o = random_options(&rng);
+    o.rnnlm_cache = 1 + (int32_t)test_below(&rng, 2);
+    o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+    wf_fst *fst = random_word_fst(&rng, INPUTS);
+    wf_graph *graph;
+    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+    wf_decoder_options options;
+    wf_decoder_options_init(&options);
+    options.beam = 6;
+    options.max_active = 60;
+    options.num_threads = 2;
+    wf_scorer *rnn = scorer_over(m.rnnlm, &m, &o), *chains[4] = {wf_scorer_ref(rnn)};
+    const uint32_t num_chains = 1 + test_below(&rng, 4);
+    for (uint32_t k = 1; k < num_chains; k++) chains[k] = random_chain(&rng, rnn, words);
+    const wf_scorer *scorers[UTTERANCES];
+    static float data[UTTERANCES][LONGEST * INPUTS];
+    wf_scores scores[UTTERANCES];
+    for (int u = 0; u < UTTERANCES; u++) {
+      scorers[u] = chains[test_below(&rng, num_chains)];
+      for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = -3 * test_unit(&rng);
+      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
+    }
+    wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
+    decode_each(graph, options, "cpu", scorers, scores, UTTERANCES, want);
+    decode_each(graph, options, "cuda", scorers, scores, UTTERANCES, got);
+    decode_each(graph, options, "cuda", scorers, scores, 1 + seed % 6, other);
+    for (int u = 0; u < UTTERANCES; u++) {
+      check_alike(seed, u, got[u], want[u]);
+      test_assert_same_result(other[u], got[u]);
+      num_words += got[u]->num_words;
+    }
+    test_free_results(want, UTTERANCES);
+    test_free_results(got, UTTERANCES);
+    test_free_results(other, UTTERANCES);
+    for (uint32_t k = 0; k < num_chains; k++) wf_scorer_free(chains[k]);
+    wf_scorer_free(rnn);
+    wf_graph_free(graph);
+    wf_fst_free(fst);
+    free_models(&m);
+  }
+  wf_symbols_free(words);
+  assert_true(num_words > 0);
+}
+
 /* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given, or by the batch. */
 static void test_small_refused(void **unused) {
   (void)unused;
@@ -389,7 +454,7 @@ int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
-                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_refused),
+                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_chains), cmocka_unit_test(test_small_refused),
                                      cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
