@@ -1,6 +1,9 @@
 /* cuda_asking.c - the search with a recurrent scorer (lane_asking.cuh): rounds of a launch of the lanes and the making of what they asked for (lane_maker.h), until all are
  * done. The host only counts: questions and answers stay on the GPU.
  *
+ *   batches   have the worker's `asking`, of the last batch's recurrent scorer; roots are its chains, or with rnnlm_cache=utterance the utterances of a flight
+ *   streams   have one for each recurrent scorer that they hold; roots come and go with the chains that they hold. Their slots on the GPU hold contexts between chunks
+ *
  *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their places, answers
  *
  * Where there is no room, all is forgotten but what the lanes' tokens hold, and the lanes ask again. If that would have to be every few frames, there is twice the room. */
@@ -8,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda_worker.h"
+#include "cuda/cuda_streams.h"
 #include "cuda/lane_maker.h"
 #include "lm/lm.h"
 #include "lm/rnn_device.h"
@@ -21,7 +24,7 @@ enum array {
   HASHES, FREE_SLOTS, SLOT_LIVES,                                                  /* by max_slots */
   REQUESTS, COSTS, MADE_AT, MOVES, SLOTS,                                          /* of a round */
   SAVED, COUNTERS, LABELS, FACTORS, NGRAM, SMALL,
-  ROOTS, STARTS,
+  ROOTS, STARTS, HELD,
   NUM_ARRAYS
 };
 
@@ -38,6 +41,12 @@ struct wf__gpu_asking {
   WF__VEC(struct chain) chains;
   wf__map64 chain_of; /* address of a scorer -> number in chains */
   bool own_roots;     /* each utterance has contexts of its own; else each chain */
+  /* of streams */
+  bool streams;
+  uint64_t num_users;                /* that hold this */
+  WF__VEC(wf__gpu_channel *) channels; /* that are searched with it */
+  WF__VEC(uint8_t) root_states;      /* FREE, LIVE, or LEFT: free when what came from it is forgotten */
+  struct wf__gpu_asking *next;
   wf_rnnlm *lm;      /* on this GPU */
   wf__rnn_device *device;
   cudaStream_t stream; /* the device's */
@@ -51,6 +60,8 @@ struct wf__gpu_asking {
   uint32_t num_answers; /* in the table */
   wf__rnn_counts counts;
 };
+
+enum { FREE, LIVE, LEFT }; /* roots of streams */
 
 static const char what[] = "a recurrent scorer on the GPU";
 
@@ -125,7 +136,26 @@ static wf_status fetch_counters(struct wf__gpu_asking *a, wf_error *err) {
   return WF_OK;
 }
 
-/* Everything but what the lanes hold; p NULL: there are none. */
+/* What the streams' slots hold goes to the GPU. */
+static wf_status send_held(struct wf__gpu_asking *a, wf_error *err) {
+  wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
+  if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
+  for (uint64_t i = 0; i < a->channels.size; i++) {
+    const wf__gpu_channel *channel = a->channels.data[i];
+    held[i] = (wf__lane_held){channel->contexts, wf__streams_num_held(channel), 0};
+  }
+  wf_status status = reserve(a, HELD, a->channels.size * sizeof *held, err);
+  if (status == WF_OK && a->channels.size > 0) {
+    const cudaError_t code = cudaMemcpy(a->arrays[HELD].data, held, a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
+    if (code != cudaSuccess) status = wf__cuda_fail(err, code, what);
+  }
+  free(held);
+  for (uint64_t r = 0; r < a->root_states.size; r++)
+    if (a->root_states.data[r] == LEFT) a->root_states.data[r] = FREE;
+  return status;
+}
+
+/* Everything but what the lanes and streams hold; p NULL: there are no lanes. */
 static wf_status forget(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
   static const enum array cleared[] = {TABLE, PLACES, CONTEXT_LIVES, SLOT_LIVES, COUNTERS};
   wf__lane_maker *m = &a->maker;
@@ -133,7 +163,14 @@ static wf_status forget(struct wf__gpu_asking *a, const wf__lane_params *p, wf_e
   const uint32_t free_contexts = m->num_free_contexts, free_slots = m->num_free_slots;
   for (size_t i = 0; i < sizeof cleared / sizeof *cleared; i++)
     WF__CUDA_TRY(cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream), what);
-  WF__CUDA_TRY(wf__answers_forget(m, p != NULL ? p->num_lanes * p->ranks : 0, p != NULL ? p->contexts : NULL, p != NULL ? p->trace_cap : 0, a->stream), what);
+  if (a->streams) WF__TRY(send_held(a, err));
+  const wf__lane_holders holders = {.contexts = p != NULL ? p->contexts : NULL,
+                                    .parts = p != NULL ? p->num_lanes * p->ranks : 0,
+                                    .trace_cap = p != NULL ? p->trace_cap : 0,
+                                    .held = a->arrays[HELD].data,
+                                    .num_held = (uint32_t)a->channels.size,
+                                    .starts_stay = a->streams};
+  WF__CUDA_TRY(wf__answers_forget(m, &holders, a->stream), what);
   WF__TRY(fetch_counters(a, err));
   m->num_free_contexts = a->counters->free_contexts;
   m->num_free_slots = a->counters->free_slots;
@@ -234,7 +271,32 @@ static wf_status make_maker(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn,
   return forget(a, NULL, err);
 }
 
-static wf_status open_asking(struct wf__gpu_asking *a, int device, const wf_scorer *scorer, wf_error *err) {
+static void free_chains(struct wf__gpu_asking *a) {
+  for (uint64_t i = 0; i < a->chains.size; i++) {
+    wf_scorer_free(a->chains.data[i].scorer);
+    wf_scorer_free(a->chains.data[i].twin);
+  }
+  a->chains.size = 0;
+  wf__map64_clear(&a->chain_of);
+}
+
+static void close_asking(struct wf__gpu_asking *a) {
+  if (a == NULL) return;
+  free_chains(a);
+  wf__vec_free(&a->chains);
+  wf__map64_free(&a->chain_of);
+  wf__vec_free(&a->channels);
+  wf__vec_free(&a->root_states);
+  for (int i = 0; i < NUM_ARRAYS; i++) cudaFree(a->arrays[i].data);
+  cudaFreeHost(a->counters);
+  wf__rnn_device_close(a->device);
+  wf_rnnlm_free(a->lm);
+  wf_scorer_free(a->twin);
+  wf_scorer_free(a->scorer);
+  free(a);
+}
+
+static wf_status fill_asking(struct wf__gpu_asking *a, int device, const wf_scorer *scorer, wf_error *err) {
   const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   char name[32];
   snprintf(name, sizeof name, "cuda:%d", device);
@@ -246,29 +308,26 @@ static wf_status open_asking(struct wf__gpu_asking *a, int device, const wf_scor
   return make_maker(a, rnn, err);
 }
 
-static void free_chains(struct wf__gpu_asking *a) {
-  for (uint64_t i = 0; i < a->chains.size; i++) {
-    wf_scorer_free(a->chains.data[i].scorer);
-    wf_scorer_free(a->chains.data[i].twin);
-  }
-  a->chains.size = 0;
-  wf__map64_clear(&a->chain_of);
+/* Of a recurrent scorer. */
+static wf_status open_asking(int device, const wf_scorer *scorer, int number_bits, struct wf__gpu_asking **out, wf_error *err) {
+  struct wf__gpu_asking *a = wf__calloc(1, sizeof *a);
+  *out = NULL;
+  if (a == NULL) return wf__fail_memory(err, sizeof *a, what);
+  a->number_bits = number_bits;
+  const wf_status status = fill_asking(a, device, scorer, err);
+  if (status == WF_OK) *out = a;
+  else close_asking(a);
+  return status;
 }
 
 void wf__gpu_asking_free(wf__gpu_worker *worker) {
-  struct wf__gpu_asking *a = worker->asking;
+  close_asking(worker->asking);
   worker->asking = NULL;
-  if (a == NULL) return;
-  free_chains(a);
-  wf__vec_free(&a->chains);
-  wf__map64_free(&a->chain_of);
-  for (int i = 0; i < NUM_ARRAYS; i++) cudaFree(a->arrays[i].data);
-  cudaFreeHost(a->counters);
-  wf__rnn_device_close(a->device);
-  wf_rnnlm_free(a->lm);
-  wf_scorer_free(a->twin);
-  wf_scorer_free(a->scorer);
-  free(a);
+  for (struct wf__gpu_asking *next, *a = worker->stream_askings; a != NULL; a = next) {
+    next = a->next;
+    close_asking(a);
+  }
+  worker->stream_askings = NULL;
 }
 
 /* The batch's recurrent scorer, or NULL; one for all or for none. */
@@ -299,13 +358,9 @@ wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bo
     worker->asking->number_bits = bits;
     return WF_OK;
   }
-  wf__gpu_asking_free(worker);
-  worker->asking = wf__calloc(1, sizeof *worker->asking);
-  if (worker->asking == NULL) return wf__fail_memory(err, sizeof *worker->asking, what);
-  worker->asking->number_bits = bits;
-  const wf_status status = open_asking(worker->asking, worker->device, scorer, err);
-  if (status != WF_OK) wf__gpu_asking_free(worker);
-  return status;
+  close_asking(worker->asking);
+  worker->asking = NULL;
+  return open_asking(worker->device, scorer, bits, &worker->asking, err);
 }
 
 /* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
@@ -377,12 +432,12 @@ const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scor
 /* --- rounds ----------------------------------------------------------------------------------------------------------------- */
 
 /* A launch of the lanes; counters say what came of it. */
-static wf_status search(struct wf__gpu_asking *a, wf__lane_params *p, wf_error *err) {
+static wf_status search(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
   const size_t kept = sizeof a->counters->num_requests;
   WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[COUNTERS].data + kept, 0, sizeof *a->counters - kept, a->stream), what);
   a->maker.answers.questions_cap = a->maker.max_contexts - a->num_answers;
   p->answers = a->maker.answers;
-  WF__CUDA_TRY(wf__lane_asking_launch(p, a->stream), "the search kernel");
+  WF__CUDA_TRY(launch(p, a->stream), "the search kernel");
   return fetch_counters(a, err);
 }
 
@@ -425,9 +480,9 @@ static wf_status answer(struct wf__gpu_asking *a, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status run_rounds(struct wf__gpu_asking *a, wf__lane_params *p, wf_error *err) {
+static wf_status run_rounds(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
   uint64_t num_frames = 0; /* since it last forgot */
-  WF__TRY(search(a, p, err));
+  WF__TRY(search(a, p, launch, err));
   while (a->counters->num_waiting > 0) {
     const wf__lane_counters *c = a->counters;
     const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
@@ -438,9 +493,17 @@ static wf_status run_rounds(struct wf__gpu_asking *a, wf__lane_params *p, wf_err
       WF__TRY((num_frames < (uint64_t)FRAMES_REMEMBERED * c->num_waiting ? grow : forget)(a, p, err));
       num_frames = 0;
     }
-    WF__TRY(search(a, p, err));
+    WF__TRY(search(a, p, launch, err));
   }
   return WF_OK;
+}
+
+/* Of the rounds since `costs` had been worked out. */
+static void count_requests(struct wf__gpu_asking *a, uint64_t costs, uint64_t num_utterances) {
+  a->counts.utterances += num_utterances;
+  a->counts.requests += a->counters->num_requests;
+  a->counts.hits += a->counters->num_requests > a->counts.costs - costs ? a->counters->num_requests - (a->counts.costs - costs) : 0;
+  wf__rnn_tell(a->scorer, &a->counts);
 }
 
 /* Roots of utterances that share nothing. */
@@ -462,11 +525,92 @@ wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, cons
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
   WF__CUDA_TRY(cudaStreamSynchronize(entered), "utterances to the GPU");
-  WF__TRY(run_rounds(a, p, err));
-  a->counts.utterances += p->num_utterances;
-  a->counts.requests += a->counters->num_requests;
-  a->counts.hits += a->counters->num_requests > a->counts.costs - costs ? a->counters->num_requests - (a->counts.costs - costs) : 0;
-  wf__rnn_tell(a->scorer, &a->counts);
+  WF__TRY(run_rounds(a, p, wf__lane_asking_launch, err));
+  count_requests(a, costs, p->num_utterances);
+  return WF_OK;
+}
+
+/* --- streams ---------------------------------------------------------------------------------------------------------------- */
+
+wf_status wf__asking_hold(wf__gpu_worker *worker, const wf_scorer *scorer, struct wf__gpu_asking **out, wf_error *err) {
+  struct wf__gpu_asking **at = &worker->stream_askings, *a;
+  *out = NULL;
+  while (*at != NULL && (*at)->scorer != scorer) at = &(*at)->next;
+  if (*at == NULL) {
+    for (at = &worker->stream_askings; (a = *at) != NULL;) { /* what nobody holds any more has stayed until now, lest it be made again and again */
+      if (a->num_users > 0) at = &a->next;
+      else {
+        *at = a->next;
+        close_asking(a);
+      }
+    }
+    WF__TRY(open_asking(worker->device, scorer, wf__gpu_context_bits(worker->graph), at, err));
+    (*at)->streams = true;
+    (*at)->maker.num_roots = 0;
+  }
+  *out = *at;
+  (*out)->num_users++;
+  return WF_OK;
+}
+
+void wf__asking_let_go(struct wf__gpu_asking *a) { a->num_users--; }
+const struct wf__gpu_asking *wf__asking_next(const struct wf__gpu_asking *a) { return a->next; }
+const wf_scorer *wf__asking_twin(const struct wf__gpu_asking *a) { return a->twin; }
+
+wf_status wf__asking_fit(struct wf__gpu_asking *a, const wf_graph *graph, wf_error *err) {
+  const int bits = wf__gpu_context_bits(graph);
+  if (a->bits + 1 >= bits) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer do not fit beside the states of the graph; lower rnnlm_memory", a->bits);
+  if (bits < a->number_bits) a->number_bits = bits;
+  return WF_OK;
+}
+
+/* A root that nothing comes from; more room if there is none. */
+static wf_status find_root(struct wf__gpu_asking *a, uint32_t *root, wf_error *err) {
+  for (int tries = 0; tries < 2; tries++) {
+    for (*root = 0; *root < a->root_states.size && a->root_states.data[*root] != FREE;) ++*root;
+    if (*root + 1 < a->maker.max_contexts / 2 && a->maker.num_free_contexts > 0) return WF_OK;
+    WF__TRY((tries == 0 ? forget : grow)(a, NULL, err));
+  }
+  return *root + 1 < a->maker.max_contexts / 2 && a->maker.num_free_contexts > 0 ? WF_OK : wf__fail(err, WF_ERR_LIMIT, "too many chains with one recurrent scorer");
+}
+
+wf_status wf__asking_add_root(struct wf__gpu_asking *a, const wf__flat_scorer *chain, uint32_t *root, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  WF__TRY(find_root(a, root, err));
+  WF__CUDA_TRY(cudaMemcpy((char *)a->arrays[ROOTS].data + *root * sizeof chain, &chain, sizeof chain, cudaMemcpyHostToDevice), what);
+  WF__CUDA_TRY(wf__answers_start(m, *root, a->stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(a->stream), what);
+  if (*root == a->root_states.size) WF__TRY(wf__vec_push(&a->root_states, (uint8_t)FREE, what, err));
+  a->root_states.data[*root] = LIVE;
+  m->num_roots = (uint32_t)a->root_states.size;
+  m->num_free_contexts--;
+  return WF_OK;
+}
+
+void wf__asking_drop_root(struct wf__gpu_asking *a, uint32_t root) {
+  a->root_states.data[root] = LEFT;
+  (void)cudaMemsetAsync((char *)a->arrays[STARTS].data + root * sizeof(uint32_t), 0, sizeof(uint32_t), a->stream);
+}
+
+wf_status wf__asking_join(struct wf__gpu_asking *a, wf__gpu_channel *channel, wf_error *err) { return wf__vec_push(&a->channels, channel, what, err); }
+
+void wf__asking_leave(struct wf__gpu_asking *a, const wf__gpu_channel *channel) {
+  uint64_t i = 0;
+  while (i < a->channels.size && a->channels.data[i] != channel) i++;
+  if (i < a->channels.size) a->channels.data[i] = a->channels.data[--a->channels.size];
+}
+
+wf_status wf__asking_search_chunks(struct wf__gpu_asking *a, wf__lane_params *p, cudaStream_t entered, uint64_t num_begun, wf_error *err) {
+  const uint64_t costs = a->counts.costs;
+  WF__TRY(reserve(a, SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
+  a->maker.answers.saved = a->arrays[SAVED].data;
+  a->counters->num_requests = 0;
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[SAVED].data, 0, a->arrays[SAVED].bytes, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(entered), "chunks to the GPU");
+  WF__TRY(run_rounds(a, p, wf__lane_asking_streams_launch, err));
+  count_requests(a, costs, num_begun);
   return WF_OK;
 }
 

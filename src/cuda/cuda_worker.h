@@ -84,6 +84,9 @@ typedef struct wf__held_scorer {
   wf_scorer *scorer;
   uint64_t users;
   wf__gpu_scorers store; /* without models, which are the worker's */
+  struct wf__gpu_asking *asking; /* of a recurrent scorer, or a chain with it, which starts in `root`; else NULL */
+  uint32_t root;
+  wf_scorer *on_cpu;     /* what the CPU asks: the scorer, but for a recurrent part that is on a GPU */
   struct wf__held_scorer *next;
 } wf__held_scorer;
 
@@ -116,7 +119,8 @@ typedef struct wf__gpu_worker {
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
-  struct wf__gpu_asking *asking; /* the last recurrent scorer; NULL: there was none. facts.asks: it is the batch's */
+  struct wf__gpu_asking *asking; /* the last batch's recurrent scorer; NULL: there was none. facts.asks: it is this batch's */
+  struct wf__gpu_asking *stream_askings; /* those of streams */
   wf__held_scorer *held; /* by streams */
   wf__held_words *words;
   WF__VEC(wf__held_words *) batch_words;

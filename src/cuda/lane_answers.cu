@@ -64,17 +64,36 @@ __global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, 
   for (u32 i = threadIdx.x; i < saved.num_sources; i += THREADS) keep_context(m, (u32)newest[2 * i]);
 }
 
-__global__ static void starts_kernel(const wf__lane_maker m) {
+__global__ static void keep_held_kernel(const wf__lane_maker m, const wf__lane_held *held) {
+  const wf__lane_held stream = held[blockIdx.x];
+  for (u32 i = threadIdx.x; i < stream.count; i += THREADS) keep_context(m, (u32)stream.contexts[i]);
+}
+
+__device__ static void make_start(const wf__lane_maker &m, u32 root, u32 number) {
+  const wf__flat_scorer *chain = m.roots[root];
+  wf__lane_context start = {0, ROOT_HASH, 0, 0, m.bos, 0, m.start_ngram, m.start_small, chain != nullptr ? chain->start : 0, root, 0};
+  start.hash = number_of(m, start);
+  m.answers.contexts[number] = start;
+  m.starts[root] = number;
+}
+
+__global__ static void starts_kernel(const wf__lane_maker m, int stay) {
   FOR_ALL(i, m.num_roots) {
-    const wf__flat_scorer *chain = m.roots[i];
-    wf__lane_context start = {0, ROOT_HASH, 0, 0, m.bos, 0, m.start_ngram, m.start_small, chain != nullptr ? chain->start : 0, (u32)i, 0};
-    start.hash = number_of(m, start);
-    m.answers.contexts[i + 1] = start;
-    m.context_lives[i + 1] = 1;
-    m.starts[i] = (u32)i + 1;
+    if (stay && m.starts[i] == 0) continue;
+    if (!stay) make_start(m, (u32)i, (u32)i + 1);
+    keep_context(m, m.starts[i]);
     if (i == 0) make_features(m, m.words, 0, m.hashes); /* of slot 0 */
   }
 }
+
+/* The context on top of the stack to its place. */
+__global__ static void start_kernel(const wf__lane_maker m, u32 root) {
+  const u32 number = m.free_contexts[m.num_free_contexts - 1];
+  bool taken;
+  make_start(m, root, number);
+  m.places[take_place(m, place_key(m.answers.contexts[number].hash, root), &taken)].context = number;
+}
+int wf__answers_start(const wf__lane_maker *m, uint32_t root, void *stream) { return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root); }
 
 /* What lives to its place, all other numbers to the stacks. */
 __global__ static void sweep_kernel(const wf__lane_maker m) {
@@ -94,9 +113,10 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
     if (!m.slot_lives[i + 1]) m.free_slots[atomicAdd(&counters->free_slots, 1u)] = (u32)i + 1;
 }
 
-int wf__answers_forget(const wf__lane_maker *m, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream) {
-  int code = LAUNCH(starts_kernel, m->num_roots, stream, *m);
-  if (code == cudaSuccess && parts > 0) code = (int)WF__LAUNCH(keep_kernel, dim3(parts), THREADS, 0, stream, *m, contexts, trace_cap);
+int wf__answers_forget(const wf__lane_maker *m, const wf__lane_holders *who, void *stream) {
+  int code = m->num_roots > 0 ? LAUNCH(starts_kernel, m->num_roots, stream, *m, who->starts_stay) : (int)cudaSuccess;
+  if (code == cudaSuccess && who->parts > 0) code = (int)WF__LAUNCH(keep_kernel, dim3(who->parts), THREADS, 0, stream, *m, who->contexts, who->trace_cap);
+  if (code == cudaSuccess && who->num_held > 0) code = (int)WF__LAUNCH(keep_held_kernel, dim3(who->num_held), THREADS, 0, stream, *m, who->held);
   return code == cudaSuccess ? LAUNCH(sweep_kernel, m->max_contexts > m->max_slots ? m->max_contexts : m->max_slots, stream, *m) : code;
 }
 

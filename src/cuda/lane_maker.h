@@ -56,9 +56,25 @@ typedef struct wf__lane_maker {
 
 /* All return a cudaError_t; `stream` is a cudaStream_t. */
 
-/* Forgets all but what the lanes of `parts` blocks hold (contexts: of their tokens, [parts][trace_cap][2]); parts 0: all but the starts, which are made. What answers and places held is to be
- * zero before, as the counters. */
-int wf__answers_forget(const wf__lane_maker *maker, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream);
+/* A stream's tokens. */
+typedef struct wf__lane_held {
+  const uint64_t *contexts;
+  uint32_t count, zero;
+} wf__lane_held;
+
+/* Who holds contexts: tokens of the lanes' newest frames, those of streams, and, if they stay, starts that are not 0. */
+typedef struct wf__lane_holders {
+  const uint64_t *contexts; /* [parts][trace_cap][2] of the lanes */
+  uint32_t parts, trace_cap;
+  const wf__lane_held *held;
+  uint32_t num_held;
+  int32_t starts_stay; /* else they are made anew: contexts 1 to num_roots */
+} wf__lane_holders;
+
+/* Forgets all that nobody holds. What answers and places held is to be zero before, as the counters. */
+int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream);
+/* Makes the start of a root, a context from the stack. */
+int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream);
 /* Slots and features for the claims. */
 int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream);
 /* Moves of the claims; with merged histories step `step` of `words_kept` from the beginning of the sentence. */

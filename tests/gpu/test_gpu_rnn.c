@@ -125,9 +125,9 @@ static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, si
   if (embed != hidden || test_below(rng, 2) == 0) add_tensor(&all, rng, "output.weight", num_words, hidden);
   if (test_below(rng, 2) == 0) add_tensor(&all, rng, "output.bias", num_words, 0);
   for (size_t l = 0; l < num_layers; l++) {
-    static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     for (int i = 0; i < 4; i++) {
-      snprintf(name, sizeof name, "rnn.%s_l%zu", names[i], l);
+      snprintf(name, sizeof name, "rnn.%s_l%zu", kinds[i], l);
       add_tensor(&all, rng, name, gates * hidden, i > 1 ? 0 : i == 0 && l == 0 ? embed : hidden);
     }
   }
@@ -334,40 +334,63 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder_free(decoder);
 }
 
-/* Utterances with the recurrent scorer alone and in chains, their own or others', as on the CPU and whatever the batch; with the same chains and with others after them. */
+/* Utterances, some with a recurrent scorer alone, some in chains, their own or others'. */
+enum { MOST_CHAINS = 4 };
+typedef struct chain_task {
+  models m;
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_decoder_options options;
+  wf_symbols *words;
+  wf_scorer *chains[MOST_CHAINS]; /* the first is the recurrent scorer alone */
+  uint32_t num_chains;
+  float data[UTTERANCES][LONGEST * INPUTS];
+  wf_scores scores[UTTERANCES];
+  const wf_scorer *scorers[UTTERANCES];
+} chain_task;
+
+static void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) {
+  t->words = random_scorer_words();
+  t->m = random_models(rng);
+  wf_rnn_scorer_options o = random_options(rng);
+  o.rnnlm_cache = 1 + (int32_t)test_below(rng, 2);
+  o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+  t->fst = random_word_fst(rng, INPUTS);
+  assert_ok(wf_graph_create(t->fst, NULL, 0, &t->graph, &err));
+  wf_decoder_options_init(&t->options);
+  t->options.beam = 6;
+  t->options.max_active = 60;
+  t->options.num_threads = 2;
+  t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
+  t->num_chains = 1 + test_below(rng, MOST_CHAINS);
+  for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
+  for (int u = 0; u < UTTERANCES; u++) {
+    t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
+    for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);
+    t->scores[u] = (wf_scores){t->data[u], (int64_t)test_below(rng, LONGEST + 1), INPUTS, INPUTS};
+  }
+}
+
+static void free_chain_task(chain_task *t) {
+  for (uint32_t k = 0; k < t->num_chains; k++) wf_scorer_free(t->chains[k]);
+  wf_graph_free(t->graph);
+  wf_fst_free(t->fst);
+  wf_symbols_free(t->words);
+  free_models(&t->m);
+}
+
+/* As on the CPU, and whatever the batch. */
 static void test_small_chains(void **unused) {
   (void)unused;
   uint64_t num_words = 0;
-  wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= (test_seeds(40) + 1) / 2; seed++) {
     test_rng rng = {seed * 617};
-    models m = random_models(&rng);
-    wf_rnn_scorer_options o = random_options(&rng);
-    o.rnnlm_cache = 1 + (int32_t)test_below(&rng, 2);
-    o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
-    wf_fst *fst = random_word_fst(&rng, INPUTS);
-    wf_graph *graph;
-    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-    wf_decoder_options options;
-    wf_decoder_options_init(&options);
-    options.beam = 6;
-    options.max_active = 60;
-    options.num_threads = 2;
-    wf_scorer *rnn = scorer_over(m.rnnlm, &m, &o), *chains[4] = {wf_scorer_ref(rnn)};
-    const uint32_t num_chains = 1 + test_below(&rng, 4);
-    for (uint32_t k = 1; k < num_chains; k++) chains[k] = random_chain(&rng, rnn, words);
-    const wf_scorer *scorers[UTTERANCES];
-    static float data[UTTERANCES][LONGEST * INPUTS];
-    wf_scores scores[UTTERANCES];
-    for (int u = 0; u < UTTERANCES; u++) {
-      scorers[u] = chains[test_below(&rng, num_chains)];
-      for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = -3 * test_unit(&rng);
-      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
-    }
+    static chain_task t;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
-    decode_each(graph, options, "cpu", scorers, scores, UTTERANCES, want);
-    decode_each(graph, options, "cuda", scorers, scores, UTTERANCES, got);
-    decode_each(graph, options, "cuda", scorers, scores, 1 + seed % 6, other);
+    make_chain_task(seed, &rng, &t);
+    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, UTTERANCES, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, got);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, 1 + seed % 6, other);
     for (int u = 0; u < UTTERANCES; u++) {
       check_alike(seed, u, got[u], want[u]);
       test_assert_same_result(other[u], got[u]);
@@ -376,15 +399,171 @@ static void test_small_chains(void **unused) {
     test_free_results(want, UTTERANCES);
     test_free_results(got, UTTERANCES);
     test_free_results(other, UTTERANCES);
-    for (uint32_t k = 0; k < num_chains; k++) wf_scorer_free(chains[k]);
-    wf_scorer_free(rnn);
-    wf_graph_free(graph);
-    wf_fst_free(fst);
-    free_models(&m);
+    free_chain_task(&t);
   }
-  wf_symbols_free(words);
   assert_true(num_words > 0);
 }
+
+/* --- streams ------------------------------------------------------------------------------------------------------------------ */
+
+enum { STREAMS = 4 };
+
+static wf_scores rows_of(const wf_scores *scores, int64_t first, int64_t count) {
+  wf_scores part = *scores;
+  part.data = (const float *)scores->data + first * scores->stride;
+  part.num_frames = count;
+  return count == 0 ? (wf_scores){0} : part;
+}
+
+/* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
+static void run_streams(const chain_task *t, test_rng *rng, wf_result *const *want) {
+  wf_decoder_options options = t->options;
+  wf_decoder *decoder;
+  wf_stream *streams[STREAMS] = {NULL};
+  int utterance[STREAMS], next = 0, open = 0;
+  int64_t fed[STREAMS];
+  options.device = "cuda";
+  assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
+  for (;;) {
+    wf_stream *ready[STREAMS];
+    wf_scores chunks[STREAMS];
+    size_t count = 0;
+    for (int i = 0; i < STREAMS; i++) {
+      if (streams[i] == NULL && next < UTTERANCES) {
+        utterance[i] = next++;
+        fed[i] = 0;
+        open++;
+        assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+        assert_ok(wf_stream_set_scorer(streams[i], t->scorers[utterance[i]], &err));
+      }
+      if (streams[i] == NULL || test_below(rng, 4) == 0) continue;
+      const wf_scores *scores = &t->scores[utterance[i]];
+      int64_t some = test_below(rng, 4);
+      if (some > scores->num_frames - fed[i]) some = scores->num_frames - fed[i];
+      ready[count] = streams[i];
+      chunks[count++] = rows_of(scores, fed[i], some);
+      fed[i] += some;
+    }
+    if (open == 0) break;
+    assert_ok(wf_streams_advance(decoder, ready, chunks, count, NULL, &err));
+    for (int i = 0; i < STREAMS; i++) {
+      wf_partial partial;
+      wf_result *result;
+      if (streams[i] == NULL) continue;
+      if (test_below(rng, 3) == 0) assert_ok(wf_stream_partial(streams[i], &partial, &err));
+      if (fed[i] < t->scores[utterance[i]].num_frames) continue;
+      assert_ok(wf_stream_finish(streams[i], &result, &err));
+      test_assert_same_result(result, want[utterance[i]]);
+      wf_result_free(result);
+      if (next < UTTERANCES && test_below(rng, 2)) {
+        assert_ok(wf_stream_reset(streams[i], &err));
+        utterance[i] = next++;
+        fed[i] = 0;
+        assert_ok(wf_stream_set_scorer(streams[i], t->scorers[utterance[i]], &err));
+      } else {
+        wf_stream_close(streams[i]);
+        streams[i] = NULL;
+        open--;
+      }
+    }
+  }
+  wf_decoder_free(decoder);
+}
+
+/* The bits of batches on the GPU, whatever the chunks, the neighbours and what was forgotten meanwhile. */
+static void test_small_streams(void **unused) {
+  (void)unused;
+  static struct test_heard misfits = {"did not fit", 0};
+  wf_set_log(test_listen, &misfits);
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 1) / 2; seed++) {
+    test_rng rng = {seed * 733};
+    static chain_task t;
+    wf_result *want[UTTERANCES];
+    make_chain_task(seed, &rng, &t);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, want);
+    run_streams(&t, &rng, want);
+    test_free_results(want, UTTERANCES);
+    free_chain_task(&t);
+  }
+  wf_set_log(NULL, NULL);
+  assert_int_equal(misfits.times, 0);
+}
+
+/* Another scorer in the middle of an utterance: to, from and between recurrent ones, as on the CPU. */
+static void test_small_stream_changes(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 1) / 2; seed++) {
+    test_rng rng = {seed * 811};
+    static chain_task t;
+    make_chain_task(seed, &rng, &t);
+    wf_scorer *flat = random_part(&rng, t.words);
+    const wf_scorer *all[] = {t.chains[0], t.chains[t.num_chains - 1], flat, NULL};
+    for (int u = 0; u < UTTERANCES; u += 3) {
+      wf_result *results[2];
+      const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)], all[test_below(&rng, 4)]};
+      if (test_below(&rng, 3) == 0) scorers[0] = flat;
+      for (int k = 0; k < 2; k++) {
+        wf_decoder_options options = t.options;
+        wf_decoder *decoder;
+        wf_stream *stream;
+        options.device = k == 0 ? "cpu" : "cuda";
+        assert_ok(wf_decoder_create(t.graph, &options, &decoder, &err));
+        assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+        for (int part = 0; part < 3; part++) {
+          const int64_t from = t.scores[u].num_frames * part / 3, end = t.scores[u].num_frames * (part + 1) / 3;
+          const wf_scores chunk = rows_of(&t.scores[u], from, end - from);
+          assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
+          assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+        }
+        assert_ok(wf_stream_finish(stream, &results[k], &err));
+        wf_stream_close(stream);
+        wf_decoder_free(decoder);
+      }
+      check_alike(seed, u, results[1], results[0]);
+      test_free_results(results, 2);
+    }
+    wf_scorer_free(flat);
+    free_chain_task(&t);
+  }
+}
+
+#ifdef FAKE_CUDA
+/* Every call fails once: an error, and nothing is left behind. */
+static void test_small_failures(void **unused) {
+  (void)unused;
+  test_rng rng = {21};
+  static chain_task t;
+  make_chain_task(1, &rng, &t);
+  const long step = test_seeds(12) > 12 ? 1 : 7;
+  bool reached = true;
+  for (long n = 1; reached; n += step) {
+    const long objects = fake_gpus.num_objects;
+    wf_decoder *decoder = NULL;
+    wf_stream *stream = NULL;
+    wf_result *results[2] = {NULL, NULL}, *result = NULL;
+    wf_decoder_options options = t.options;
+    const wf_scores chunk = rows_of(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
+    const wf_scorer *scorers[2] = {t.chains[0], t.chains[t.num_chains - 1]};
+    options.device = "cuda";
+    fake_gpus.num_calls = 0;
+    fake_gpus.fail_at = n;
+    wf_status status = wf_decoder_create(t.graph, &options, &decoder, &err);
+    if (status == WF_OK) status = wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
+    if (status == WF_OK) status = wf_stream_open(decoder, NULL, &stream, &err);
+    if (status == WF_OK) status = wf_stream_set_scorer(stream, scorers[1], &err);
+    if (status == WF_OK) status = wf_stream_accept(stream, &chunk, NULL, &err);
+    if (status == WF_OK) status = wf_stream_finish(stream, &result, &err);
+    reached = fake_gpus.num_calls >= n;
+    fake_gpus.fail_at = 0;
+    wf_result_free(result);
+    wf_stream_close(stream);
+    test_free_results(results, 2);
+    wf_decoder_free(decoder);
+    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+  }
+  free_chain_task(&t);
+}
+#endif
 
 /* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given, or by the batch. */
 static void test_small_refused(void **unused) {
@@ -454,7 +633,11 @@ int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
-                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_chains), cmocka_unit_test(test_small_refused),
+                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_chains), cmocka_unit_test(test_small_streams),
+                                     cmocka_unit_test(test_small_stream_changes), cmocka_unit_test(test_small_refused),
+#ifdef FAKE_CUDA
+                                     cmocka_unit_test(test_small_failures),
+#endif
                                      cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
