@@ -111,7 +111,7 @@ wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err);
 /* Back again. */
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
 
-/* cuda_asking.c: recurrent scorers of streams. */
+/* cuda_asking_streams.c: recurrent scorers of streams. */
 /* What searches with the scorer, for as long as it is held. On the current device. */
 wf_status wf__asking_hold(wf__gpu_worker *worker, const wf_scorer *recurrent, struct wf__gpu_asking **out, wf_error *err);
 void wf__asking_let_go(struct wf__gpu_asking *asking);

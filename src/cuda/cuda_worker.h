@@ -5,7 +5,7 @@
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
- *   cuda_asking.c    the search with a recurrent scorer
+ *   cuda_asking.h    the search with a recurrent scorer
  *   cuda_words.c     words added to the graph, on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated
@@ -182,7 +182,7 @@ static inline const wf__lane_words *wf__gpu_held_words(const wf__held_words *hel
 /* cuda_scorers.c: adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
-/* cuda_asking.c */
+/* cuda_asking.c (cuda_asking.h) */
 /* Makes the batch's recurrent scorer, *asks: it has one, what worker->asking is of. */
 wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
 /* Then, when all chains' other scorers are on the GPU: where utterances start. */
