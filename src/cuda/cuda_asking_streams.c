@@ -76,13 +76,13 @@ void wf__asking_leave(struct wf__gpu_asking *a, const wf__gpu_channel *channel) 
 
 wf_status wf__asking_search_chunks(struct wf__gpu_asking *a, wf__lane_params *p, cudaStream_t entered, uint64_t num_begun, wf_error *err) {
   const uint64_t costs = a->counts.costs;
+  WF__CUDA_TRY(cudaStreamSynchronize(entered), "chunks to the GPU"); /* and chunks of other streams, which have taken from the queue */
   WF__TRY(wf__asking_reserve(a, WF__ASKING_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
   a->maker.answers.saved = a->arrays[WF__ASKING_SAVED].data;
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_SAVED].data, 0, a->arrays[WF__ASKING_SAVED].bytes, a->stream), what);
   WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(entered), "chunks to the GPU");
   WF__TRY(wf__asking_run(a, p, wf__lane_asking_streams_launch, err));
   wf__asking_count(a, costs, num_begun);
   return WF_OK;

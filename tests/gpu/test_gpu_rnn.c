@@ -418,7 +418,7 @@ static wf_scores rows_of(const wf_scores *scores, int64_t first, int64_t count) 
 }
 
 /* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
-static void run_streams(const chain_task *t, test_rng *rng, wf_result *const *want) {
+static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers, wf_result *const *want) {
   wf_decoder_options options = t->options;
   wf_decoder *decoder;
   wf_stream *streams[STREAMS] = {NULL};
@@ -436,7 +436,7 @@ static void run_streams(const chain_task *t, test_rng *rng, wf_result *const *wa
         fed[i] = 0;
         open++;
         assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
-        assert_ok(wf_stream_set_scorer(streams[i], t->scorers[utterance[i]], &err));
+        assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
       }
       if (streams[i] == NULL || test_below(rng, 4) == 0) continue;
       const wf_scores *scores = &t->scores[utterance[i]];
@@ -461,7 +461,7 @@ static void run_streams(const chain_task *t, test_rng *rng, wf_result *const *wa
         assert_ok(wf_stream_reset(streams[i], &err));
         utterance[i] = next++;
         fed[i] = 0;
-        assert_ok(wf_stream_set_scorer(streams[i], t->scorers[utterance[i]], &err));
+        assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
       } else {
         wf_stream_close(streams[i]);
         streams[i] = NULL;
@@ -484,14 +484,26 @@ static void test_small_streams(void **unused) {
     wf_result *want[UTTERANCES];
     make_chain_task(seed, &rng, &t);
     decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, want);
+    wf_scorer *flat = random_part(&rng, t.words);
+    const wf_scorer *scorers[UTTERANCES];
+    memcpy(scorers, t.scorers, sizeof scorers);
+    for (int u = 0; u < UTTERANCES; u += 3) { /* some streams have another scorer or none */
+      wf_decoder *decoder;
+      scorers[u] = test_below(&rng, 2) ? flat : NULL;
+      wf_result_free(want[u]);
+      assert_ok(wf_decoder_create(t.graph, &t.options, &decoder, &err));
+      assert_ok(wf_decode_scored(decoder, &t.scores[u], &scorers[u], 1, NULL, &want[u], &err));
+      wf_decoder_free(decoder);
+    }
     wf_rnn_scorer_stats before, after;
     wf_rnn_scorer_stats_init(&before);
     wf_rnn_scorer_stats_init(&after);
     assert_ok(wf_scorer_rnn_stats(t.chains[0], &before, &err));
-    run_streams(&t, &rng, want);
+    run_streams(&t, &rng, scorers, want);
     assert_ok(wf_scorer_rnn_stats(t.chains[0], &after, &err));
     evicted += after.num_evicted_contexts - before.num_evicted_contexts;
     test_free_results(want, UTTERANCES);
+    wf_scorer_free(flat);
     free_chain_task(&t);
   }
   wf_set_log(NULL, NULL);
