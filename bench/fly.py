@@ -48,6 +48,18 @@ def make(path, function, keep):
     return path
 
 
+def small_graph(keep):
+    """The whole model and the small one as ARPA, and the small one's graph with its word table. Back-off arcs of the graph are epsilons, and it costs what the small model says."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    full, pruned, small, graph = WORK / "full.arpa", WORK / "pruned.arpa", WORK / "small.arpa", WORK / "small.wfst"
+    model = f"{hybrid.MODEL}/en-us.lm.bin"
+    make(full, lambda: measure.run(WARPFST, "lm", "arpa", model, "-o", full), keep)
+    make(pruned, lambda: measure.run(WARPFST, "lm", "prune", model, "--max-ngrams=200000,0", "--criterion=difference", "-q", "-o", pruned), keep)
+    make(small, lambda: without_gaps(pruned, small), keep)
+    make(graph, lambda: hybrid.make_graph(small, graph, f"--words-out={WORK / 'words.txt'}"), keep)
+    return full, small, graph
+
+
 def decode(graph, work, beam, lm=None, threads=1):
     """Summary of the run, and each utterance's result by key."""
     out, summary = WORK / "out.json", WORK / "summary.json"
