@@ -33,7 +33,6 @@ MODELS = {
     "sigmoid 100": ["--hidden=100"],
     "sigmoid 100, MaxEnt 3": ["--hidden=100", "--maxent-cells=20000000"],
     "sigmoid 300, MaxEnt 3": ["--hidden=300", "--maxent-cells=20000000"],
-    "gru 100, MaxEnt 3": ["--layer=gru", "--hidden=100", "--maxent-cells=20000000"],
 }
 ACOUSTIC_SCALE = "0.1538"
 MAX_ACTIVE, LATTICE_BEAM, NBEST = 10000, 8, 1000
@@ -101,12 +100,9 @@ def ngram_stream(model, text):
 def rnn_stream(model, text):
     """0 for words that the model lacks, as when decoding."""
     vocabulary = {line.split(" ")[0] for line in open(model, encoding="utf-8")}
-    stream = []
-    for line in measure.run(WARPFST, "rnnlm", "score", model, text, "--unk=<unk>", "--per-word").splitlines():
-        fields = line.split(" ")
-        if fields[0] == "w" and fields[1] != "<unk>":
-            stream.append(10 ** float(fields[2]) if fields[1] in vocabulary else 0.0)
-    return stream
+    words = [word for line in open(text, encoding="utf-8") for word in (*line.split(), ngram_mix.END)]
+    scored = [line.split(" ") for line in measure.run(WARPFST, "rnnlm", "score", model, text, "--unk=<unk>", "--per-word").splitlines() if line.startswith("w ")]
+    return [10 ** float(fields[2]) if word in vocabulary else 0.0 for word, fields in zip(words, scored) if word != "<unk>"]
 
 
 class Streams:
@@ -198,7 +194,8 @@ class Task:
 
     def __init__(self, arguments):
         self.beam, keep = arguments.beam, arguments.keep
-        full, self.small, self.graph = fly.small_graph(keep)
+        fly.start(keep)
+        full, self.small, self.graph = fly.small_graph()
         table = (line.split()[0] for line in open(fly.WORK / "words.txt", encoding="utf-8"))
         known = {word for word in table if word[0] not in "<#"}
         self.parts = austen.split(WORK, known.__contains__)
