@@ -72,11 +72,13 @@ def text_ngrams(sentences, known):
 
 
 def mixture(one, other, share, name):
-    """ARPA file of `share` of one and the rest of the other, and its difference to the small model for decoding on the fly."""
-    raw, path = WORK / f"{name}.raw.arpa", WORK / f"{name}.arpa"
-    ngram_mix.mix(ngram_mix.Model(one), ngram_mix.Model(other), share, raw)
-    measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
-    return path
+    """ARPA file of `share` of one and the rest of the other."""
+    raw, path = WORK / "mixed.raw.arpa", WORK / f"{name}.{share:.4f}.arpa"
+
+    def make():
+        ngram_mix.mix(ngram_mix.Model(one), ngram_mix.Model(other), share, raw)
+        measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
+    return fly.make(path, make)
 
 
 def difference(large, small, name):
@@ -85,7 +87,7 @@ def difference(large, small, name):
     return path
 
 
-# --- probabilities of a text, word by word, of all but <unk> ---
+# --- probabilities of a text, word by word, of all words that en-us has ---
 
 def ngram_stream(model, text):
     stream = []
@@ -113,6 +115,8 @@ class Streams:
         self.of.update((name, rnn_stream(path, text)) for name, path in rnns.items())
         if len({len(stream) for stream in self.of.values()}) != 1:
             sys.exit(f"{text}: models disagree about the number of words")
+        known = [p > 0 for p in self.of["en-us"]]
+        self.of = {name: [p for p, is_known in zip(stream, known) if is_known] for name, stream in self.of.items()}
 
     def perplexity(self, shares):
         return ngram_mix.perplexity([self.of[name] for name in shares], list(shares.values()))
@@ -288,11 +292,10 @@ def main():
     models = task.tell_models()
     print(measure.table(["with en-us", "share", "held-out perplexity"], models) + "\n", flush=True)
     figures = [("text of the domain, held-out perplexity", f"en-us with {name}, share {share}" if share else "en-us", value, "perplexity") for name, share, value in models]
-    rows = []
     for name, work in sets.items():
-        more, some = task.measure_set(name, work)
-        rows, figures = rows + more, figures + some
-    print(measure.table(["speech", "models", "perplexity", "wrong", "WER %", "mr as mister", "against en-us", "by chance", "RTFx"], rows) + "\n", flush=True)
+        rows, some = task.measure_set(name, work)
+        figures += some
+        print(measure.table(["speech", "models", "perplexity", "wrong", "WER %", "mr as mister", "against en-us", "by chance", "RTFx"], rows) + "\n", flush=True)
     if arguments.curve:
         rows = list(task.curve("LibriVox", sets["LibriVox"]))
         print(measure.table(["speech", "interpolation", "share", "wrong", "WER %"], rows))
