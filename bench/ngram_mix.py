@@ -12,7 +12,7 @@ START, END = "<s>", "</s>"
 
 def discounts(counts):
     """For counts of one, of two, of three and more."""
-    having = collections.Counter(min(count, 4) for count in counts)
+    having = collections.Counter(counts)
     y = having[1] / max(1, having[1] + 2 * having[2])
     return [0, *(max(0.0, n - (n + 1) * y * having[n + 1] / max(1, having[n])) for n in (1, 2, 3))]
 

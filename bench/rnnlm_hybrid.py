@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--keep] [--record]
+"""rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--max-active=10000] [--keep] [--record]
 
 Does a language model of the domain help on the hybrid task? Graph, 3-gram model (72,547 words) and speech are those of `./run bench fly`; the speech is of chapter 1 of
 Sense and Sensibility. The text is of Jane Austen's other novels (austen.py; training, validation and held-out chapters). Words that the graph lacks are <unk>; with
@@ -11,7 +11,8 @@ linear interpolation words that the text lacks have the n-gram model's share of 
             lattices; all three. No other weight is tried
   --curve   the recurrent model at shares from 0 to 0.99, linear and log-linear; that looks at the test words and chooses nothing
 
-Other speech (--wav) is a control: the same models and shares. At most 10,000 tokens a frame.
+Other speech (--wav) is a control: the same models and shares. --max-active: tokens
+a frame; whole histories make ten times as many as n-gram models do.
 """
 import argparse
 import json
@@ -35,7 +36,7 @@ MODELS = {
     "sigmoid 300, MaxEnt 3": ["--hidden=300", "--maxent-cells=20000000"],
 }
 ACOUSTIC_SCALE = "0.1538"
-MAX_ACTIVE, LATTICE_BEAM, NBEST = 10000, 8, 1000
+LATTICE_BEAM, NBEST = 8, 1000
 
 
 # --- models of the text ---
@@ -127,10 +128,10 @@ class Streams:
 
 # --- decoding ---
 
-def decode(graph, work, beam, *flags, out):
+def decode(graph, work, beam, max_active, *flags, out):
     """Words of each utterance into `out`; the summary."""
     summary = WORK / "summary.json"
-    measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--acoustic-scale={ACOUSTIC_SCALE}", f"--beam={beam}", f"--max-active={MAX_ACTIVE}", f"--max-tokens={4 * MAX_ACTIVE}", f"--summary={summary}",
+    measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--acoustic-scale={ACOUSTIC_SCALE}", f"--beam={beam}", f"--max-active={max_active}", f"--max-tokens={4 * max_active}", f"--summary={summary}",
                 "-o", out, *flags)
     return json.loads(summary.read_text())
 
@@ -197,7 +198,7 @@ class Task:
     """Graph and models; what is asked of each set of speech."""
 
     def __init__(self, arguments):
-        self.beam, keep = arguments.beam, arguments.keep
+        self.beam, self.max_active, keep = arguments.beam, arguments.max_active, arguments.keep
         fly.start(keep)
         full, self.small, self.graph = fly.small_graph()
         table = (line.split()[0] for line in open(fly.WORK / "words.txt", encoding="utf-8"))
@@ -242,7 +243,7 @@ class Task:
                 ("all three, on the fly", self.with_both, rnn(self.mixed_for_rnn, self.with_both[self.best]))]
         for number, (name, shares, flags) in enumerate(runs):
             out = WORK / f"hyp.{work.name}.{number}"
-            summary = decode(self.graph, work, self.beam, *flags, out=out)
+            summary = decode(self.graph, work, self.beam, self.max_active, *flags, out=out)
             yield name, shares, out, summary["rtfx"]
             if number == 0:
                 second = {what: WORK / f"hyp.{work.name}.{what}" for what in ("1000 best", "lattices")}
@@ -261,7 +262,7 @@ class Task:
             better, worse, chance = errors.against(first)
             wer = 100 * errors.wrong / errors.counts["words"]
             rows.append([name, system, f"{streams.perplexity(shares):.1f}", errors.wrong, f"{wer:.2f}", errors.wrong_respelt, f"+{better} -{worse}", f"{chance:.3f}", f"{speed:.1f}" if speed else ""])
-            setup = f"{name} ({errors.counts['words']} words), {system}, beam {self.beam}"
+            setup = f"{name} ({errors.counts['words']} words), {system}, beam {self.beam:g}, max_active {self.max_active}"
             figures += [("text of the domain, word error rate", setup, f"{wer:.2f}", "%"), ("text of the domain, words wrong, mr read as mister", setup, errors.wrong_respelt, "words"),
                         ("text of the domain, perplexity of the references", setup, f"{streams.perplexity(shares):.1f}", "perplexity")]
         return rows, figures
@@ -270,7 +271,7 @@ class Task:
         for interpolation, unknown in (("linear", 1e6), ("log_linear", self.unknown)):
             for share in (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99) if interpolation == "linear" else (0.1, 0.3, 0.5, 0.7, 0.9, 0.99):
                 out = WORK / "hyp.curve"
-                decode(self.graph, work, self.beam, *rnn_flags(self.rnn, EN_US, share, interpolation, unknown), f"--rnnlm-small={self.small}", out=out)
+                decode(self.graph, work, self.beam, self.max_active, *rnn_flags(self.rnn, EN_US, share, interpolation, unknown), f"--rnnlm-small={self.small}", out=out)
                 errors = Errors(work / "ref", out)
                 yield [name, interpolation, f"{share:g}", errors.wrong, f"{100 * errors.wrong / errors.counts['words']:.2f}"]
 
@@ -280,11 +281,15 @@ def main():
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--curve", action="store_true", help="LibriVox at every share")
     parser.add_argument("--beam", type=float, default=14)
-    parser.add_argument("--keep", action="store_true", help="take graph and recurrent models that are there from an earlier run")
+    parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
+    parser.add_argument("--keep", action="store_true", help="take graph, recurrent models and mixtures that are there from an earlier run")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     hybrid.WORK.mkdir(parents=True, exist_ok=True)
+    for path in WORK.glob("mixed*.arpa"):
+        if not arguments.keep:
+            path.unlink()
     sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
     task = Task(arguments)
     print("from " + ", ".join(f"{novel}.txt" for novel in austen.NOVELS) + "\n")
@@ -299,10 +304,10 @@ def main():
     if arguments.curve:
         rows = list(task.curve("LibriVox", sets["LibriVox"]))
         print(measure.table(["speech", "interpolation", "share", "wrong", "WER %"], rows))
-        figures += [("text of the domain, word error rate by share", f"{name}, {kind}, share {share} of the recurrent model, beam {arguments.beam}", wer, "%") for name, kind, share, _, wer in rows]
+        figures += [("text of the domain, word error rate by share", f"{name}, {kind}, share {share} of the recurrent model, beam {arguments.beam:g}, max_active {arguments.max_active}", wer, "%") for name, kind, share, _, wer in rows]
     print(f"{measure.machine()}; load {measure.load()}", file=sys.stderr)
     if arguments.record:
-        measure.record(figures, "./run bench rnnlm_hybrid" + "".join(f" --wav={each.split('=')[0]}=FOLDER" for each in arguments.wav) + (" --curve" if arguments.curve else ""))
+        measure.record(figures, "./run bench rnnlm_hybrid" + "".join(f" --wav={each.split('=')[0]}=FOLDER" for each in arguments.wav) + (" --curve" if arguments.curve else "") + f" --max-active={arguments.max_active}")
 
 
 if __name__ == "__main__":
