@@ -11,8 +11,7 @@ linear interpolation words that the text lacks have the n-gram model's share of 
             lattices; all three. No other weight is tried
   --curve   the recurrent model at shares from 0 to 0.99, linear and log-linear; that looks at the test words and chooses nothing
 
-Other speech (--wav) is a control: the same models and shares. --max-active: tokens
-a frame; whole histories make ten times as many as n-gram models do.
+Other speech (--wav) is a control: the same models and shares. Whole histories make ten times as many tokens as n-gram models do: --max-active is a limit, a frame.
 """
 import argparse
 import json
