@@ -12,6 +12,7 @@ A large language model on the fly with the hybrid task of `./run bench hybrid` (
 import argparse
 import json
 import os
+import shutil
 import sys
 
 import hybrid
@@ -154,7 +155,8 @@ def whole_part(sets, beams, static, report):
 def composed_part(sets, beams, report):
     """`warpfst compose` makes the judge: the small graph o the difference, back-off as failure. For few words, since each state of the graph is there for every history that reaches it."""
     folder = WORK / "composed"
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     full, _, _ = small_graph()
     words = {word for work in sets.values() for line in open(work / "ref", encoding="utf-8") for word in line.split()[1:]}
     unigrams = []
