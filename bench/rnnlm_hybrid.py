@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--max-active=10000] [--keep] [--record]
+"""rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--max-active=10000] [--history-merge-order=0] [--keep] [--record]
 
 Does a language model of the domain help on the hybrid task? Graph, 3-gram model (72,547 words) and speech are those of `./run bench fly`; the speech is of chapter 1 of
 Sense and Sensibility. The text is of Jane Austen's other novels (austen.py; training, validation and held-out chapters). Words that the graph lacks are <unk>; with
@@ -197,7 +197,7 @@ class Task:
     """Graph and models; what is asked of each set of speech."""
 
     def __init__(self, arguments):
-        self.beam, self.max_active, keep = arguments.beam, arguments.max_active, arguments.keep
+        self.beam, self.max_active, self.merge_order, keep = arguments.beam, arguments.max_active, arguments.history_merge_order, arguments.keep
         fly.start(keep)
         full, self.small, self.graph = fly.small_graph()
         table = (line.split()[0] for line in open(fly.WORK / "words.txt", encoding="utf-8"))
@@ -234,7 +234,7 @@ class Task:
 
     def systems(self, work):
         """Name, shares, hypotheses and speed of each."""
-        rnn = lambda ngram, share: [*rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}"]
+        rnn = lambda ngram, share: [*rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}", f"--history-merge-order={self.merge_order}"]
         lattices = WORK / "lattices.ark"
         runs = [("en-us", {"en-us": 1.0}, [f"--lm={self.differences['en-us']}", f"--lattice={lattices}", f"--lattice-beam={LATTICE_BEAM}"]),
                 ("en-us, 3-gram model of the text", self.with_text, [f"--lm={self.differences['mixed']}"]),
@@ -261,7 +261,7 @@ class Task:
             better, worse, chance = errors.against(first)
             wer = 100 * errors.wrong / errors.counts["words"]
             rows.append([name, system, f"{streams.perplexity(shares):.1f}", errors.wrong, f"{wer:.2f}", errors.wrong_respelt, f"+{better} -{worse}", f"{chance:.3f}", f"{speed:.1f}" if speed else ""])
-            setup = f"{name} ({errors.counts['words']} words), {system}, beam {self.beam:g}, max_active {self.max_active}"
+            setup = f"{name} ({errors.counts['words']} words), {system}, beam {self.beam:g}, max_active {self.max_active}" + (f", history_merge_order {self.merge_order}" if self.merge_order else "")
             figures += [("text of the domain, word error rate", setup, f"{wer:.2f}", "%"), ("text of the domain, words wrong, mr read as mister", setup, errors.wrong_respelt, "words"),
                         ("text of the domain, perplexity of the references", setup, f"{streams.perplexity(shares):.1f}", "perplexity")]
         return rows, figures
@@ -281,6 +281,7 @@ def main():
     parser.add_argument("--curve", action="store_true", help="LibriVox at every share")
     parser.add_argument("--beam", type=float, default=14)
     parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
+    parser.add_argument("--history-merge-order", type=int, default=0, help="of the recurrent model on the fly")
     parser.add_argument("--keep", action="store_true", help="take graph, recurrent models and mixtures that are there from an earlier run")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
@@ -306,7 +307,8 @@ def main():
         figures += [("text of the domain, word error rate by share", f"{name}, {kind}, share {share} of the recurrent model, beam {arguments.beam:g}, max_active {arguments.max_active}", wer, "%") for name, kind, share, _, wer in rows]
     print(f"{measure.machine()}; load {measure.load()}", file=sys.stderr)
     if arguments.record:
-        measure.record(figures, "./run bench rnnlm_hybrid" + "".join(f" --wav={each.split('=')[0]}=FOLDER" for each in arguments.wav) + (" --curve" if arguments.curve else "") + f" --max-active={arguments.max_active}")
+        measure.record(figures, "./run bench rnnlm_hybrid" + "".join(f" --wav={each.split('=')[0]}=FOLDER" for each in arguments.wav) + (" --curve" if arguments.curve else "") + f" --max-active={arguments.max_active}"
+                       + (f" --history-merge-order={arguments.history_merge_order}" if arguments.history_merge_order else ""))
 
 
 if __name__ == "__main__":
