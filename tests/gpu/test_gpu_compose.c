@@ -115,6 +115,30 @@ static void test_small_groups(void **state) {
   check_and_free(oracle_random_graph(420, 4, 6, 7), oracle_random_graph(420, 4, 6, 8), "both directions");
 }
 
+/* Every structure once, on as little as makes it be taken: a block a pair and a cluster a pair; a thread, a warp, a block a row. For compute-sanitizer. */
+static void test_races(void **state) {
+  (void)state;
+  enum { PAIRS = 33 };
+  wf_error err = {0};
+  test_rng rng = {3};
+  wf_compose_options options = options_for("cuda");
+  wf_fst *a = random_fst(&rng, 9, WF_TROPICAL), *b[PAIRS], *gpu[PAIRS], *cpu;
+  for (int i = 0; i < PAIRS; i++) b[i] = oracle_random_graph(3 + (uint32_t)i % 3, 3, 2, (uint64_t)i);
+  assert_ok(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, PAIRS, PAIRS, &options, gpu, &err));
+  options.device = NULL;
+  for (int i = 0; i < PAIRS; i++) {
+    assert_ok(wf_compose(a, b[i], &options, &cpu, &err));
+    assert_same_bytes(gpu[i], cpu, "a block a pair");
+    wf_fst *all[] = {b[i], gpu[i], cpu};
+    for (int k = 0; k < 3; k++) wf_fst_free(all[k]);
+  }
+  wf_fst_free(a);
+  check_and_free(oracle_random_graph(20, 3, 3, 7), oracle_random_graph(70, 3, 3, 8), "a cluster a pair");
+  check_and_free(oracle_words(700, 9, 5), oracle_random_graph(500, 1, 9, 6), "a thread a row");
+  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(515, 1, 9, 6), "a warp a row");
+  check_and_free(oracle_emissions(5, 9, 6), oracle_random_graph(20000, 2, 9, 6), "a block a row");
+}
+
 static void test_large(void **state) {
   (void)state;
   check_and_free(oracle_random_graph(256, 5, 10, 1001), oracle_random_graph(256, 5, 10, 1002), "256 states");
@@ -222,6 +246,6 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_small_groups), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_small_groups), cmocka_unit_test(test_races), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

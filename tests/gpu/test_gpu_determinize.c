@@ -86,6 +86,12 @@ static void test_small_lexicons(void **state) {
   for (uint64_t seed = 1; seed <= test_seeds(30); seed++) check_lexicon(30, seed);
 }
 
+/* For compute-sanitizer. */
+static void test_races(void **state) {
+  (void)state;
+  check_lexicon(6, 1);
+}
+
 static void test_large(void **state) {
   (void)state;
 #ifdef FAKE_CUDA
@@ -115,6 +121,6 @@ static void test_small_refusals(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_acceptors), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_refusals), cmocka_unit_test(test_large)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_acceptors), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_refusals), cmocka_unit_test(test_races), cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

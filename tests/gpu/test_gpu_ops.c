@@ -577,6 +577,48 @@ static void test_small_classes(void **state) {
   wf_fst_free(words);
 }
 
+/* Every operation once on a small batch, with and without cycles. For compute-sanitizer. */
+static void test_races(void **state) {
+  (void)state;
+  wf_error err = {0};
+  static const char *const texts[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2", "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
+  for (int kind = 0; kind < 3; kind++) { /* cycles, none, none in the log semiring */
+    wf_semiring semiring = kind == 2 ? WF_LOG : WF_TROPICAL;
+    wf_fst *fsts[2] = {test_fst_of(semiring, texts[kind != 0]), test_fst_of(semiring, texts[1])};
+    wf_fst_batch *batches[2], *made[2];
+    float *distances[2];
+    double cost[2][2];
+    for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, 2, k == 0 ? "cpu" : "cuda", &batches[k], &err));
+    for (uint32_t which = 0; which < 10; which++) {
+      for (int k = 0; k < 2; k++) assert_ok(operate(batches[k], which, &made[k], &err));
+      assert_same_batch(made[1], made[0], "races");
+      for (int k = 0; k < 2; k++) wf_fst_batch_free(made[k]);
+    }
+    for (int reverse = 0; reverse < 2; reverse++) {
+      wf_shortest_distance_options o;
+      wf_shortest_distance_options_init(&o);
+      o.reverse = reverse;
+      for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_shortest_distance(batches[k], &o, &distances[k], &err));
+      for (uint64_t s = 0; s < 6; s++) assert_true(fabsf(distances[0][s] - distances[1][s]) < 1e-5f);
+      for (int k = 0; k < 2; k++) wf_free(distances[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+      if (semiring == WF_LOG) assert_ok(wf_fst_batch_forward_score(batches[k], NULL, true, cost[k], &err));
+      else assert_ok(wf_fst_batch_shortest_path(batches[k], &made[k], &err));
+    }
+    if (semiring == WF_LOG) assert_close_gradients(batches[1], batches[0], WF_GRADIENTS_OF_ARCS);
+    else assert_int_equal(states_of(made[1]), states_of(made[0]));
+    for (int k = 0; k < 2; k++) {
+      if (semiring != WF_LOG) wf_fst_batch_free(made[k]);
+      wf_fst_batch_free(batches[k]);
+      wf_fst_free(fsts[k]);
+    }
+  }
+  wf_fst *words = oracle_words(10, 3, 1);
+  check_classes(words, 10);
+  wf_fst_free(words);
+}
+
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
@@ -586,6 +628,6 @@ int main(int argc, char **argv) {
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
 #endif
-                                     cmocka_unit_test(test_large)};
+                                     cmocka_unit_test(test_races),           cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,19 @@ static void test_small_cycles(void **state) {
   wf_fst_free(fst);
 }
 
+/* Every kernel once, for compute-sanitizer: a trimmed fst and one that cannot be trimmed before. */
+static void test_races(void **state) {
+  (void)state;
+  wf_rmepsilon_options o;
+  wf_rmepsilon_options_init(&o);
+  wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;1 3 1 1 2;2 3 1 1 1;3"), test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 1 1 1 -1e38;1 2 1 1 -3e38;1 0 2 2 1;2")};
+  for (int connect = 0; connect < 2; connect++) {
+    o.connect = connect != 0;
+    assert_true(check(fsts, 2, &o, "races") > 0);
+  }
+  for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
+}
+
 /* A lexicon's closure: words of labels and epsilons, the word boundary is an epsilon. */
 static void test_large(void **state) {
   (void)state;
@@ -201,7 +214,7 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_shapes), cmocka_unit_test(test_small_cycles),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_shapes), cmocka_unit_test(test_small_cycles), cmocka_unit_test(test_races),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),
 #endif

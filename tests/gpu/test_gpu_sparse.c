@@ -107,6 +107,17 @@ static void test_small_words(void **state) {
   wf_fst_free(graph);
 }
 
+/* A few levels, by one block and by several launches. For compute-sanitizer. */
+static void test_races(void **state) {
+  (void)state;
+  wf_fst *words = oracle_words(60, 5, 1), *line = oracle_emissions(12, 5, 2), *graph = oracle_random_graph(12, 3, 3, 3);
+  check_pair(words, line, 0, true);
+  check_pair(graph, graph, 3, false);
+  wf_fst_free(words);
+  wf_fst_free(line);
+  wf_fst_free(graph);
+}
+
 static wf_status search(const wf_fst *fst, uint64_t give_up, bool *out_gave_up, wf_error *err) {
   wf__compose_side a = {0}, b = {0};
   wf__compose_job job = {.a = &a, .b = &b};
@@ -185,7 +196,7 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pairs), cmocka_unit_test(test_small_words), cmocka_unit_test(test_small_limits),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pairs), cmocka_unit_test(test_small_words), cmocka_unit_test(test_small_limits), cmocka_unit_test(test_races),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),
 #endif
