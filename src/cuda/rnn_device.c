@@ -139,9 +139,12 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   const wf__rnn_weights *w = lm->on_device;
   const uint64_t state_bytes = wf__rnn_state_floats(lm) * sizeof(float), all = d->num_slots + 1;
   WF__TRY(wf__device_reserve(&d->states, all * state_bytes, "hidden states", err));
+  WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream), "hidden states"); /* grow copies all, used or not */
+  WF__CUDA_TRY(cudaStreamSynchronize(d->stream), "hidden states");
   WF__CUDA_TRY(cudaMemcpy(d->states.data, lm->start, state_bytes, cudaMemcpyHostToDevice), "hidden states");
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
+    WF__CUDA_TRY(cudaMemsetAsync(d->norms.data, 0, d->norms.bytes, d->stream), "norms of the softmax");
     WF__TRY(wf__device_reserve(&d->scores, NORM_ROWS * ((uint64_t)lm->output.stride + NORM_COLUMNS + 3) * sizeof(float), "scores of the softmax", err));
   }
   d->output = (wf__rnn_output){.states = d->states.data, .state_floats = wf__rnn_state_floats(lm), .top = wf__rnn_layer_floats(lm) * (lm->num_layers - 1),
@@ -384,7 +387,8 @@ static wf_status grow(wf__rnn_device *d, wf__device_buffer *buffer, uint64_t byt
   wf__device_buffer larger = {0};
   if (buffer->data == NULL) return WF_OK;
   WF__TRY(wf__device_reserve(&larger, bytes, what, err));
-  cudaError_t code = cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice, d->stream);
+  cudaError_t code = cudaMemsetAsync(larger.data, 0, larger.bytes, d->stream);
+  if (code == cudaSuccess) code = cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice, d->stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(d->stream);
   cudaFree(code == cudaSuccess ? buffer->data : larger.data);
   if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
