@@ -102,7 +102,7 @@ __device__ void searcher<RANKS>::save(u32 stage, u32 row, bool died) const {
 
 template <int RANKS>
 __device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
-  clear_table(SLOT_BITS);
+  clear_table(SLOT_BITS, false); /* what was in device memory is gone */
   agenda_now = 0;
   num_emitted = 1;
   frame_arcs = 0;
@@ -190,7 +190,10 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   } else if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) {
     outcome->status = status;
   }
-  if (status == CLOSURE_ASKS) return false;
+  if (status == CLOSURE_ASKS) {
+    empty_slots();
+    return false;
+  }
   l.sync(); /* what was asked has been counted */
   if (tid() == 0) {
     p->answers.saved[blockIdx.x].stage = WF__LANE_IDLE;

@@ -300,48 +300,61 @@ template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
-  for (u32 at = tid(); at < end; at += THREADS) {
-    u64 value = own().values[at];
-    token_key key = own().keys[at];
-    bool token = value != NO_TOKEN;
-    if (token && (u32)(value >> 32) > limit) {
-      own().values[at] = NO_TOKEN;
-      token = false;
+  for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
+    u64 values[AHEAD];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * THREADS < end ? value_at(first + k * THREADS) : NO_TOKEN;
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+      const u32 at = first + k * THREADS;
+      bool token = values[k] != NO_TOKEN;
+      if (token && (u32)(values[k] >> 32) > limit) {
+        put_value(at, NO_TOKEN);
+        token = false;
+      }
+      kept += __popc(__ballot_sync(ALL, token));
+      const bool epsilons = token && has_epsilons_at(at);
+      u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
+      if (vote == 0) continue;
+      if (in_warp() == 0) {
+        at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
+        own().agenda_work[agenda_now] = 1;
+      }
+      at_list = __shfl_sync(ALL, at_list, 0);
+      if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
     }
-    kept += __popc(__ballot_sync(ALL, token));
-    bool epsilons = token && (key & HAS_EPSILONS) != 0;
-    u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
-    if (vote == 0) continue;
-    if (in_warp() == 0) {
-      at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
-      own().agenda_work[agenda_now] = 1;
-    }
-    at_list = __shfl_sync(ALL, at_list, 0);
-    if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
   }
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
   l.sync(); /* the agenda stands too */
   return num_emitted = own().kept;
 }
 
-/* Tokens of the candidates whose key is at most `last`, in a table of full size; *num is how many. False if a rank's table was full. */
+/* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size; with scorers, where to empty that takes long, in one as large as it was
+ * if that has room. False if a rank's table was full. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
-  l.sync(); /* nobody still looks at the table that was */
-  clear_table(SLOT_BITS);
-  agenda_now = 0;
-  l.sync();
-  candidate_rule rule = {last, 0, 0};
-  expand<EXPAND_FIXED>(rule);
-  l.sync();
-  if (own().full != 0) {
-    u32 mine = 0;
-    for (u32 at = tid(); at < SLOTS; at += THREADS) mine += own().keys[at] != NO_STATE;
-    *num = l.sum(mine);
-    return false;
+  u32 bits = SCORED && own().full == 0 ? l.bits : SLOT_BITS;
+  for (;; bits = SLOT_BITS) {
+    l.sync(); /* nobody still looks at the table that was */
+    if (SCORED) empty_slots();
+    else clear_table(SLOT_BITS);
+    if (tid() == 0) own().begin_frame();
+    l.bits = bits;
+    agenda_now = 0;
+    l.sync();
+    candidate_rule rule = {last, 0, 0};
+    expand<EXPAND_FIXED>(rule);
+    l.sync();
+    if (own().full == 0) {
+      *num = settle_emission(FLT_MAX);
+      return true;
+    }
+    if (bits == SLOT_BITS) break;
   }
-  *num = settle_emission(FLT_MAX);
-  return true;
+  u32 mine = 0;
+  for (u32 at = tid(); at < SLOTS; at += THREADS) mine += is_taken(at);
+  *num = l.sum(mine);
+  return false;
 }
 
 /* --- frames of few candidates ------------------------------------------------------------------------------------------ */
