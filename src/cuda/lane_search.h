@@ -6,7 +6,8 @@
  *   per block of a lane (rank)
  *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame
  *     costs     [2^14]   of the tokens to expand next, in table order; their states are the trace's last
- *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
+ *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory); before the first round,
+ *               lists of candidates
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_back.cuh)
@@ -239,6 +240,14 @@ typedef struct wf__lane_saved {
   uint64_t total_sources, select_key, select_context;
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
+
+/* With scorers, a candidate of a frame of few tokens. */
+typedef struct wf__lane_listed {
+  uint64_t rank; /* ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word */
+  uint64_t key;
+  uint64_t context; /* of the token it comes from; with recombine=state, of that it leads to */
+} wf__lane_listed;
+#define WF__LANE_LISTED_WORD 0x80000000u
 
 typedef struct wf__lane_params {
   /* graph */

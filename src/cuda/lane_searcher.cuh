@@ -214,6 +214,18 @@ struct searcher {
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+#ifdef WF_LANE_SCORED
+  /* Candidates of this block, where nobody needs the agenda. */
+  static constexpr u32 MOST_LISTED = 2 * SLOTS * sizeof(uint2) / sizeof(wf__lane_listed);
+  __device__ __forceinline__ wf__lane_listed *listed() const { return (wf__lane_listed *)agenda(); }
+  __device__ __forceinline__ u32 room_of_list() const { return MOST_LISTED; }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
+#else
+  /* Candidates for this block, in slots of the table that the frame does not use. */
+  __device__ __forceinline__ u32 room_of_list() const { return SLOTS - (1u << l.bits); }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(own().values[(1u << l.bits) + i] >> 32); }
+#endif
+  __device__ __forceinline__ void list_candidate(bool live, token_key key, u64 rank, u64 context);
   __device__ __forceinline__ void keep_near(bool live, u64 key);
   __device__ bool list_near(u64 last, float origin, float span, u64 *k);
   __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
