@@ -369,7 +369,7 @@ __device__ __forceinline__ void searcher<RANKS>::list_candidate(bool live, token
   u32 place = 0;
   if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (live && place < MOST_LISTED) listed()[place] = wf__lane_listed{rank, key, context};
+  if (live && place < WF__LANE_LISTED) listed()[place] = wf__lane_listed{rank, key, context};
 #else
   send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, key, rank);
 #endif
@@ -462,7 +462,7 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
 }
 
 /* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
- * spares a lane of several blocks the probing of each other's tables (without scorers only). False if there are too many for that: then the table is empty again. */
+ * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False if there are too many for that: then the table is empty again. */
 template <int RANKS>
 __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
@@ -487,7 +487,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
     __syncthreads();
   }
   if constexpr (SCORED) {
-    l.sync(); /* other ranks have put theirs here, too */
+    l.sync(); /* candidates of all ranks are in the table */
   } else {
     for (u32 i = tid(); i < size; i += THREADS) {
       own().values[(1u << l.bits) + i] = NO_TOKEN;
@@ -501,6 +501,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
     return true;
   }
   frame_arcs = 0;
+  if (SCORED && !fits) f.crowded = (u32)f.total_sources;
   l.sync();
   if constexpr (SCORED) {
     empty_slots();
@@ -546,7 +547,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   f.last_context = NO_TOKEN;
   const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
   bool full = false, listed = false;
-  if (few || (!SCORED && RANKS > 1)) listed = emit_from_list(few, last, num);
+  if (SCORED ? f.crowded == 0 || f.total_sources < f.crowded : few || RANKS > 1) listed = emit_from_list(few, last, num);
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();

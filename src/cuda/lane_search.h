@@ -6,8 +6,7 @@
  *   per block of a lane (rank)
  *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame
  *     costs     [2^14]   of the tokens to expand next, in table order; their states are the trace's last
- *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory); before the first round,
- *               lists of candidates
+ *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  *     past      {cost, extra} of the same tokens, if lattices are asked for (lane_back.cuh)
@@ -21,6 +20,7 @@
  *
  *     shared    prints, of 32 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
  *     entries   [2^15] {key, value} by slot
+ *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
  *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the best of their slot when they came: several contexts may
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
@@ -73,6 +73,9 @@ enum {
   WF__LANE_SCORED_TOKENS = WF__LANE_SCORED_SLOTS - 4096,
   WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
   WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
+#ifndef WF__LANE_LISTED
+  WF__LANE_LISTED = 1 << 16,                /* the same of its candidates; frames of more do without */
+#endif
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
@@ -241,7 +244,7 @@ typedef struct wf__lane_saved {
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
 
-/* With scorers, a candidate of a frame of few tokens. */
+/* With scorers, a candidate of a frame. */
 typedef struct wf__lane_listed {
   uint64_t rank; /* ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word */
   uint64_t key;
@@ -313,6 +316,7 @@ typedef struct wf__lane_params {
   wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
   wf__lane_answers answers;     /* of a recurrent scorer */
   void *entries;                /* [parts][WF__LANE_SCORED_SLOTS] {key, value}, with scorers */
+  wf__lane_listed *listed;      /* [parts][WF__LANE_LISTED] with scorers */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

@@ -18,6 +18,7 @@ struct frame_state {
   u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
   u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
   u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
+  u32 crowded;       /* with scorers: least number of sources whose candidates were too many for a list; 0: they never were */
 };
 
 struct candidate_rule {
@@ -215,10 +216,9 @@ struct searcher {
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
 #ifdef WF_LANE_SCORED
-  /* Candidates of this block, where nobody needs the agenda. */
-  static constexpr u32 MOST_LISTED = 2 * SLOTS * sizeof(uint2) / sizeof(wf__lane_listed);
-  __device__ __forceinline__ wf__lane_listed *listed() const { return (wf__lane_listed *)agenda(); }
-  __device__ __forceinline__ u32 room_of_list() const { return MOST_LISTED; }
+  /* Candidates of this block. */
+  __device__ __forceinline__ wf__lane_listed *listed() const { return p->listed + (u64)blockIdx.x * WF__LANE_LISTED; }
+  __device__ __forceinline__ u32 room_of_list() const { return WF__LANE_LISTED; }
   __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
 #else
   /* Candidates for this block, in slots of the table that the frame does not use. */
