@@ -108,7 +108,7 @@ __device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
   frame_arcs = 0;
   frame = s.frame;
   trace_used = s.trace_used;
-  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, s.usual_size};
+  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, 0, s.usual_size};
   l.bits = s.bits;
   if (tid() == 0) {
     own().flags = s.flags;

@@ -296,20 +296,21 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, float origin, bo
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
-/* After the candidates: drops tokens above the cutoff and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
+/* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
 template <int RANKS>
+template <bool DROPS>
 __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
   for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
     u64 values[AHEAD];
 #pragma unroll
-    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * THREADS < end ? value_at(first + k * THREADS) : NO_TOKEN;
+    for (u32 k = 0; k < AHEAD; k++) values[k] = DROPS && first + k * THREADS < end ? value_at(first + k * THREADS) : NO_TOKEN;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const u32 at = first + k * THREADS;
-      bool token = values[k] != NO_TOKEN;
-      if (token && (u32)(values[k] >> 32) > limit) {
+      bool token = DROPS ? values[k] != NO_TOKEN : at < end && is_taken(at);
+      if (DROPS && token && (u32)(values[k] >> 32) > limit) {
         put_value(at, NO_TOKEN);
         token = false;
       }
@@ -347,7 +348,7 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
     expand<EXPAND_FIXED>(rule);
     l.sync();
     if (own().full == 0) {
-      *num = settle_emission(FLT_MAX);
+      *num = settle_emission<false>(FLT_MAX);
       return true;
     }
     if (bits == SLOT_BITS) break;
@@ -462,7 +463,8 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
 }
 
 /* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
- * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False if there are too many for that: then the table is empty again. */
+ * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False
+ * if there are too many for that: then the table is empty again. */
 template <int RANKS>
 __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
@@ -494,7 +496,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
       own().keys[(1u << l.bits) + i] = NO_STATE;
     }
   }
-  *num = fits && best != ALL ? settle_emission(FLT_MAX) : 0; /* with a barrier of the lane */
+  *num = fits && best != ALL ? settle_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
     if (tid() == 0) own().num_listed[0] = 0;
@@ -559,7 +561,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
     if (best == ALL) return WF__LANE_OK;
     const float cutoff = add_finite(cost_of(best), p->beam);
     *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
-    if (!full) *num = settle_emission(cutoff);
+    if (!full) *num = settle_emission<true>(cutoff);
   }
   mark(3);
   if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;

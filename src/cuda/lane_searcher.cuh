@@ -233,6 +233,7 @@ struct searcher {
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
   __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
+  template <bool DROPS>
   __device__ __forceinline__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
