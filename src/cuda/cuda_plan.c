@@ -61,8 +61,8 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
-static uint64_t tokens_beyond(const wf_decoder_options *options) {
-  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) : 0;
+static uint64_t tokens_beyond(const wf_decoder_options *options, const wf__gpu_facts *facts) {
+  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, wf__lane_slots(facts->scored)) : 0;
 }
 /* Bytes of a token's entry in the trace and beside it. */
 static uint64_t token_bytes(const wf_decoder_options *options, const wf__gpu_facts *facts) {
@@ -132,16 +132,19 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   plan->lanes = attempt->lanes;
   plan->chunk = attempt->chunk;
   plan->trace_cap = (uint32_t)trace;
-  plan->trace_room = (uint32_t)(trace - tokens_beyond(options));
+  plan->trace_room = (uint32_t)(trace - tokens_beyond(options, facts));
   plan->frames_cap = (uint32_t)frames;
   plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
   plan->steps_cap = chunk_frames * 2 + chunk * 256;
   plan->flight_bytes = 0;
   lay_out_box(plan, chunk);
-  add_array(plan, WF__ARRAY_COSTS, parts * WF__LANE_SLOTS * 4);
-  add_array(plan, WF__ARRAY_AGENDA, parts * WF__LANE_SLOTS * 16);
+  const uint64_t slots = parts * wf__lane_slots(facts->scored);
+  add_array(plan, WF__ARRAY_COSTS, slots * 4);
+  add_array(plan, WF__ARRAY_AGENDA, slots * 16);
   add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
-  add_array(plan, WF__ARRAY_SOURCES, facts->scored ? parts << WF__LANE_SCORED_SLOT_BITS << 3 : 0);
+  add_array(plan, WF__ARRAY_LISTED, facts->scored ? parts * WF__LANE_LISTED * sizeof(wf__lane_listed) : 0);
+  add_array(plan, WF__ARRAY_ENTRIES, facts->scored ? slots * 16 : 0);
+  add_array(plan, WF__ARRAY_SOURCES, facts->scored ? slots * 8 : 0);
   add_array(plan, WF__ARRAY_ASKED, facts->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
@@ -230,7 +233,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  const uint64_t more = tokens_beyond(options), entry = token_bytes(options, facts);
+  const uint64_t more = tokens_beyond(options, facts), entry = token_bytes(options, facts);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
   const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;

@@ -44,8 +44,10 @@ typedef enum wf__array {
   WF__ARRAY_TRACE,
   WF__ARRAY_FRAME_OFF,
   WF__ARRAY_INDEX,
-  WF__ARRAY_CONTEXTS, /* this and the next three for scorers only */
+  WF__ARRAY_CONTEXTS, /* this and the next five for scorers only */
   WF__ARRAY_WORD_LOG,
+  WF__ARRAY_LISTED,
+  WF__ARRAY_ENTRIES,
   WF__ARRAY_SOURCES,
   WF__ARRAY_ASKED,
   WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
@@ -85,6 +87,8 @@ typedef struct wf__gpu_plan {
   wf_plan bytes;
 } wf__gpu_plan;
 
+/* Slots of a block's table. */
+static inline uint64_t wf__lane_slots(bool scored) { return scored ? WF__LANE_SCORED_SLOTS : WF__LANE_SLOTS; }
 /* Lanes of 2^bits blocks, of the kind that the batch needs. */
 static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int bits) { return facts->scored ? facts->scored_lanes[bits] : facts->lanes[bits]; }
 /* Bits that a key of the search has left for contexts. */

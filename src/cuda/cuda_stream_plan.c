@@ -26,7 +26,7 @@ static void lay_out_out(wf__stream_plan *plan, bool scored, bool lattices) {
 }
 
 static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decoder_options *options, uint32_t parts, bool scored) {
-  const uint64_t tokens = (uint64_t)options->max_tokens, cap = plan->trace_cap, frames = WF__STREAM_FRAMES;
+  const uint64_t tokens = (uint64_t)options->max_tokens, cap = plan->trace_cap, frames = WF__STREAM_FRAMES, slots = wf__lane_slots(scored);
   const uint64_t chunk_bytes = round_up(frames * (uint64_t)graph->min_columns * sizeof(float));
   plan->parts = parts;
   plan->chunk = parts * WF__STREAM_CHUNKS;
@@ -37,8 +37,8 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   lay_out_box(plan);
   lay_out_out(plan, scored, lattices);
   const uint64_t sizes[WF__NUM_STREAM_ARRAYS] = {
-      WF__LANE_SLOTS * 4, WF__LANE_SLOTS * 16, cap * 8, cap * 8, (frames + 2) * 4, (frames + 1) * WF__LANE_INDEX * 2, (frames + 2) * 4, (frames + 2) * 4,
-      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? (uint64_t)8 << WF__LANE_SCORED_SLOT_BITS : 0,
+      slots * 4, slots * 16, cap * 8, cap * 8, (frames + 2) * 4, (frames + 1) * WF__LANE_INDEX * 2, (frames + 2) * 4, (frames + 2) * 4,
+      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? WF__LANE_LISTED * sizeof(wf__lane_listed) : 0, scored ? slots * 16 : 0, scored ? slots * 8 : 0,
       scored ? WF__LANE_ASKED * sizeof(wf__lane_asked) : 0, lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
   plan->bytes = 0;
   for (int i = 0; i < WF__NUM_STREAM_ARRAYS; i++) {
@@ -59,7 +59,7 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   if (options->max_tokens > most)
     return wf__fail(err, WF_ERR_LIMIT, "max_tokens of %d is more than the GPU search holds%s: %d", options->max_tokens, scored ? " with scorers" : "", most);
   /* A block has all tokens of a frame at most, or as many as its table. */
-  out->trace_cap = (uint32_t)((WF__STREAM_FRAMES + 1) * min_u64((uint64_t)options->max_tokens, WF__LANE_SLOTS) + 31) & ~31u;
+  out->trace_cap = (uint32_t)((WF__STREAM_FRAMES + 1) * min_u64((uint64_t)options->max_tokens, wf__lane_slots(scored)) + 31) & ~31u;
   for (uint32_t parts = (uint32_t)facts->lanes[0];; parts = (parts + 1) / 2) {
     lay_out(out, graph, options, parts, scored);
     const uint64_t bytes = graph_bytes + out->bytes;

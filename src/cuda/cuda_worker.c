@@ -78,6 +78,8 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.index = wf__flight_array(worker, flight, WF__ARRAY_INDEX);
   p.contexts = wf__flight_array(worker, flight, WF__ARRAY_CONTEXTS);
   p.word_log = wf__flight_array(worker, flight, WF__ARRAY_WORD_LOG);
+  p.listed = wf__flight_array(worker, flight, WF__ARRAY_LISTED);
+  p.entries = wf__flight_array(worker, flight, WF__ARRAY_ENTRIES);
   p.sources = wf__flight_array(worker, flight, WF__ARRAY_SOURCES);
   p.asked = wf__flight_array(worker, flight, WF__ARRAY_ASKED);
   p.trace_cap = plan->trace_cap;

@@ -102,13 +102,13 @@ __device__ void searcher<RANKS>::save(u32 stage, u32 row, bool died) const {
 
 template <int RANKS>
 __device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
-  clear_table(SLOT_BITS);
+  clear_table(SLOT_BITS, false); /* what was in device memory is gone */
   agenda_now = 0;
   num_emitted = 1;
   frame_arcs = 0;
   frame = s.frame;
   trace_used = s.trace_used;
-  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, s.usual_size};
+  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, 0, s.usual_size};
   l.bits = s.bits;
   if (tid() == 0) {
     own().flags = s.flags;
@@ -207,7 +207,10 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   }
   __pipeline_wait_prior(0);
   l.sync();
-  if (end_asking(died, t, status) == CLOSURE_ASKS) return false;
+  if (end_asking(died, t, status) == CLOSURE_ASKS) {
+    empty_slots();
+    return false;
+  }
   l.sync(); /* what was asked has been counted */
   if (tid() == 0) {
     p->answers.saved[blockIdx.x].stage = WF__LANE_IDLE;

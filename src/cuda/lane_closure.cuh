@@ -19,12 +19,8 @@ __device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place)
 
 /* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
 template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::gains(const lane_shared &sh, u32 at, token_key key, float candidate) const {
-  const u32 mask = (1u << l.bits) - 1;
-  token_key there;
-  u32 probes = 0;
-  while ((there = *(volatile const token_key *)&sh.keys[at]) != key && there != NO_STATE && probes++ <= mask) at = (at + 1) & mask;
-  u64 value = there == key ? *(volatile const u64 *)&sh.values[at] : NO_TOKEN;
+__device__ __forceinline__ bool searcher<RANKS>::gains(u32 rank, u32 at, token_key key, float candidate) const {
+  const u64 value = value_of(rank, at, key);
   return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
@@ -39,7 +35,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint
   u64 old;
   if (slack() != 0) {
     place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
-    live = live && gains(l.of(rank), slot, key, candidate);
+    live = live && gains(rank, slot, key, candidate);
   }
   const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
   if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
@@ -125,14 +121,14 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
       u32 at = get_agenda(now, i);
-      u64 value = own_words::load64(l.base + OFFSET(values) + at * 8);
+      const token_key key = key_at(at);
+      const u64 value = value_at(at);
       float cost = cost_of((u32)(value >> 32));
-      if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
+      if ((u32)value & FRESH) put_value(at, value & ~(u64)FRESH);
       if (i >= THREADS) {
         agenda()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
       }
-      token_key key = key_at(at);
       if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
       my_cost = cost;
       my_context = context_at(at, key);
@@ -177,11 +173,11 @@ __device__ __forceinline__ void searcher<RANKS>::read_mail(bool live, u32 place,
     value = own().values[place];
     key = own().keys[place];
     own().values[place] = NO_TOKEN;
-    own().keys[place] = NO_STATE;
+    own().keys[place] = FREE;
   }
   if (p->epsilon_slack != 0) {
     place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
-    live = live && gains(own(), slot, key, cost_of((u32)(value >> 32)));
+    live = live && gains(l.rank(), slot, key, cost_of((u32)(value >> 32)));
   }
   if (!offer_own<RANKS>(l, live, key, value, &slot, &old)) return;
   if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
@@ -261,7 +257,7 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
   if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
   if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
-  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += own().values[at] != NO_TOKEN;
+  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += value_at(at) != NO_TOKEN;
   u64 tokens = l.sum(mine);
   if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;

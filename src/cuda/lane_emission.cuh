@@ -117,7 +117,7 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
     live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
     if (MODE == EXPAND_COUNT) *my_count += (u64)live << 32;
   }
-  if (MODE == EXPAND_LIST) send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, arc.x, key);
+  if (MODE == EXPAND_LIST) list_candidate(live, key_of(arc.x, to), SCORED && arc.w != 0 ? key | WF__LANE_LISTED_WORD : key, by_state() ? to : from);
   if (MODE == EXPAND_STEPS) {
     const u32 step = (u32)fminf(fmaxf((candidate - rule.origin) * rule.scale, 0), 255);
     if (rule.prefix != NO_STEP) keep_near(live && step == rule.prefix, key);
@@ -141,7 +141,8 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
 template <int RANKS>
 template <int MODE>
 __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
-  if (MODE == EXPAND_RUNNING) {
+  constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
+  if (FIRST_PASS) {
     __syncthreads(); /* all are there */
     f.num_words = min(num_asked(), (u32)WF__LANE_ASKED);
   }
@@ -150,7 +151,7 @@ __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_
     const bool live = i < f.num_words;
     wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
     const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
-    if (MODE == EXPAND_RUNNING && live) {
+    if (FIRST_PASS && live) {
       u64 to = word.from;
       word.cost = __fadd_rn(word_cost(arc.w, word.cost, &to), label_cost(arc.z));
       asked()[i].to = word.to = to;
@@ -224,7 +225,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       }
       if (GATHERS && has_scorer()) {
         const bool waits = live && arc.w != 0;
-        if (MODE == EXPAND_RUNNING) gather_word(waits, a, candidate, from);
+        if (FIRST_PASS) gather_word(waits, a, candidate, from);
         live = live && !waits;
       }
       if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
@@ -295,62 +296,90 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, float origin, bo
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
-/* After the candidates: drops tokens above the cutoff and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
+/* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
 template <int RANKS>
+template <bool DROPS>
 __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
-  for (u32 at = tid(); at < end; at += THREADS) {
-    u64 value = own().values[at];
-    token_key key = own().keys[at];
-    bool token = value != NO_TOKEN;
-    if (token && (u32)(value >> 32) > limit) {
-      own().values[at] = NO_TOKEN;
-      token = false;
+  for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
+    u64 values[AHEAD];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) values[k] = DROPS && first + k * THREADS < end ? value_at(first + k * THREADS) : NO_TOKEN;
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+      const u32 at = first + k * THREADS;
+      bool token = DROPS ? values[k] != NO_TOKEN : at < end && is_taken(at);
+      if (DROPS && token && (u32)(values[k] >> 32) > limit) {
+        put_value(at, NO_TOKEN);
+        token = false;
+      }
+      kept += __popc(__ballot_sync(ALL, token));
+      const bool epsilons = token && has_epsilons_at(at);
+      u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
+      if (vote == 0) continue;
+      if (in_warp() == 0) {
+        at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
+        own().agenda_work[agenda_now] = 1;
+      }
+      at_list = __shfl_sync(ALL, at_list, 0);
+      if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
     }
-    kept += __popc(__ballot_sync(ALL, token));
-    bool epsilons = token && (key & HAS_EPSILONS) != 0;
-    u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
-    if (vote == 0) continue;
-    if (in_warp() == 0) {
-      at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
-      own().agenda_work[agenda_now] = 1;
-    }
-    at_list = __shfl_sync(ALL, at_list, 0);
-    if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
   }
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
   l.sync(); /* the agenda stands too */
   return num_emitted = own().kept;
 }
 
-/* Tokens of the candidates whose key is at most `last`, in a table of full size; *num is how many. False if a rank's table was full. */
+/* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size; with scorers, where to empty that takes long, in one as large as it was
+ * if that has room. False if a rank's table was full. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
-  l.sync(); /* nobody still looks at the table that was */
-  clear_table(SLOT_BITS);
-  agenda_now = 0;
-  l.sync();
-  candidate_rule rule = {last, 0, 0};
-  expand<EXPAND_FIXED>(rule);
-  l.sync();
-  if (own().full != 0) {
-    u32 mine = 0;
-    for (u32 at = tid(); at < SLOTS; at += THREADS) mine += own().keys[at] != NO_STATE;
-    *num = l.sum(mine);
-    return false;
+  u32 bits = SCORED && own().full == 0 ? l.bits : SLOT_BITS;
+  for (;; bits = SLOT_BITS) {
+    l.sync(); /* nobody still looks at the table that was */
+    if (SCORED) empty_slots();
+    else clear_table(SLOT_BITS);
+    if (tid() == 0) own().begin_frame();
+    l.bits = bits;
+    agenda_now = 0;
+    l.sync();
+    candidate_rule rule = {last, 0, 0};
+    expand<EXPAND_FIXED>(rule);
+    l.sync();
+    if (own().full == 0) {
+      *num = settle_emission<false>(FLT_MAX);
+      return true;
+    }
+    if (bits == SLOT_BITS) break;
   }
-  *num = settle_emission(FLT_MAX);
-  return true;
+  u32 mine = 0;
+  for (u32 at = tid(); at < SLOTS; at += THREADS) mine += is_taken(at);
+  *num = l.sum(mine);
+  return false;
 }
 
 /* --- frames of few candidates ------------------------------------------------------------------------------------------ */
+
+/* Puts a candidate of each live thread of the warp on a list: of the rank that owns its state; with scorers of this one, {`rank`, key, `context`}. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::list_candidate(bool live, token_key key, u64 rank, u64 context) {
+#ifdef WF_LANE_SCORED
+  const u32 vote = __ballot_sync(ALL, live);
+  if (vote == 0) return;
+  u32 place = 0;
+  if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
+  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+  if (live && place < WF__LANE_LISTED) listed()[place] = wf__lane_listed{rank, key, context};
+#else
+  send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, key, rank);
+#endif
+}
 
 /* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. As select_by_cost: even steps of cost, here
  * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
 template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
-  const u64 *list = own().values + (1u << l.bits);
   const float best = cost_of(own().best), scale = p->beam > 1e-20f ? 64 / p->beam : 0;
   u32 *near = (u32 *)own().boxes, bin;
   constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
@@ -359,7 +388,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
   __syncthreads();
   u32 beyond = 0; /* all in one step, so not one by one */
   for (u32 i = tid(); i < size; i += THREADS) {
-    u32 step = (u32)fminf((cost_of((u32)(list[i] >> 32)) - best) * scale, 255);
+    u32 step = (u32)fminf((cost_of(listed_order(i)) - best) * scale, 255);
     if (step == 255) beyond++;
     else atomicAdd(&own().hist[step], 1u);
   }
@@ -367,7 +396,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
   if (in_warp() == 0 && beyond > 0) atomicAdd(&own().hist[255], beyond);
   const u32 want = k - pick_bin(k, &bin);
   for (u32 i = tid(); i < size; i += THREADS) {
-    const u32 order = (u32)(list[i] >> 32);
+    const u32 order = listed_order(i);
     if ((u32)fminf((cost_of(order) - best) * scale, 255) != bin) continue;
     for (int r = 0; r < RANKS; r++) {
       u32 place = atomicAdd(&l.of(r).num_near, 1u);
@@ -391,14 +420,13 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
 
 template <int RANKS>
 __device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) {
-  const u64 *list = own().values + (1u << l.bits);
   u32 prefix = 0;
   u64 left = k;
   for (int shift = 24; shift >= 0; shift -= 8) {
     if (tid() < 256) own().hist[tid()] = 0;
     __syncthreads();
     for (u32 i = tid(); i < size; i += THREADS) {
-      u32 order = (u32)(list[i] >> 32);
+      u32 order = listed_order(i);
       if (shift == 24 || order >> (shift + 8) == prefix) atomicAdd(&own().hist[(order >> shift) & 255], 1u);
     }
     u32 bin;
@@ -414,24 +442,35 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
   u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
-    const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
-    const bool live = i < size && key <= last && (above == 0 || key > above);
     u32 slot;
     u64 old;
-    count += live;
+#ifdef WF_LANE_SCORED
+    const wf__lane_listed entry = i < size ? listed()[i] : wf__lane_listed{NO_TOKEN, 0, 0};
+    const u64 key = entry.rank & ~(u64)WF__LANE_LISTED_WORD, value = key + 1; /* arc + 1 */
+    const bool live = i < size && key <= last && (above == 0 || key > above);
+    u32 rank;
+    const bool lowered = offer<RANKS>(l, live, entry.key, value, &rank, &slot, &old);
+    if (live && (lowered || old == value)) log_candidate((u32)entry.rank & WF__LANE_LISTED_WORD, rank, slot, value, entry.context, entry.context);
+#else
+    const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
+    const bool live = i < size && key <= last && (above == 0 || key > above);
     offer_own<RANKS>(l, live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot, &old); /* arc + 1 */
+#endif
+    count += live;
     __syncwarp();
   }
   return count;
 }
 
 /* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
- * spares a lane of several blocks the probing of each other's tables. False if there are too many for that: then the table is empty again. */
+ * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False
+ * if there are too many for that: then the table is empty again. */
 template <int RANKS>
 __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
-  const u32 room = SLOTS - (1u << l.bits), best = own().best, size = min(own().num_listed[0], room);
+  if (GATHERS && !has_all_words()) return false; /* the other way finds that, too */
+  const u32 room = room_of_list(), best = own().best, size = min(own().num_listed[0], room);
   bool fits = true;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
@@ -449,19 +488,33 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
     }
     __syncthreads();
   }
-  for (u32 i = tid(); i < size; i += THREADS) {
-    own().values[(1u << l.bits) + i] = NO_TOKEN;
-    own().keys[(1u << l.bits) + i] = NO_STATE;
+  if constexpr (SCORED) {
+    l.sync(); /* candidates of all ranks are in the table */
+  } else {
+    for (u32 i = tid(); i < size; i += THREADS) {
+      own().values[(1u << l.bits) + i] = NO_TOKEN;
+      own().keys[(1u << l.bits) + i] = NO_STATE;
+    }
   }
-  *num = fits && best != ALL ? settle_emission(FLT_MAX) : 0; /* with a barrier of the lane */
+  *num = fits && best != ALL ? settle_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
     if (tid() == 0) own().num_listed[0] = 0;
     return true;
   }
   frame_arcs = 0;
+  if (SCORED && !fits) f.crowded = (u32)f.total_sources;
   l.sync();
-  clear_table(SLOT_BITS);
+  if constexpr (SCORED) {
+    empty_slots();
+    l.bits = SLOT_BITS;
+    if (tid() == 0) {
+      own().begin_frame();
+      forget_words();
+    }
+  } else {
+    clear_table(SLOT_BITS);
+  }
   agenda_now = 0;
   l.sync();
   return false;
@@ -496,7 +549,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   f.last_context = NO_TOKEN;
   const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
   bool full = false, listed = false;
-  if constexpr (!SCORED) listed = (few || RANKS > 1) && emit_from_list(few, last, num);
+  if (SCORED ? f.crowded == 0 || f.total_sources < f.crowded : few || RANKS > 1) listed = emit_from_list(few, last, num);
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
@@ -508,7 +561,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
     if (best == ALL) return WF__LANE_OK;
     const float cutoff = add_finite(cost_of(best), p->beam);
     *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
-    if (!full) *num = settle_emission(cutoff);
+    if (!full) *num = settle_emission<true>(cutoff);
   }
   mark(3);
   if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;

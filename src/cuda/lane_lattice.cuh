@@ -57,17 +57,14 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
   lattice_work &work = work_of(l, l.rank());
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   l.sync(); /* nobody looks at the table before */
-  for (u32 i = tid(); i < 1u << l.bits; i += THREADS) {
-    own().values[i] = NO_TOKEN;
-    own().keys[i] = NO_STATE;
-  }
+  empty_slots();
   u32 most = size; /* over the ranks, whose tables are alike */
   for (int r = 0; r < RANKS; r++) {
     const u32 *off = frame_off() + ((int64_t)r - l.rank()) * (p->frames_cap + 2);
     most = max(most, off[number + 1] - off[number]);
   }
   l.bits = WF__LANE_MIN_BITS;
-  while (l.bits < SLOT_BITS && (1u << l.bits) < 3 * most) l.bits++;
+  while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * most) l.bits++;
   if (SCORED && tid() < 256) own().hist_all[tid()] = 0;
   if (tid() == 0) work.bound = 0;
   if (SCORED) l.sync();
@@ -91,19 +88,9 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
 /* Place in its frame of the key's token, if that is in the table; else ALL. */
 template <int RANKS>
 __device__ u32 searcher<RANKS>::look_up(token_key key, u32 *owner) {
-  typedef words<(RANKS > 1)> there;
-  constexpr u32 STEP = 16 / sizeof key;
   u32 at;
   place_of<RANKS>(key, l.bits, owner, &at);
-  const u32 base = l.base_of(*owner), mask = (1u << l.bits) - 1;
-  for (u32 probes = 0; probes <= mask; probes += STEP) {
-    token_key seen = 0;
-    const u32 which = first_of<(RANKS > 1)>(base + OFFSET(keys) + at * (u32)sizeof key, key, &seen);
-    if (which < STEP && seen != key) return ALL;
-    if (which < STEP) return (u32)there::load64(base + OFFSET(values) + (at + which) * 8); /* NO_TOKEN, cut short, if it is being put there */
-    at = (at + STEP) & mask;
-  }
-  return ALL;
+  return (u32)value_of(*owner, at, key); /* NO_TOKEN, cut short, if it is not there */
 }
 
 /* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there is none. */

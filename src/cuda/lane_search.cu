@@ -29,28 +29,43 @@ template <bool REMEMBERS>
 __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best, bool words) {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span, group_bits = l.bits - WF__LANE_GROUP_BITS;
   uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
-  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
-    u64 value = own().values[at];
-    bool token = value != NO_TOKEN;
-    u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
-    if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
-    if (token) {
-      costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
-      const token_key key = own().keys[at];
-      u32 arc = ((u32)value & ~FRESH) - 1;
-      if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
-      trace()[trace_used + place] = make_uint2(state_of(key), arc);
-      if (SCORED) {
-        u64 source = words ? __ldcg(sources() + at) : NO_TOKEN;
-        if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
-        else source = context_of(key);
-        contexts()[trace_used + place] = make_ulonglong2(context_at(at, key), source);
-      }
-      if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
-      own().values[at] = NO_TOKEN;
+  for (u32 first = begin + in_warp(); first < begin + span; first += AHEAD * 32) {
+    u64 values[AHEAD], sources_at[AHEAD];
+    token_key keys[AHEAD];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+      const u32 at = first + k * 32;
+      values[k] = at < begin + span ? value_at(at) : NO_TOKEN;
+      if (!SCORED) continue;
+      const bool taken = at < begin + span && is_taken(at);
+      keys[k] = taken ? key_at(at) : NO_STATE;
+      sources_at[k] = taken && words ? __ldcg(sources() + at) : NO_TOKEN;
     }
-    own().keys[at] = NO_STATE;
-    to += __popc(vote);
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+      const u32 at = first + k * 32;
+      if (at >= begin + span) break;
+      const u64 value = values[k];
+      const bool token = value != NO_TOKEN;
+      const token_key key = SCORED ? keys[k] : token ? key_at(at) : NO_STATE;
+      const u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
+      if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
+      if (token) {
+        costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
+        u32 arc = ((u32)value & ~FRESH) - 1;
+        if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
+        trace()[trace_used + place] = make_uint2(state_of(key), arc);
+        if (SCORED) {
+          u64 source = sources_at[k];
+          if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
+          else source = context_of(key);
+          contexts()[trace_used + place] = make_ulonglong2(context_at(at, key), source);
+        }
+        if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
+      }
+      free_slot(at, token);
+      to += __popc(vote);
+    }
   }
   if (!REMEMBERS || l.rank() != 0 || tid() != 0) return;
   records()[frame].last = own().last;
@@ -74,11 +89,17 @@ template <bool RENORMALISES>
 __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
-  for (u32 at = begin + in_warp(); at < begin + span; at += 32) {
-    u64 value = own().values[at];
-    count += __popc(__ballot_sync(ALL, value != NO_TOKEN));
-    taken += __popc(__ballot_sync(ALL, own().keys[at] != NO_STATE));
-    lowest = min(lowest, (u32)(value >> 32));
+  for (u32 first = begin + in_warp(); first < begin + span; first += AHEAD * 32) {
+    u64 values[AHEAD];
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * 32 < begin + span ? value_at(first + k * 32) : NO_TOKEN;
+#pragma unroll
+    for (u32 k = 0; k < AHEAD; k++) {
+      const bool token = values[k] != NO_TOKEN;
+      count += __popc(__ballot_sync(ALL, token));
+      taken += __popc(__ballot_sync(ALL, first + k * 32 < begin + span && is_taken(first + k * 32)));
+      lowest = min(lowest, (u32)(values[k] >> 32));
+    }
   }
   lowest = __reduce_min_sync(ALL, lowest);
   if (in_warp() == 0) {
@@ -124,10 +145,10 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   f.total_sources = packed & 0xffffffffu;
   if constexpr (LATTICES)
     if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
-  /* The next frame's table: at most a third full, if that frame is much like these. */
+  /* The next frame's table: at most a third full, or half with scorers, if that frame is much like these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
-  while (l.bits < SLOT_BITS && (1u << l.bits) < 3 * f.usual_size) l.bits++;
+  while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * f.usual_size) l.bits++;
   return true;
 }
 

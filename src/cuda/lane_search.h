@@ -18,12 +18,14 @@
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
  *
- *     shared    keys of 64 bits, state above context, in a table of 2^13 slots
+ *     shared    prints, of 32 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
+ *     entries   [2^15] {key, value} by slot
+ *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
  *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the best of their slot when they came: several contexts may
  *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
- *     sources   [2^13] by slot: where that minimum is found
+ *     sources   [2^15] by slot: where that minimum is found
  *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
  *
  * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
@@ -67,10 +69,14 @@ enum {
   WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
   WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
-  WF__LANE_SCORED_SLOT_BITS = 13,           /* with scorers, where keys are twice as large */
-  WF__LANE_SCORED_TOKENS = (1 << WF__LANE_SCORED_SLOT_BITS) - 1024,
-  WF__LANE_WORD_LOG = 8 << WF__LANE_SCORED_SLOT_BITS, /* entries of a rank's */
-  WF__LANE_ASKED = 8 << WF__LANE_SCORED_SLOT_BITS,    /* the same of its words */
+  WF__LANE_SCORED_SLOT_BITS = 15,           /* with scorers, where values lie in device memory */
+  WF__LANE_SCORED_SLOTS = 1 << WF__LANE_SCORED_SLOT_BITS,
+  WF__LANE_SCORED_TOKENS = WF__LANE_SCORED_SLOTS - 4096,
+  WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
+  WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
+#ifndef WF__LANE_LISTED
+  WF__LANE_LISTED = 1 << 16,                /* the same of its candidates; frames of more do without */
+#endif
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
@@ -240,6 +246,14 @@ typedef struct wf__lane_saved {
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
 
+/* With scorers, a candidate of a frame. */
+typedef struct wf__lane_listed {
+  uint64_t rank; /* ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word */
+  uint64_t key;
+  uint64_t context; /* of the token it comes from; with recombine=state, of that it leads to */
+} wf__lane_listed;
+#define WF__LANE_LISTED_WORD 0x80000000u
+
 typedef struct wf__lane_params {
   /* graph */
   const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
@@ -282,7 +296,7 @@ typedef struct wf__lane_params {
   float scored_slack;      /* epsilon_slack of utterances that have a scorer */
   uint64_t *contexts;      /* [parts][trace_cap][2] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
-  uint64_t *sources;       /* [parts][2^WF__LANE_SCORED_SLOT_BITS] */
+  uint64_t *sources;       /* [parts][WF__LANE_SCORED_SLOTS] */
   uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
@@ -303,6 +317,8 @@ typedef struct wf__lane_params {
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
   wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
   wf__lane_answers answers;     /* of a recurrent scorer */
+  void *entries;                /* [parts][WF__LANE_SCORED_SLOTS] {key, value}, with scorers */
+  wf__lane_listed *listed;      /* [parts][WF__LANE_LISTED] with scorers */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

@@ -18,6 +18,7 @@ struct frame_state {
   u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
   u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
   u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
+  u32 crowded;       /* with scorers: least number of sources whose candidates were too many for a list; 0: they never were */
 };
 
 struct candidate_rule {
@@ -69,7 +70,11 @@ struct searcher {
 #else
   __device__ void mark(int) {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {}
+  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {
+#ifdef WF_LANE_SCORED
+    l.entries = (ulonglong2 *)p->entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS;
+#endif
+  }
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
   __device__ __forceinline__ void run_asking();
@@ -119,10 +124,30 @@ struct searcher {
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
   /* Of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
-  __device__ __forceinline__ token_key key_at(u32 slot) const { /* of this block's table */
-    const u32 address = l.base + OFFSET(keys) + slot * (u32)sizeof(token_key);
-    return SCORED ? (token_key)own_words::load64(address) : (token_key)own_words::load(address);
+  /* This block's part of the table, slot by slot. */
+#ifdef WF_LANE_SCORED
+  __device__ __forceinline__ ulonglong2 *entries() const { return l.entries + (u64)l.rank() * SLOTS; }
+  __device__ __forceinline__ token_key key_at(u32 slot) const { return __ldcg((const u64 *)(entries() + slot)); }
+  __device__ __forceinline__ u64 value_at(u32 slot) const { return is_taken(slot) ? __ldcg((const u64 *)(entries() + slot) + 1) : NO_TOKEN; }
+  __device__ __forceinline__ void put_value(u32 slot, u64 value) { __stcg((u64 *)(entries() + slot) + 1, value); }
+  __device__ __forceinline__ u64 value_of_rank(u32 rank, u32 slot) const { return __ldcg((const u64 *)(l.entries + (u64)rank * SLOTS + slot) + 1); }
+  __device__ __forceinline__ void free_slot(u32 slot, bool = true) {
+    if (is_taken(slot)) __stcg(entries() + slot, make_ulonglong2(NO_STATE, NO_TOKEN));
+    own().keys[slot] = FREE;
   }
+#else
+  __device__ __forceinline__ token_key key_at(u32 slot) const { return own_words::load(l.base + OFFSET(keys) + slot * 4); }
+  __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
+  __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
+  __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
+    if (has_value) own().values[slot] = NO_TOKEN;
+    own().keys[slot] = FREE;
+  }
+#endif
+  __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
+  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & PRINT_HAS_EPSILONS) != 0; } /* if it is taken */
+  __device__ __forceinline__ u64 value_of(u32 rank, u32 at, token_key key) const;
+  __device__ __forceinline__ void empty_slots();
   static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last, u64 last_context) {
     return SCORED ? key < last || (key == last && context <= last_context) : key <= last;
   }
@@ -174,7 +199,7 @@ struct searcher {
   __device__ __forceinline__ u32 row_before(u32 t) const;
   __device__ __forceinline__ void finish_row();
   __device__ __forceinline__ void load_row(u32 t);
-  __device__ void clear_table(u32 bits);
+  __device__ void clear_table(u32 bits, bool entries_too = true);
   __device__ u32 pick_bin(u64 want, u32 *bin);
   __device__ bool select_by_cost(u64 want);
   __device__ __noinline__ u64 select_rank(u64 want);
@@ -190,6 +215,17 @@ struct searcher {
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+#ifdef WF_LANE_SCORED
+  /* Candidates of this block. */
+  __device__ __forceinline__ wf__lane_listed *listed() const { return p->listed + (u64)blockIdx.x * WF__LANE_LISTED; }
+  __device__ __forceinline__ u32 room_of_list() const { return WF__LANE_LISTED; }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
+#else
+  /* Candidates for this block, in slots of the table that the frame does not use. */
+  __device__ __forceinline__ u32 room_of_list() const { return SLOTS - (1u << l.bits); }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(own().values[(1u << l.bits) + i] >> 32); }
+#endif
+  __device__ __forceinline__ void list_candidate(bool live, token_key key, u64 rank, u64 context);
   __device__ __forceinline__ void keep_near(bool live, u64 key);
   __device__ bool list_near(u64 last, float origin, float span, u64 *k);
   __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
@@ -197,13 +233,14 @@ struct searcher {
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
   __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
+  template <bool DROPS>
   __device__ __forceinline__ u64 settle_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
   __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
-  __device__ __forceinline__ bool gains(const lane_shared &sh, u32 at, token_key key, float candidate) const;
+  __device__ __forceinline__ bool gains(u32 rank, u32 at, token_key key, float candidate) const;
   __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
   __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next);
   __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
@@ -307,15 +344,58 @@ struct searcher {
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
-/* Empties the table and sets its size for what comes. */
+/* Empties the table, whatever is in it, and sets its size for what comes. */
 template <int RANKS>
-__device__ void searcher<RANKS>::clear_table(u32 bits) {
-  ulonglong2 *values = (ulonglong2 *)own().values;
+__device__ void searcher<RANKS>::clear_table(u32 bits, bool entries_too) {
   uint4 *keys = (uint4 *)own().keys;
+#ifdef WF_LANE_SCORED
+  for (u32 i = tid(); i < SLOTS && entries_too; i += THREADS) __stcg(entries() + i, make_ulonglong2(NO_STATE, NO_TOKEN));
+#else
+  ulonglong2 *values = (ulonglong2 *)own().values;
   for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
+#endif
   for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
   if (tid() == 0) own().begin_frame();
   l.bits = bits;
+}
+
+/* The same for this block's part of a table that is as a frame left it. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::empty_slots() {
+  for (u32 at = tid(); at < 1u << l.bits; at += THREADS) free_slot(at);
+}
+
+/* Value of the key in the lane's table, whose home slot is `at`; NO_TOKEN if it is not there, or being put there. */
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::value_of(u32 rank, u32 at, token_key key) const {
+  constexpr bool CLUSTER = RANKS > 1;
+  const u32 base = l.base_of(rank), mask = (1u << l.bits) - 1;
+#ifdef WF_LANE_SCORED
+  const u32 print = print_of(key);
+#else
+  const u32 print = key;
+#endif
+  u32 before = 0;
+  for (u32 probes = 0; probes <= mask;) {
+    u32 seen = 0;
+    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * 4, print, &seen, before);
+    if (which < 4 && seen != print) return NO_TOKEN;
+    if (which == 4) {
+      before = 0;
+      probes += 4;
+      at = (at + 4) & mask;
+      continue;
+    }
+#ifdef WF_LANE_SCORED
+    ulonglong2 entry;
+    while ((entry = load_global128(l.entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {}
+    if (entry.x == key) return entry.y;
+    before = which + 1; /* another key of this print */
+#else
+    return words<CLUSTER>::load64(base + OFFSET(values) + (at + which) * 8);
+#endif
+  }
+  return NO_TOKEN;
 }
 
 /* --- scores ---------------------------------------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
   }
   u32 bits = WF__LANE_MIN_BITS;
-  while (bits < SLOT_BITS && (1u << bits) < 3 * max(chunk.usual_size, chunk.num_tokens / RANKS)) bits++;
+  while (bits < SLOT_BITS && (1u << bits) < SPARE * max(chunk.usual_size, chunk.num_tokens / RANKS)) bits++;
   for (;; bits = SLOT_BITS) {
     clear_table(bits);
     l.sync();

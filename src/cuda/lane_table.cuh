@@ -11,7 +11,10 @@
  * All of lane_*.cuh is compiled five times: in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
  * lane_streams.cu and lane_scored_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
  *
- *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)     two of them are one load; probing goes in steps of two */
+ *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)
+ *
+ * Shared memory has a print of each key, 32 bits with the same first bit, in twice as many slots; key and value are in device memory by the same slot, where one load shows
+ * both. Two keys may have one print: whoever finds a print looks at the key, and goes on to the next slot if that is another. */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
@@ -67,6 +70,9 @@ constexpr bool GATHERS = SCORED && !ASKING; /* candidates over arcs with words, 
 constexpr bool LATTICES = !STREAMS && !ASKING;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
+constexpr u32 FREE = ~0u, PRINT_HAS_EPSILONS = 1u << 31; /* of the words that shared memory has of keys */
+constexpr u32 AHEAD = SCORED ? 4 : 1;    /* slots whose values are on their way at a time, in passes over the table */
+constexpr u32 SPARE = SCORED ? 2 : 3; /* slots of a table for each one that a frame is likely to take */
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
@@ -123,8 +129,8 @@ struct lane_shared {
 #ifdef WF_LANE_PROFILE
   long long phase[8], since, rounds;
 #endif
-  alignas(16) u64 values[SLOTS];
-  token_key keys[SLOTS];
+  alignas(16) u64 values[SCORED ? 2 : SLOTS];
+  u32 keys[SLOTS];         /* with scorers, prints of keys */
   float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
@@ -152,6 +158,9 @@ struct lane {
   u32 base; /* address of this block's shared memory */
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
+#ifdef WF_LANE_SCORED
+  ulonglong2 *entries; /* {key, value} of the slots of rank 0, then of rank 1, ... */
+#endif
 
   __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(&own()), 0); }
   /* Address of the shared memory of a rank. */
@@ -258,55 +267,111 @@ __device__ __forceinline__ void place_of(token_key state, u32 bits, u32 *rank, u
   *slot = (hash << RANK_BITS) >> (32 - bits) & ~3u;
 }
 
-/* Of the keys from an address on that one load shows, the first that is free or `key`; their number if none is. *seen is what stands there. */
+/* Of the four keys from an address on, the first, but for `before` of them, that is free or `key`; 4 if none is. *seen is what stands there. */
 template <bool CLUSTER>
-__device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
-  const u32 free = ALL;
+__device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen, u32 before = 0) {
   const uint4 four = words<CLUSTER>::load128(address);
   u32 which = 4;
-  if (four.w == key || four.w == free) which = 3, *seen = four.w;
-  if (four.z == key || four.z == free) which = 2, *seen = four.z;
-  if (four.y == key || four.y == free) which = 1, *seen = four.y;
-  if (four.x == key || four.x == free) which = 0, *seen = four.x;
+  if (four.w == key || four.w == FREE) which = 3, *seen = four.w;
+  if ((four.z == key || four.z == FREE) && before <= 2) which = 2, *seen = four.z;
+  if ((four.y == key || four.y == FREE) && before <= 1) which = 1, *seen = four.y;
+  if ((four.x == key || four.x == FREE) && before == 0) which = 0, *seen = four.x;
   return which;
 }
-template <bool CLUSTER>
-__device__ __forceinline__ u32 first_of(u32 address, u64 key, u64 *seen) {
-  const u64 free = ~0ull;
-  const uint4 halves = words<CLUSTER>::load128(address);
-  const u64 first = (u64)halves.y << 32 | halves.x, second = (u64)halves.w << 32 | halves.z;
-  u32 which = 2;
-  if (second == key || second == free) which = 1, *seen = second;
-  if (first == key || first == free) which = 0, *seen = first;
-  return which;
+
+#ifdef WF_LANE_SCORED
+#ifndef WF__PRINT_BITS /* a test takes few, so that prints are often those of other keys */
+#define WF__PRINT_BITS 31
+#endif
+__device__ __forceinline__ u32 print_of(u64 key) {
+  u32 print = (u32)(key >> 32 & 0x7fffffffu) * 0xC2B2AE3Du ^ (u32)key * 0x27D4EB2Fu;
+  print = (print ^ print >> 15) * 0x165667B1u >> (32 - WF__PRINT_BITS);
+  return (u32)(key >> 63) << 31 | min(print, 0x7ffffffeu); /* never FREE */
 }
-template <bool CLUSTER>
-__device__ __forceinline__ u32 swap_key(u32 address, u32 seen, u32 key) {
-  return words<CLUSTER>::swap(address, seen, key);
+
+/* As below; the value is lowered by a 64-bit minimum in device memory, which is atomic. Who takes a slot puts the key there at once, so that nobody waits for it long. */
+template <bool CLUSTER, int RANKS>
+__device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, ulonglong2 *entries, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
+  const u32 mask = (1u << l.bits) - 1, print = print_of(key);
+  u32 left = min(MAX_PROBES, mask / 16), before = 0;
+  bool lowered = false;
+  *old = NO_TOKEN;
+  do {
+    bool mine = false;
+    while (live) {
+      const u32 address = base + OFFSET(keys) + at * 4;
+      u32 seen = 0;
+      const u32 which = first_of<CLUSTER>(address, print, &seen, before);
+      if (which < 4) {
+        if (seen == FREE) {
+          seen = words<CLUSTER>::swap(address + which * 4, FREE, print);
+          mine = seen == FREE;
+        }
+        if (mine) ((volatile u64 *)&entries[at + which])[0] = key;
+        if (mine || seen == print) {
+          before = which;
+          break;
+        }
+        continue; /* another key took the slot: look again */
+      }
+      if (left-- == 0) {
+        for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
+        live = false;
+      }
+      at = (at + 4) & mask;
+      before = 0;
+    }
+    __syncwarp();
+    if (live) {
+      ulonglong2 entry = make_ulonglong2(key, NO_TOKEN);
+      while (!mine && (entry = load_global128(&entries[at + before])).x == NO_STATE) {}
+      if (entry.x == key) {
+        if (value < entry.y) entry.y = atomicMin((u64 *)&entries[at + before] + 1, value);
+        *slot = at + before;
+        *old = entry.y;
+        lowered = value < entry.y;
+        live = false;
+      } else if (++before == 4) { /* another key of this print */
+        at = (at + 4) & mask;
+        before = 0;
+      }
+    }
+  } while (__any_sync(ALL, live));
+  return lowered;
 }
-template <bool CLUSTER>
-__device__ __forceinline__ u64 swap_key(u32 address, u64 seen, u64 key) {
-  return words<CLUSTER>::swap64(address, seen, key);
+
+template <int RANKS>
+__device__ __forceinline__ bool offer(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  u32 at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
+  return offer_at<(RANKS > 1)>(l, live, l.base_of(*rank), l.entries + (u64)*rank * SLOTS, at, key, value, slot, old);
 }
+
+/* Offers to the block's own part of the table. */
+template <int RANKS>
+__device__ __forceinline__ bool offer_own(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *slot, u64 *old) {
+  u32 rank, at;
+  place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
+  return offer_at<false>(l, live, l.base, l.entries + (u64)l.rank() * SLOTS, at, key, value, slot, old);
+}
+#else
 
 /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory is at `base`; `at` is the home slot there. Called by whole
  * warps: they wait for each other between finding a slot and lowering its value, else those who are done first would go on alone. (With the threads that
  * happen to be active in place of the warp, the compiler's own convergence barriers and that wait could wait for each other: docs/gpu.md.) True if it
- * lowered the slot's value; then *slot says where and *old what stood there; with scorers *slot and *old are right also if it did not (*old: NO_TOKEN if
+ * lowered the slot's value; then *slot says where and *old what stood there; with scorers, above, *slot and *old are right also if it did not (*old: NO_TOKEN if
  * there is no slot). By compare-and-swap: a 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's (docs/gpu.md). */
 template <bool CLUSTER, int RANKS>
 __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
   typedef words<CLUSTER> there;
-  constexpr u32 STEP = 16 / sizeof key;
   const u32 mask = (1u << l.bits) - 1;
-  if (SCORED) *old = NO_TOKEN;
-  for (u32 left = min(MAX_PROBES * 4 / STEP, mask / (4 * STEP)); live;) {
-    const u32 address = base + OFFSET(keys) + at * (u32)sizeof key;
-    token_key seen = 0;
+  for (u32 left = min(MAX_PROBES, mask / 16); live;) {
+    const u32 address = base + OFFSET(keys) + at * 4;
+    u32 seen = 0;
     const u32 which = first_of<CLUSTER>(address, key, &seen);
-    if (which < STEP) {
-      if (seen == NO_STATE) seen = swap_key<CLUSTER>(address + which * (u32)sizeof key, NO_STATE, key);
-      if (seen == NO_STATE || seen == key) {
+    if (which < 4) {
+      if (seen == FREE) seen = there::swap(address + which * 4, FREE, key);
+      if (seen == FREE || seen == key) {
         at += which;
         break;
       }
@@ -316,7 +381,7 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u3
       for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
       live = false;
     }
-    at = (at + STEP) & mask;
+    at = (at + 4) & mask;
   }
   __syncwarp();
   if (!live) return false;
@@ -331,7 +396,6 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u3
     }
     seen = was;
   }
-  if (SCORED) *old = seen;
   return false;
 }
 
@@ -349,6 +413,7 @@ __device__ __forceinline__ bool offer_own(lane<RANKS> &l, bool live, token_key k
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
   return offer_at<false>(l, live, l.base, at, key, value, slot, old);
 }
+#endif
 
 /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
  * table in use. What does not fit is only counted. */

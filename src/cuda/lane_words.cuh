@@ -127,7 +127,7 @@ __device__ bool searcher<RANKS>::settle_contexts() {
   for (u32 i = own().num_settled + tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
+    if (((value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
   }
   l.sync();
   if (tid() == 0) own().num_settled = size;
@@ -148,7 +148,7 @@ __device__ bool searcher<RANKS>::find_sources(bool *any) {
   for (u32 i = tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((l.of(rank).values[slot] ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
+    if (((value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
     atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
   l.sync(); /* in every case: the next frame clears the counts that others may still have to read */

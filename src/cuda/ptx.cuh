@@ -56,6 +56,12 @@ __device__ __forceinline__ uint32_t load_own16(uint32_t address) {
 __device__ __forceinline__ void store_own_pair(uint32_t address, uint32_t x, float y) {
   asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "f"(y));
 }
+/* Two words of global memory as they are in the L2 cache, each as a whole; asked for again every time. */
+__device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
+  ulonglong2 v;
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
+  return v;
+}
 /* Where a rank of the cluster has what is here at `address`. */
 __device__ __forceinline__ uint32_t address_of_rank(uint32_t address, uint32_t rank) {
   uint32_t there;

@@ -165,6 +165,16 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
 #define wf__wlm_read_arc wf__wlm_arc_at
 #endif
 
+/* Number of the lowest bit that is set. */
+static inline WF__HD uint32_t wf__wlm_lowest(uint32_t bits) {
+#ifdef __CUDA_ARCH__
+  return (uint32_t)__ffs((int)bits) - 1;
+#else
+  return (uint32_t)__builtin_ctz(bits);
+#endif
+}
+
+/* Tags that agree are gone through by their bits: on a GPU, the first that each thread of a warp has is then read at one time, wherever it stands. */
 static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first, uint64_t count, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
   if (first + count > view->num_buckets) return false;
   for (uint64_t b = first + wf__wlm_home(hash, count); b < first + count; b++) {
@@ -172,9 +182,10 @@ static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t 
     uint64_t head = wf__wlm_head(bucket), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1);
     uint32_t size = (uint32_t)(head >> WF__WLM_BASE_BITS) & 15, hits = 0;
     for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == wf__wlm_tag(hash)) << i;
-    for (uint32_t i = 0; hits != 0 && i < size; i++, hits >>= 1) {
-      if (!(hits & 1) || base + i >= view->num_large) continue;
-      *out = wf__wlm_read_arc(view, view->large, base + i);
+    for (hits &= ((uint32_t)1 << size) - 1; hits != 0; hits &= hits - 1) {
+      const uint64_t i = base + wf__wlm_lowest(hits);
+      if (i >= view->num_large) break;
+      *out = wf__wlm_read_arc(view, view->large, i);
       if (out->word == word) return true;
     }
     if (!(head & WF__WLM_MORE)) return false;
@@ -189,9 +200,8 @@ static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where,
   if (first + count > view->num_small || count > WF__WLM_SMALL) return false;
   uint32_t hits = 0; /* all tags are asked for before the first has come */
   for (uint32_t i = 0; i < WF__WLM_SMALL; i++) hits |= (uint32_t)(i < count && view->tags[first + i] == wf__wlm_tag(hash)) << i;
-  for (uint64_t i = first; hits != 0; i++, hits >>= 1) {
-    if (!(hits & 1)) continue;
-    *out = wf__wlm_read_arc(view, view->small, i);
+  for (; hits != 0; hits &= hits - 1) {
+    *out = wf__wlm_read_arc(view, view->small, first + wf__wlm_lowest(hits));
     if (out->word == word) return true;
   }
   return false;

@@ -316,6 +316,7 @@ typedef words<false> own_words;
 
 static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint16_t>(address); }
 static inline void store_own_pair(uint32_t address, uint32_t x, float y) { *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y}; }
+static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
 static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) { return simt_address_of_rank(address, rank); }
 /* ptx_ranks.cuh */
 #define WF_CUDA_PTX_RANKS_CUH
