@@ -169,8 +169,9 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   bytes->result_bytes = (results - traced) * num_flights;
   bytes->score_bytes = (plan->flight_bytes - results) * num_flights;
   bytes->total_bytes = bytes->graph_bytes + plan->flight_bytes * num_flights;
-  plan->landing_bytes = min_u64((uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link), WF__LANDING_BYTES);
-  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights + plan->landing_bytes;
+  const uint64_t landing = round_up(plan->steps_cap * sizeof(wf__lane_step)) + (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link);
+  plan->landing_bytes = lattices ? min_u64(round_up(landing), WF__LANDING_BYTES) : 0;
+  bytes->pinned_bytes = plan->window_bytes * 2 + (plan->box_bytes + plan->landing_bytes) * num_flights;
   bytes->lane_blocks = (int32_t)plan->ranks;
   bytes->num_lanes = (int32_t)(attempt->lanes * num_flights);
 }

@@ -13,7 +13,7 @@
 
 enum {
   OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
-  LOOK_AGAIN_NS = 50000, /* for flights that have come back */
+  LOOK_AGAIN_NS = 10000, /* for flights that have come back */
 };
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
@@ -127,16 +127,6 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* A flight that has come back; its utterances are filled in by the pool's threads. */
-struct landing {
-  wf__gpu_worker *worker;
-  wf__flight *flight;
-  wf__deal *deal;
-  wf__lane_step *steps;
-  wf__gpu_pages pages;
-  wf_error error; /* of the thread that set deal->failed */
-};
-
 /* Waits for what the stream holds, this last copy included. */
 static wf_status fetch(cudaStream_t stream, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
   WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), what);
@@ -231,7 +221,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
   return status;
 }
 
-static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf_result *result, wf_error *err) {
+static wf_status fill_result(wf__landing *landing, uint32_t i, int thread, wf_result *result, wf_error *err) {
   wf__gpu_worker *worker = landing->worker;
   wf__flight *flight = landing->flight;
   const wf__lane_outcome *outcome = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES) + i;
@@ -262,7 +252,7 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
 }
 
 static void land_one(void *user, uint64_t item, int thread) {
-  struct landing *landing = user;
+  wf__landing *landing = user;
   wf__gpu_worker *worker = landing->worker;
   if (atomic_load(&landing->deal->failed) != 0) return;
   wf_error *err = &worker->errors[thread];
@@ -302,13 +292,21 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
-/* The first bytes of a flight's array, into `window` (NULL: there is none) or else memory that is to be freed; none: NULL. */
-static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void *window, void **out, const char *what, wf_error *err) {
+/* The first bytes of a flight's array, on their way to its landing window, of which *used are in use, or else to memory of their own; none: NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, uint64_t *used, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
-  *out = window != NULL ? window : wf__alloc(bytes, 1);
+  const bool fits = bytes <= worker->plan.landing_bytes - *used; /* copies to memory that is not page-locked are several times slower */
+  *out = fits ? flight->landing_window + *used : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
-  return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+  if (fits) *used = (*used + bytes + 255) / 256 * 256 < worker->plan.landing_bytes ? (*used + bytes + 255) / 256 * 256 : worker->plan.landing_bytes;
+  WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__flight_array(worker, flight, array), bytes, cudaMemcpyDeviceToHost, flight->stream), what);
+  return WF_OK;
+}
+
+static void free_array(const wf__gpu_worker *worker, const wf__flight *flight, void *array) {
+  const uintptr_t at = (uintptr_t)array, window = (uintptr_t)flight->landing_window;
+  if (at < window || at - window >= worker->plan.landing_bytes) free(array);
 }
 
 /* Waits for the flight, and sees to lattices that need larger tables. */
@@ -325,31 +323,45 @@ static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_e
   return WF_OK;
 }
 
-/* Waits for the flight and fills its results. */
-static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
-  struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
-  WF__TRY(wait_for(worker, flight, err));
+static wf_status fetch_results(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
   const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
-  wf__gpu_pages *pages = &landing.pages;
-  void *window = num_links * sizeof *pages->links <= worker->plan.landing_bytes ? worker->landing : NULL; /* copies to other memory are several times slower */
-  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, NULL, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, window, (void **)&pages->links, "lattices", err);
-  if (status == WF_OK && worker->facts.scored)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, NULL, (void **)&pages->contexts, "lattices", err);
-  if (status == WF_OK) {
-    atomic_fetch_add(&deal->num_done, flight->count);
-    wf__pool_run(worker->pool, flight->count, land_one, &landing);
-    status = landing.error.code;
-    if (status != WF_OK) wf__fail(err, status, "%s", landing.error.message);
-    learn(worker, flight);
-  }
-  free(landing.steps);
-  if (window == NULL) free(pages->links);
-  free(pages->contexts);
+  wf__landing *landing = &flight->landing;
+  wf__gpu_pages *pages = &landing->pages;
+  uint64_t used = 0;
+  WF__TRY(fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing->steps, &used, (void **)&landing->steps, "paths", err));
+  WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, &used, (void **)&pages->links, "lattices", err));
+  if (worker->facts.scored)
+    WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, &used, (void **)&pages->contexts, "lattices", err));
+  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "results from the GPU");
+  return WF_OK;
+}
+
+/* Waits for the flight and has its results filled in by the pool's threads; settle() comes after. */
+static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
+  WF__TRY(wait_for(worker, flight, err));
+  flight->landing = (wf__landing){.worker = worker, .flight = flight, .deal = deal};
+  const wf_status status = fetch_results(worker, flight, err);
+  if (status == WF_OK) atomic_fetch_add(&deal->num_done, flight->count);
+  flight->has_landed = true;
+  wf__pool_start(worker->pool, &flight->job, status == WF_OK ? flight->count : 0, land_one, &flight->landing);
+  return status;
+}
+
+/* Waits for what fills the flight's results in; then it is free. */
+static wf_status settle(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+  wf__landing *landing = &flight->landing;
+  wf__pool_wait(worker->pool, &flight->job);
+  const wf_status status = landing->error.code;
+  if (status != WF_OK) wf__fail(err, status, "%s", landing->error.message);
+  learn(worker, flight);
+  free_array(worker, flight, landing->steps);
+  free_array(worker, flight, landing->pages.links);
+  free_array(worker, flight, landing->pages.contexts);
   flight->count = 0;
+  flight->has_landed = false;
   return status;
 }
 
@@ -367,24 +379,50 @@ static wf_status has_come_back(const wf__flight *flight, bool *out, wf_error *er
   return WF_OK;
 }
 
-/* The flight to land next, NULL if none is in the air: the oldest, or with lattices, over which the host takes its time, the oldest of those that have come back. */
-static wf_status next_to_land(wf__gpu_worker *worker, wf__flight **out, wf_error *err) {
+/* What the flights that are under way wait for. */
+struct view {
+  wf__flight *filled; /* one whose results are */
+  wf__flight *oldest; /* in the air */
+  wf__flight *back;   /* the oldest of those that have come back; only asked with lattices, over which the host takes its time */
+  wf__flight *landed; /* one whose results are being filled in */
+  uint32_t in_the_air;
+};
+
+static wf_status look(wf__gpu_worker *worker, struct view *out, wf_error *err) {
+  *out = (struct view){0};
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
+    wf__flight *flight = &worker->flights[k];
+    bool is_back = false;
+    if (flight->count == 0) continue;
+    if (flight->has_landed) {
+      out->landed = flight;
+      if (wf__pool_is_done(worker->pool, &flight->job)) out->filled = flight;
+      continue;
+    }
+    out->in_the_air++;
+    if (out->oldest == NULL || flight->number < out->oldest->number) out->oldest = flight;
+    if (worker->options.lattice_beam > 0) WF__TRY(has_come_back(flight, &is_back, err));
+    if (is_back && (out->back == NULL || flight->number < out->back->number)) out->back = flight;
+  }
+  return WF_OK;
+}
+
+/* Waits until a flight's results are filled in, which makes it free; NULL if none is under way. Others land meanwhile. */
+static wf_status next_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
   const bool lattices = worker->options.lattice_beam > 0;
   for (;;) {
-    wf__flight *oldest = NULL, *back = NULL;
-    uint32_t in_the_air = 0;
-    for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
-      wf__flight *flight = &worker->flights[k];
-      if (flight->count == 0) continue;
-      in_the_air++;
-      if (oldest == NULL || flight->number < oldest->number) oldest = flight;
-      bool is_back = false;
-      if (lattices) WF__TRY(has_come_back(flight, &is_back, err));
-      if (is_back && (back == NULL || flight->number < back->number)) back = flight;
+    struct view view;
+    WF__TRY(look(worker, &view, err));
+    if (view.back == NULL && view.in_the_air > 0 && view.landed == NULL && (!lattices || view.in_the_air == 1)) view.back = view.oldest; /* nothing else to do */
+    if (view.back != NULL) {
+      WF__TRY(land(worker, view.back, deal, err));
+      continue;
     }
-    *out = back != NULL ? back : oldest;
-    if (back != NULL || !lattices || in_the_air < 2) return WF_OK;
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    *out = view.filled != NULL ? view.filled : view.in_the_air == 0 ? view.landed : NULL;
+    if (view.landed == NULL && view.in_the_air == 0) return WF_OK;
+    if (*out != NULL) return settle(worker, *out, err);
+    if (!lattices) return settle(worker, *out = view.landed, err);
+    if (!wf__pool_help(worker->pool)) nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
   }
 }
 
@@ -405,9 +443,8 @@ static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *
     flight = free_flight(worker);
     if (flight != NULL) wf__gpu_take(worker, flight, deal);
     if (flight != NULL && flight->count > 0) continue;
-    WF__TRY(next_to_land(worker, &flight, err));
+    WF__TRY(next_filled(worker, deal, &flight, err));
     if (flight == NULL) return WF_OK;
-    WF__TRY(land(worker, flight, deal, err));
     WF__TRY(tell_progress(deal, progress, err));
     wf__gpu_take(worker, flight, deal);
   }
@@ -425,6 +462,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
+      if (worker->flights[k].has_landed) settle(worker, &worker->flights[k], NULL);
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);
