@@ -15,7 +15,11 @@
 #include "cuda/lane_search.h"
 #include "decode/backend.h"
 
-enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
+enum {
+  WF__MAX_FLIGHTS = 12,
+  WF__LANDINGS = 4, /* flights with lattices whose results are copied or filled in at a time */
+  WF__MAX_RANK_BITS = 3
+};
 
 #ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
@@ -80,7 +84,7 @@ typedef struct wf__gpu_plan {
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;
   uint64_t box_off[WF__NUM_BOX], box_bytes;
   uint64_t window_bytes; /* of each of the two windows */
-  uint64_t landing_bytes; /* of each flight */
+  uint64_t landing_bytes; /* of each of the landings; 0 without lattices */
   wf_plan bytes;
 } wf__gpu_plan;
 

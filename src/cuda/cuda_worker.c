@@ -292,21 +292,26 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
+static char *landing_window(const wf__gpu_worker *worker, const wf__landing *landing) {
+  return landing->window >= 0 ? worker->landing_windows + (uint64_t)landing->window * worker->plan.landing_bytes : NULL;
+}
+
 /* The first bytes of a flight's array, on their way to its landing window, of which *used are in use, or else to memory of their own; none: NULL. */
 static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, uint64_t *used, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
-  const bool fits = bytes <= worker->plan.landing_bytes - *used; /* copies to memory that is not page-locked are several times slower */
-  *out = fits ? flight->landing_window + *used : wf__alloc(bytes, 1);
+  char *window = landing_window(worker, &flight->landing);
+  const bool fits = window != NULL && *used + bytes <= worker->plan.landing_bytes; /* copies to memory that is not page-locked are several times slower */
+  *out = fits ? window + *used : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
-  if (fits) *used = (*used + bytes + 255) / 256 * 256 < worker->plan.landing_bytes ? (*used + bytes + 255) / 256 * 256 : worker->plan.landing_bytes;
+  if (fits) *used = (*used + bytes + 255) / 256 * 256;
   WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__flight_array(worker, flight, array), bytes, cudaMemcpyDeviceToHost, flight->stream), what);
   return WF_OK;
 }
 
-static void free_array(const wf__gpu_worker *worker, const wf__flight *flight, void *array) {
-  const uintptr_t at = (uintptr_t)array, window = (uintptr_t)flight->landing_window;
-  if (at < window || at - window >= worker->plan.landing_bytes) free(array);
+static void free_array(const wf__gpu_worker *worker, const wf__landing *landing, void *array) {
+  const uintptr_t at = (uintptr_t)array, window = (uintptr_t)landing_window(worker, landing);
+  if (window == 0 || at < window || at - window >= worker->plan.landing_bytes) free(array);
 }
 
 /* Waits for the flight, and sees to lattices that need larger tables. */
@@ -323,7 +328,15 @@ static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_e
   return WF_OK;
 }
 
-static wf_status fetch_results(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+/* A landing window that is free; -1: none is. */
+static int free_window(const wf__gpu_worker *worker) {
+  for (int i = 0; i < WF__LANDINGS; i++)
+    if (!worker->landing_taken[i]) return i;
+  return -1;
+}
+
+/* Has what the flight has brought copied. `window`: for it, or -1. */
+static wf_status fetch_results(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, int window, wf_error *err) {
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
@@ -331,37 +344,36 @@ static wf_status fetch_results(const wf__gpu_worker *worker, wf__flight *flight,
   wf__landing *landing = &flight->landing;
   wf__gpu_pages *pages = &landing->pages;
   uint64_t used = 0;
+  *landing = (wf__landing){.worker = worker, .flight = flight, .deal = deal, .window = window};
+  flight->stage = WF__COPIED;
+  if (window >= 0) worker->landing_taken[window] = true;
   WF__TRY(fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing->steps, &used, (void **)&landing->steps, "paths", err));
   WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, &used, (void **)&pages->links, "lattices", err));
   if (worker->facts.scored)
     WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, &used, (void **)&pages->contexts, "lattices", err));
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "results from the GPU");
   return WF_OK;
 }
 
-/* Waits for the flight and has its results filled in by the pool's threads; settle() comes after. */
-static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
-  WF__TRY(wait_for(worker, flight, err));
-  flight->landing = (wf__landing){.worker = worker, .flight = flight, .deal = deal};
-  const wf_status status = fetch_results(worker, flight, err);
-  if (status == WF_OK) atomic_fetch_add(&deal->num_done, flight->count);
-  flight->has_landed = true;
-  wf__pool_start(worker->pool, &flight->job, status == WF_OK ? flight->count : 0, land_one, &flight->landing);
-  return status;
+/* The copies are there: the pool's threads fill the results in. */
+static void fill(wf__gpu_worker *worker, wf__flight *flight) {
+  atomic_fetch_add(&flight->landing.deal->num_done, flight->count);
+  flight->stage = WF__FILLED;
+  wf__pool_start(worker->pool, &flight->job, flight->count, land_one, &flight->landing);
 }
 
-/* Waits for what fills the flight's results in; then it is free. */
+/* Waits until the flight's results are filled in, if they are about to be; then it is free. */
 static wf_status settle(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   wf__landing *landing = &flight->landing;
-  wf__pool_wait(worker->pool, &flight->job);
+  if (flight->stage == WF__FILLED) wf__pool_wait(worker->pool, &flight->job);
   const wf_status status = landing->error.code;
   if (status != WF_OK) wf__fail(err, status, "%s", landing->error.message);
-  learn(worker, flight);
-  free_array(worker, flight, landing->steps);
-  free_array(worker, flight, landing->pages.links);
-  free_array(worker, flight, landing->pages.contexts);
+  if (flight->stage == WF__FILLED) learn(worker, flight);
+  free_array(worker, landing, landing->steps);
+  free_array(worker, landing, landing->pages.links);
+  free_array(worker, landing, landing->pages.contexts);
+  if (landing->window >= 0) worker->landing_taken[landing->window] = false;
   flight->count = 0;
-  flight->has_landed = false;
+  flight->stage = WF__IN_THE_AIR;
   return status;
 }
 
@@ -371,59 +383,73 @@ static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress
   return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
-static wf_status has_come_back(const wf__flight *flight, bool *out, wf_error *err) {
-  const cudaError_t code = cudaStreamQuery(flight->back_stream);
+static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
+  const cudaError_t code = cudaStreamQuery(stream);
   *out = code == cudaSuccess;
-  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "the kernel of lattices");
+  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "results from the GPU");
   else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
   return WF_OK;
 }
 
-/* What the flights that are under way wait for. */
+/* What the flights wait for: the oldest in the air, the oldest that has come back, one whose results are being filled in, one whose are. */
 struct view {
-  wf__flight *filled; /* one whose results are */
-  wf__flight *oldest; /* in the air */
-  wf__flight *back;   /* the oldest of those that have come back; only asked with lattices, over which the host takes its time */
-  wf__flight *landed; /* one whose results are being filled in */
-  uint32_t in_the_air;
+  wf__flight *oldest, *back, *filling, *filled;
+  uint32_t in_the_air, copied;
 };
 
-static wf_status look(wf__gpu_worker *worker, struct view *out, wf_error *err) {
-  *out = (struct view){0};
-  for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
-    wf__flight *flight = &worker->flights[k];
-    bool is_back = false;
-    if (flight->count == 0) continue;
-    if (flight->has_landed) {
-      out->landed = flight;
-      if (wf__pool_is_done(worker->pool, &flight->job)) out->filled = flight;
-      continue;
-    }
-    out->in_the_air++;
-    if (out->oldest == NULL || flight->number < out->oldest->number) out->oldest = flight;
-    if (worker->options.lattice_beam > 0) WF__TRY(has_come_back(flight, &is_back, err));
-    if (is_back && (out->back == NULL || flight->number < out->back->number)) out->back = flight;
+/* Looks at one flight; if its copies are there, they are filled in from now on. */
+static wf_status look_at(wf__gpu_worker *worker, wf__flight *flight, struct view *view, wf_error *err) {
+  bool done = false;
+  if (flight->stage == WF__COPIED) {
+    WF__TRY(is_done(flight->stream, &done, err));
+    if (done) fill(worker, flight);
+    else view->copied++;
   }
+  if (flight->stage == WF__FILLED) {
+    view->filling = flight;
+    if (wf__pool_is_done(worker->pool, &flight->job)) view->filled = flight;
+  }
+  if (flight->stage != WF__IN_THE_AIR) return WF_OK;
+  view->in_the_air++;
+  if (view->oldest == NULL || flight->number < view->oldest->number) view->oldest = flight;
+  WF__TRY(is_done(flight->back_stream, &done, err));
+  if (done && (view->back == NULL || flight->number < view->back->number)) view->back = flight;
   return WF_OK;
 }
 
-/* Waits until a flight's results are filled in, which makes it free; NULL if none is under way. Others land meanwhile. */
+/* With lattices, over which the host takes its time: waits until some flight's results are filled in, which makes it free; NULL if none is under way. Meanwhile others land, in the order in which
+ * they come back. */
 static wf_status next_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
-  const bool lattices = worker->options.lattice_beam > 0;
   for (;;) {
-    struct view view;
-    WF__TRY(look(worker, &view, err));
-    if (view.back == NULL && view.in_the_air > 0 && view.landed == NULL && (!lattices || view.in_the_air == 1)) view.back = view.oldest; /* nothing else to do */
-    if (view.back != NULL) {
-      WF__TRY(land(worker, view.back, deal, err));
-      continue;
-    }
-    *out = view.filled != NULL ? view.filled : view.in_the_air == 0 ? view.landed : NULL;
-    if (view.landed == NULL && view.in_the_air == 0) return WF_OK;
+    struct view view = {0};
+    for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+      if (worker->flights[k].count > 0) WF__TRY(look_at(worker, &worker->flights[k], &view, err));
+    const int window = free_window(worker);
+    const bool idle = view.filling == NULL && view.copied == 0;
+    if (view.in_the_air == 1 && idle) view.back = view.oldest; /* nothing to do but wait for it */
+    *out = view.filled;
     if (*out != NULL) return settle(worker, *out, err);
-    if (!lattices) return settle(worker, *out = view.landed, err);
-    if (!wf__pool_help(worker->pool)) nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    if (view.in_the_air == 0 && idle) return WF_OK;
+    if (view.back != NULL && window >= 0) {
+      WF__TRY(wait_for(worker, view.back, err));
+      WF__TRY(fetch_results(worker, view.back, deal, window, err));
+    } else if (!wf__pool_help(worker->pool)) {
+      nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    }
   }
+}
+
+/* Without lattices: waits for the oldest flight; NULL if none is in the air. */
+static wf_status oldest_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
+  *out = NULL;
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    if (worker->flights[k].count > 0 && (*out == NULL || worker->flights[k].number < (*out)->number)) *out = &worker->flights[k];
+  if (*out == NULL) return WF_OK;
+  WF__TRY(wait_for(worker, *out, err));
+  WF__TRY(fetch_results(worker, *out, deal, -1, err));
+  WF__CUDA_TRY(cudaStreamSynchronize((*out)->stream), "results from the GPU");
+  fill(worker, *out);
+  return settle(worker, *out, err);
 }
 
 static wf__flight *free_flight(wf__gpu_worker *worker) {
@@ -443,7 +469,7 @@ static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *
     flight = free_flight(worker);
     if (flight != NULL) wf__gpu_take(worker, flight, deal);
     if (flight != NULL && flight->count > 0) continue;
-    WF__TRY(next_filled(worker, deal, &flight, err));
+    WF__TRY((worker->options.lattice_beam > 0 ? next_filled : oldest_filled)(worker, deal, &flight, err));
     if (flight == NULL) return WF_OK;
     WF__TRY(tell_progress(deal, progress, err));
     wf__gpu_take(worker, flight, deal);
@@ -462,7 +488,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
-      if (worker->flights[k].has_landed) settle(worker, &worker->flights[k], NULL);
+      if (worker->flights[k].stage != WF__IN_THE_AIR) settle(worker, &worker->flights[k], NULL);
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);

@@ -52,12 +52,16 @@ typedef struct wf__landing {
   struct wf__gpu_worker *worker;
   struct wf__flight *flight;
   wf__deal *deal;
+  int window; /* of the worker's landing windows; -1: none */
   wf__lane_step *steps;
   wf__gpu_pages pages;
   wf_error error; /* of the thread that set deal->failed */
 } wf__landing;
 
-/* A chunk of utterances on its way: sent to be searched, come back, filled in. */
+/* A flight is in the air, its results are copied, then filled in. */
+typedef enum wf__flight_stage { WF__IN_THE_AIR, WF__COPIED, WF__FILLED } wf__flight_stage;
+
+/* A chunk of utterances on its way. */
 typedef struct wf__flight {
   cudaStream_t stream;
   cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
@@ -67,10 +71,9 @@ typedef struct wf__flight {
   uint32_t count;
   uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
-  char *landing_window; /* page-locked: paths and arcs of lattices, if they fit plan.landing_bytes */
-  bool has_landed;      /* `landing` and `job`, which fills it in, are under way */
+  wf__flight_stage stage;
   wf__landing landing;
-  wf__job job;
+  wf__job job; /* fills the landing's utterances in */
 } wf__flight;
 
 /* A language model on the GPU; it stays while anybody else has it. */
@@ -123,6 +126,8 @@ typedef struct wf__gpu_worker {
   wf__gpu_facts facts; /* `available` anew for each batch */
   void *graph_memory;  /* states, then arcs */
   char *workspace, *pinned;
+  char *landing_windows; /* in `pinned`: WF__LANDINGS of plan.landing_bytes each, for paths and arcs of lattices */
+  bool landing_taken[WF__LANDINGS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;

@@ -6,7 +6,7 @@
  *
  *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way through it above that of the best way of all (lane_back_table.cuh)
  *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only some hundred are looked at
- *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t - 1
+ *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t - 1, of those that have any, which the first pass has gathered in the lane's `costs`
  *
  * What is within the beam over the arcs of the listed tokens makes the table of t - 1; when that stands, its arcs are put in order and go out to pages (lane_back_out.cuh). Extra costs are
  * minima over ways, kept as ordered integers: no order of threads can show.
@@ -136,14 +136,36 @@ __device__ __forceinline__ u64 searcher<RANKS>::place_of_token(u32 i) const {
   return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
 }
 
-/* Those of the frame's tokens from `window` on whose states are marked, and that have epsilon arcs if these are in question, into the list, counted from there. By the whole block; a barrier before
- * and behind it. */
+/* Tokens with epsilon arcs that there is room for. The newest frame's are not gathered. */
+template <int RANKS>
+__host__ __device__ constexpr u32 most_gathered() {
+  return RANKS * SLOTS / 2;
+}
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_gathered() const {
+  return own_back().gathers != 0 && own_back().num_gathered <= most_gathered<RANKS>();
+}
+
+/* Appends to one of the block's lists of which *size is the size, AT_ONCE entries a thread: `taken` has a bit for each. Returns the place of the thread's first; those of the
+ * others follow as their threads' and bits do. */
+template <u32 AT_ONCE>
+__device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
+  u32 count = 0, at = 0;
+#pragma unroll
+  for (u32 k = 0; k < AT_ONCE; k++) count += __popc(votes[k]);
+  if (count == 0) return 0;
+  if (in_warp() == 0) at = atomicAdd(size, count);
+  return __shfl_sync(ALL, at, 0);
+}
+
+/* Those of the frame's tokens from `window` on whose states are marked into the list, counted from there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
+ * together, if there was room. By the whole block; a barrier before and behind it. */
 template <int RANKS>
 template <bool EPSILONS>
-__device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 turn) {
+__device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
   constexpr u32 AT_ONCE = 4;
   back_work &work = own_back();
-  const u32 size = min(WINDOW, work.ends[RANKS - 1] - window);
+  const u32 size = min(WINDOW, end - window);
   uint16_t *list = list_at(p->back_bits);
   const u32 *marks = marks_at(turn, p->back_bits);
   if (window > 0) {
@@ -151,26 +173,38 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 turn) {
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
-  const bool all = work.marks[turn].all != 0;
+  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(), gathers = !EPSILONS && p->has_epsilons;
+  const u32 below = (1u << in_warp()) - 1;
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
     uint2 token[AT_ONCE];
+    u32 votes[AT_ONCE], others[AT_ONCE];
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp();
-      token[k] = i < size ? __ldg(trace() + place_of_token(window + i)) : make_uint2(0, 0);
+      token[k] = i >= size ? make_uint2(0, 0) : gathered ? gathered_tokens()[window + i] : __ldg(trace() + place_of_token(window + i));
     }
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
-      const bool taken = i < size && (!EPSILONS || (token[k].y & WITH_EPSILONS) != 0) && (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
-      const u32 votes = __ballot_sync(ALL, taken);
-      if (votes == 0) continue;
-      u32 at = 0;
-      if (in_warp() == 0) at = atomicAdd(&work.num_listed, (u32)__popc(votes));
-      at = __shfl_sync(ALL, at, 0) + __popc(votes & ((1u << in_warp()) - 1));
-      if (taken) list[at] = (uint16_t)i;
-      __syncwarp();
+      const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
+      const bool taken = i < size && (!EPSILONS || has) && (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      votes[k] = __ballot_sync(ALL, taken);
+      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
     }
+    u32 at = place_in_list<AT_ONCE>(&work.num_listed, votes);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      if (votes[k] >> in_warp() & 1) list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
+      at += __popc(votes[k]);
+    }
+    at = place_in_list<AT_ONCE>(&work.num_gathered, others);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 place = at + __popc(others[k] & below);
+      if ((others[k] >> in_warp() & 1) != 0 && place < most_gathered<RANKS>()) gathered_tokens()[place] = make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
+      at += __popc(others[k]);
+    }
+    __syncwarp();
   }
   __syncthreads();
   return work.num_listed;
@@ -181,14 +215,17 @@ template <int RANKS>
 template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<RANKS>::for_listed(u32 turn, F take) {
   const uint16_t *list = list_at(p->back_bits);
-  for (u32 window = 0; window < own_back().ends[RANKS - 1]; window += WINDOW) {
-    const u32 count = list_tokens<EPSILONS>(window, turn), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+  const bool gathered = EPSILONS && has_gathered();
+  const u32 end = gathered ? own_back().num_gathered : own_back().ends[RANKS - 1];
+  for (u32 window = 0; window < end; window += WINDOW) {
+    const u32 count = list_tokens<EPSILONS>(window, end, turn), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
     mark(EPSILONS ? 2 : 6);
     for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
       const bool live = in_warp() < grain && base + in_warp() < count;
       back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
       if (live) {
-        const u64 at = place_of_token(window + list[base + in_warp()]);
+        const u32 i = window + list[base + in_warp()];
+        const u64 at = place_of_token(gathered ? gathered_tokens()[i].y : i);
         token.state = __ldg(trace() + at).x;
         token.cost = __ldg(past() + at).x;
         token.context = context_at(contexts() + at);
@@ -377,7 +414,8 @@ __device__ void searcher<RANKS>::clear_for(u32 number, const back_table &table) 
     clear_news(turn, bits);
   }
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
-  if (tid() == 0) own_back().bound = own_back().num_staged = own_back().any_epsilons = 0;
+  if (tid() < BINS) bin_sums()[tid()] = bin_heads()[tid()] = 0;
+  if (tid() == 0) own_back().bound = own_back().num_staged = own_back().any_epsilons = own_back().num_gathered = 0;
   open_frame(number);
 }
 
@@ -395,6 +433,7 @@ __device__ bool searcher<RANKS>::go_back() {
   take_endings(frame - 1, table_at(0, p->back_bits));
   for (u32 number = frame - 1;; number--) {
     const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
+    if (tid() == 0) work.gathers = number + 1 < frame;
     __syncthreads(); /* the table stands */
     mark(0);
     if (p->has_epsilons && !close_table(number, table)) return false;

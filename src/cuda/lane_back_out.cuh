@@ -14,6 +14,23 @@ namespace WF_LANE_SPACE {
 
 constexpr u32 IN_FRAME = 0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
 
+#ifndef WF__BACK_FEW
+#define WF__BACK_FEW 128
+#endif
+constexpr u32 FEW_RANKED = WF__BACK_FEW; /* tokens of a frame that are compared each with each */
+constexpr u32 BINS = 256;
+__device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
+__device__ __forceinline__ u32 *bin_heads() { return (u32 *)own().boxes[BACK_WARPS]; } /* the block has half as many warps as the search */
+static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared::hist_all) >= BINS * sizeof(u32), "the bins must fit");
+
+/* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one bin. (Rounding keeps the order of states.) */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
+  const u32 level = levels != NULL ? min(levels[slot], 3u) : 0, num_steps = levels != NULL ? BINS / 4 : BINS;
+  const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->num_states);
+  return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
+}
+
 /* Arcs of a frame that there is room for: the agenda's, and 16 bits to count those of a token. */
 template <int RANKS>
 __host__ __device__ constexpr u32 most_staged() {
@@ -54,25 +71,28 @@ __device__ void searcher<RANKS>::find_levels(u32 count) {
   }
 }
 
-/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and after. */
+/* Of the tokens whose order is in question: does that in one slot come before the other? */
+__device__ __forceinline__ bool comes_before(const back_table &table, const u32 *levels, u32 slot, u32 level, token_key key) {
+  const u32 other = levels != NULL ? levels[slot] : 0;
+  return other < level || (other == level && table.keys[slot] < key);
+}
+
+/* Ranks of few tokens: each is compared with all. Several threads a token. */
 template <int RANKS>
-__device__ void searcher<RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
+__device__ void searcher<RANKS>::rank_few(const back_table &table, const u32 *levels) {
   const u32 bits = p->back_bits, size = *table.size;
-  const bool leveled = own_back().any_epsilons != 0;
   const uint16_t *counts = counts_at(bits);
-  const u32 *levels = levels_at(bits);
-  if (leveled) find_levels(num_staged);
-  u32 parts = 1; /* threads a token */
+  u32 parts = 1;
   while (parts < 32 && 2 * parts * size <= BACK_THREADS) parts *= 2;
   const u32 part = in_warp() & (parts - 1);
   for (u32 base = warp() * 32; base < size * parts; base += BACK_THREADS) {
     const u32 i = (base + in_warp()) / parts;
-    const u32 mine = table.places[min(i, size - 1)], level = leveled ? levels[mine] : 0;
+    const u32 mine = table.places[min(i, size - 1)], level = levels != NULL ? levels[mine] : 0;
     const token_key key = table.keys[mine];
     u32 before = 0; /* tokens << 16 | their arcs */
     for (u32 k = part; k < size; k += parts) {
-      const u32 slot = table.places[k], other = leveled ? levels[slot] : 0;
-      if (other < level || (other == level && table.keys[slot] < key)) before += 0x10000u | counts[slot];
+      const u32 slot = table.places[k];
+      if (comes_before(table, levels, slot, level, key)) before += 0x10000u | counts[slot];
     }
     __syncwarp();
     for (u32 d = 1; d < parts; d <<= 1) before += __shfl_xor_sync(ALL, before, d);
@@ -81,6 +101,57 @@ __device__ void searcher<RANKS>::rank_tokens(const back_table &table, u32 num_st
       firsts_at(bits)[mine] = (uint16_t)before;
     }
   }
+}
+
+/* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By the whole block; a barrier before, and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::rank_many(const back_table &table, const u32 *levels) {
+  const u32 bits = p->back_bits, size = *table.size;
+  const uint16_t *counts = counts_at(bits);
+  u32 *sums = bin_sums(), *heads = bin_heads();
+  uint16_t *next = (uint16_t *)marks_at(0, bits); /* in the bin: slot + 1; 0: none */
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 slot = table.places[i], bin = bin_of(table, levels, slot);
+    next[slot] = (uint16_t)atomicExch(&heads[bin], slot + 1);
+    atomicAdd(&sums[bin], 0x10000u | counts[slot]);
+  }
+  __syncthreads();
+  if (warp() == 0) { /* what comes before each bin */
+    u32 mine[BINS / 32], sum = 0;
+#pragma unroll
+    for (u32 k = 0; k < BINS / 32; k++) sum += mine[k] = sums[in_warp() * (BINS / 32) + k];
+    u32 upto = sum;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      const u32 x = __shfl_up_sync(ALL, upto, d);
+      if (in_warp() >= d) upto += x;
+    }
+    upto -= sum;
+#pragma unroll
+    for (u32 k = 0; k < BINS / 32; k++) {
+      sums[in_warp() * (BINS / 32) + k] = upto;
+      upto += mine[k];
+    }
+  }
+  __syncthreads();
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 mine = table.places[i], level = levels != NULL ? levels[mine] : 0, bin = bin_of(table, levels, mine);
+    u32 before = sums[bin];
+    for (u32 slot = heads[bin]; slot != 0; slot = next[slot - 1])
+      if (comes_before(table, levels, slot - 1, level, table.keys[mine])) before += 0x10000u | counts[slot - 1];
+    ranks_at(bits)[mine] = (uint16_t)(before >> 16);
+    firsts_at(bits)[mine] = (uint16_t)before;
+  }
+}
+
+/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
+  const bool leveled = own_back().any_epsilons != 0;
+  const u32 *levels = leveled ? levels_at(p->back_bits) : NULL;
+  if (leveled) find_levels(num_staged);
+  if (*table.size <= FEW_RANKED) rank_few(table, levels);
+  else rank_many(table, levels);
 }
 
 /* Room for that many entries behind those written last; new pages are linked to the ones before. By one thread. */

@@ -37,7 +37,7 @@ struct back_work {
   u32 bound;               /* of the newest table's tokens: the largest cost - extra, ordered */
   u32 size[2];             /* tokens in either table */
   u32 ends[8], shifts[8];  /* of the ranks' tokens among those of a frame; from there to their places in the rank's trace */
-  u32 num_listed;
+  u32 num_listed, num_gathered, gathers; /* num_gathered: tokens with epsilon arcs, if the frame `gathers` them */
   u32 any_news[2];         /* an epsilon round has changed something; in turns */
   back_marks marks[2];
   u32 num_staged, any_epsilons; /* arcs of the frame; some are epsilons */

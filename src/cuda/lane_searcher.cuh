@@ -256,8 +256,13 @@ struct searcher {
   __device__ void set_endings(bool died, bool final, float least);
   /* Of the way back, when the search is done. */
   __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
+  __device__ __forceinline__ uint2 *gathered_tokens() const { return (uint2 *)costs(); } /* {state, number in the frame} */
+  __device__ __forceinline__ bool has_gathered() const;
   __device__ void stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value);
   __device__ void find_levels(u32 count);
+  __device__ __forceinline__ u32 bin_of(const back_table &table, const u32 *levels, u32 slot) const;
+  __device__ void rank_few(const back_table &table, const u32 *levels);
+  __device__ void rank_many(const back_table &table, const u32 *levels);
   __device__ void rank_tokens(const back_table &table, u32 num_staged);
   __device__ void reserve_links(u32 count);
   __device__ void write_links(u32 number, const back_table &table, u32 count);
@@ -271,7 +276,7 @@ struct searcher {
   __device__ void open_frame(u32 number);
   __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
-  __device__ u32 list_tokens(u32 window, u32 turn);
+  __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
   template <bool EPSILONS, typename F>
   __device__ __forceinline__ void for_listed(u32 turn, F take);
   __device__ void take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before);
