@@ -62,11 +62,13 @@ __device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, back_marks 
   return 0;
 }
 
-/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table, but for hubs; `news`: only to those of these slots. By the whole block; barriers before and after. */
+/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`: only to those of these slots. By the whole block; a barrier before, and behind it. */
 template <int RANKS>
 template <bool EPSILONS>
 __device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32 *news, u32 turn) {
+  constexpr u32 AT_ONCE = 4;
   back_work &work = own_back();
+  back_marks &known = work.marks[turn];
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
   const u32 *sources = p->in_sources[EPSILONS];
   u32 *marks = marks_at(turn, p->back_bits);
@@ -76,7 +78,7 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32
     u32 first = 0, count = 0;
     if (in_warp() < grain && base + in_warp() < size) {
       const u32 slot = table.places[base + in_warp()];
-      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), work.marks[turn], &first);
+      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
     }
     __syncwarp();
     arc_share share(boxes, in_warp(), first, count, 0);
@@ -89,16 +91,7 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32
       __syncwarp();
     }
   }
-}
-
-/* Then those of the hubs, which are known. True if there are any. */
-template <int RANKS>
-template <bool EPSILONS>
-__device__ bool searcher<RANKS>::mark_hubs(u32 turn) {
-  constexpr u32 AT_ONCE = 4;
-  const back_marks &known = own_back().marks[turn];
-  const u32 *sources = p->in_sources[EPSILONS];
-  u32 *marks = marks_at(turn, p->back_bits);
+  __syncthreads(); /* the hubs are known */
   const u32 num_hubs = min(known.num_hubs, MOST_HUBS);
   for (u32 hub = 0; hub < num_hubs; hub++) {
     const u32 first = known.hub_first[hub], count = known.hub_count[hub];
@@ -111,7 +104,7 @@ __device__ bool searcher<RANKS>::mark_hubs(u32 turn) {
         if (state[k] != ALL) set_mark(marks, state[k]);
     }
   }
-  return num_hubs > 0;
+  if (num_hubs > 0) __syncthreads();
 }
 
 /* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the first warp, with barriers of the block before and after. */
@@ -366,17 +359,16 @@ __device__ void searcher<RANKS>::stage_epsilons(u32 number, const back_table &ta
 }
 
 /* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what the last one has changed: these arcs make no cycle, so every order of relaxing them ends with
- * the same costs. False if they go round for ever, which cannot be. By the whole block, with barriers before and behind it; bitmaps of marks and news are empty. */
+ * the same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the whole block, with barriers before and after; bitmaps of marks and news are empty, but for
+ * those that the consuming arcs were marked in. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
   const u32 bits = p->back_bits;
   for (u32 round = 0;; round++) {
-    const u32 now = round & 1, turn = 1 + now;
+    const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
     if (round > most_rounds()) return false;
-    if (round > 0) clear_marks(3 - turn, bits);
+    clear_marks(turn ^ 1, bits);
     mark_sources<true>(table, round > 0 ? news_at(now ^ 1, bits) : NULL, turn);
-    __syncthreads();
-    if (mark_hubs<true>(turn)) __syncthreads();
     mark(1);
     if (own_back().marks[turn].any == 0) break;
     clear_news(now ^ 1, bits);
@@ -387,6 +379,8 @@ __device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
     mark(3);
     if (own_back().any_news[now] == 0) break;
   }
+  table.news = NULL;
+  stage_epsilons(number, table);
   return true;
 }
 
@@ -416,7 +410,7 @@ __device__ void searcher<RANKS>::clear_for(u32 number, const back_table &table) 
   uint16_t *counts = counts_at(bits);
   clear(table);
   for (u32 turn = 0; turn < 2; turn++) {
-    clear_marks(1 + turn, bits);
+    clear_marks(turn, bits);
     clear_news(turn, bits);
   }
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
@@ -440,24 +434,20 @@ __device__ bool searcher<RANKS>::go_back() {
   for (u32 number = frame - 1;; number--) {
     const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
     if (tid() == 0) work.gathers = number + 1 < frame;
-    __syncthreads(); /* the table stands, but for epsilons */
+    __syncthreads(); /* the table stands */
     mark(0);
-    clear_marks(0, p->back_bits);
-    if (!p->has_epsilons) __syncthreads();
-    else if (!close_table(number, table)) return false;
-    if (p->has_epsilons) stage_epsilons(number, table);
-    if (number > 0) mark_sources<false>(table, NULL, 0);
+    if (p->has_epsilons && !close_table(number, table)) return false;
     __syncthreads(); /* the arcs do */
     mark(4);
     if (!put_frame(number, table, [&] {
-          if (number == 0) return;
-          mark_hubs<false>(0);
-          clear_for(number - 1, before);
+          if (number > 0) clear_for(number - 1, before);
         }))
       return false;
     mark(5);
     if (number == 0) break;
     row_frame = row_before(row_frame);
+    mark_sources<false>(table, NULL, 0);
+    mark(7);
     step_back(number - 1, table, before);
     which ^= 1;
   }
@@ -491,8 +481,8 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   const double n = frame;
   const long long *c = own().phase;
   if (blockIdx.x == 0)
-    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f; stage and mark %.0f; out %.0f\n", frame, own_back().num_states / n,
-           own_back().num_links / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
+    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n", frame, own_back().num_states / n,
+           own_back().num_links / n, c[7] / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
 #endif
 }
 

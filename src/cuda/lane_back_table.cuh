@@ -2,7 +2,7 @@
  *
  *   2 x {keys, costs, extras [2^bits], places [2^bits] of the slots taken}
  *   list   [WINDOW] tokens looked at; while the frame's arcs are put in order (lane_back_out.cuh), levels of its tokens, by slot
- *   marks  bitmaps of states: where consuming arcs lead from; where epsilon arcs do, two in turns, in whose place ranks are found (lane_back_out.cuh)
+ *   marks  2 bitmaps, in turns
  *   news   2 bitmaps of the slots that an epsilon round has changed, in turns
  *   counts, ranks, firsts  by slot: arcs of the token so far; its number in its frame; its arcs' place in the frame */
 #ifndef WF_CUDA_LANE_BACK_TABLE_CUH
@@ -39,7 +39,7 @@ struct back_work {
   u32 ends[8], shifts[8];  /* of the ranks' tokens among those of a frame; from there to their places in the rank's trace */
   u32 num_listed, num_gathered, gathers; /* num_gathered: tokens with epsilon arcs, if the frame `gathers` them */
   u32 any_news[2];         /* an epsilon round has changed something; in turns */
-  back_marks marks[3];
+  back_marks marks[2];
   u32 num_staged, any_epsilons; /* arcs of the frame; some are epsilons */
   u32 page, fill;          /* written to last, NO_PAGE if none is, and its entries so far, the first one counted */
   u32 page_before, fill_before, page_after; /* of the frame's arcs: where they begin, and the first page that was opened for them */
@@ -68,7 +68,7 @@ constexpr u32 BACK_OFFSET = offsetof(lane_shared, values);
 static_assert(BACK_OFFSET % 16 == 0, "the tables must be aligned");
 __host__ __device__ constexpr u32 list_bytes(u32 bits) { return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits ? WINDOW * (u32)sizeof(uint16_t) : (u32)sizeof(u32) << bits; }
 __host__ __device__ constexpr u32 back_bytes(u32 bits) {
-  return BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 3 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits);
+  return BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits);
 }
 
 __device__ __forceinline__ back_table table_at(u32 which, u32 bits) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ char *behind_tables(u32 bits) { return (char *)&own()
 __device__ __forceinline__ uint16_t *list_at(u32 bits) { return (uint16_t *)behind_tables(bits); }
 __device__ __forceinline__ u32 *levels_at(u32 bits) { return (u32 *)behind_tables(bits); }
 __device__ __forceinline__ u32 *marks_at(u32 turn, u32 bits) { return (u32 *)(behind_tables(bits) + list_bytes(bits)) + turn * ((1u << MARK_BITS) / 32); }
-__device__ __forceinline__ u32 *news_at(u32 turn, u32 bits) { return marks_at(3, bits) + turn * ((1u << bits) / 32); }
+__device__ __forceinline__ u32 *news_at(u32 turn, u32 bits) { return marks_at(2, bits) + turn * ((1u << bits) / 32); }
 __device__ __forceinline__ uint16_t *counts_at(u32 bits) { return (uint16_t *)news_at(2, bits); }
 __device__ __forceinline__ uint16_t *ranks_at(u32 bits) { return counts_at(bits) + (1u << bits); }
 __device__ __forceinline__ uint16_t *firsts_at(u32 bits) { return ranks_at(bits) + (1u << bits); }

@@ -273,8 +273,6 @@ struct searcher {
   __device__ __forceinline__ u32 arcs_into(u32 state, back_marks &marks, u32 *first);
   template <bool EPSILONS>
   __device__ void mark_sources(const back_table &table, const u32 *news, u32 turn);
-  template <bool EPSILONS>
-  __device__ bool mark_hubs(u32 turn);
   __device__ void open_frame(u32 number);
   __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
