@@ -146,8 +146,8 @@ __device__ __forceinline__ bool searcher<RANKS>::has_gathered() const {
   return own_back().gathers != 0 && own_back().num_gathered <= most_gathered<RANKS>();
 }
 
-/* Appends to one of the block's lists of which *size is the size, AT_ONCE entries a thread: `taken` has a bit for each. Returns the place of the thread's first; those of the
- * others follow as their threads' and bits do. */
+/* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a warp tell. Returns where it begins: places go by vote,
+ * then by thread. */
 template <u32 AT_ONCE>
 __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
   u32 count = 0, at = 0;
