@@ -39,12 +39,12 @@ static void test_plan(void **state) {
   assert_true(plan.available_bytes == UINT64_MAX);
   /* a token is 8 bytes of history, and a frame has at most 10,000 of them, with an eighth to spare */
   assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 && plan.trace_bytes < 132ull * 1000 * 11700 * 8);
-  /* with lattices 16, and 16 KB a frame for arcs; four flights fill the GPU, and two are on their way */
+  /* with lattices 16, and 16 KB a frame for arcs; four flights fill the GPU, and eight are on their way */
   options.lattice_beam = 8;
   wf_plan with = plan_of(graph, &options, shape);
-  assert_int_equal(with.num_lanes, 6 * 33);
-  assert_true(with.trace_bytes > 198ull * 1000 * 11250 * 16 && with.trace_bytes < 198ull * 1000 * 11750 * 16);
-  assert_true(with.result_bytes > 198ull * 1000 * 16384 && with.result_bytes < 198ull * 1000 * 20000);
+  assert_int_equal(with.num_lanes, 12 * 33);
+  assert_true(with.trace_bytes > 396ull * 1000 * 11250 * 16 && with.trace_bytes < 396ull * 1000 * 11750 * 16);
+  assert_true(with.result_bytes > 396ull * 1000 * 16384 && with.result_bytes < 396ull * 1000 * 20000);
   options.lattice_beam = 0;
   /* few utterances get more blocks each, at most 8 */
   wf_batch_shape one = shape;

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,13 +14,9 @@ struct wf__pool {
   pthread_t *threads;
   pthread_mutex_t mutex;
   pthread_cond_t wake, done;
-  uint64_t round; /* counts wf__pool_run calls; workers wait for it to move */
-  int busy;
+  wf__job *jobs; /* with items that nobody has begun, or had when last looked at; the next to do first */
+  int num_idle;  /* helper threads that wait for a job */
   bool stop;
-  wf__task_fn fn;
-  void *user;
-  uint64_t num_items;
-  atomic_uint_fast64_t next_item;
 };
 
 struct start {
@@ -39,28 +34,48 @@ int wf__num_cpus(void) {
   return online > 0 ? (int)online : 1;
 }
 
-static void work(wf__pool *pool, int worker) {
-  for (;;) {
-    uint64_t item = atomic_fetch_add_explicit(&pool->next_item, 1, memory_order_relaxed);
-    if (item >= pool->num_items) return;
-    pool->fn(pool->user, item, worker);
-  }
+static bool work_once(wf__job *job, int worker) {
+  if (atomic_load_explicit(&job->next_item, memory_order_relaxed) >= job->num_items) return false;
+  const uint64_t item = atomic_fetch_add_explicit(&job->next_item, 1, memory_order_relaxed);
+  if (item >= job->num_items) return false;
+  job->fn(job->user, item, worker);
+  return true;
+}
+
+/* With the mutex. */
+static void unqueue(wf__pool *pool, wf__job *job) {
+  if (!job->queued) return;
+  wf__job **place = &pool->jobs;
+  while (*place != job) place = &(*place)->next;
+  *place = job->next;
+  job->queued = false;
+}
+
+/* With the mutex, which is free while items are done: all that are left of the job, or one. False if there was none. */
+static bool work(wf__pool *pool, wf__job *job, bool all, int worker) {
+  job->busy++;
+  pthread_mutex_unlock(&pool->mutex);
+  bool some = work_once(job, worker), more = some && all;
+  while (more) more = work_once(job, worker);
+  pthread_mutex_lock(&pool->mutex);
+  if (all || !some) unqueue(pool, job);
+  if (--job->busy == 0 && !job->queued) pthread_cond_broadcast(&pool->done);
+  return some;
 }
 
 static void *thread_main(void *argument) {
   struct start start = *(struct start *)argument;
   free(argument);
   wf__pool *pool = start.pool;
-  uint64_t seen = 0;
   pthread_mutex_lock(&pool->mutex);
-  for (;;) {
-    while (!pool->stop && pool->round == seen) pthread_cond_wait(&pool->wake, &pool->mutex);
-    if (pool->stop) break;
-    seen = pool->round;
-    pthread_mutex_unlock(&pool->mutex);
-    work(pool, start.worker);
-    pthread_mutex_lock(&pool->mutex);
-    if (--pool->busy == 0) pthread_cond_signal(&pool->done);
+  while (!pool->stop) {
+    if (pool->jobs != NULL) {
+      work(pool, pool->jobs, true, start.worker);
+      continue;
+    }
+    pool->num_idle++;
+    pthread_cond_wait(&pool->wake, &pool->mutex);
+    pool->num_idle--;
   }
   pthread_mutex_unlock(&pool->mutex);
   return NULL;
@@ -97,23 +112,59 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
 
 int wf__pool_size(const wf__pool *pool) { return pool->size; }
 
+/* With the mutex: the job is the next to do, or the last one. */
+static void enqueue(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user, bool first) {
+  wf__job **place = &pool->jobs;
+  while (!first && *place != NULL) place = &(*place)->next;
+  *job = (wf__job){.fn = fn, .user = user, .num_items = num_items, .queued = true, .next = *place};
+  *place = job;
+  if (num_items > (uint64_t)pool->num_idle) pthread_cond_broadcast(&pool->wake);
+  else
+    for (uint64_t i = 0; i < num_items; i++) pthread_cond_signal(&pool->wake);
+}
+
+/* With the mutex. */
+static void wait_for(wf__pool *pool, wf__job *job) {
+  work(pool, job, true, 0);
+  while (job->busy > 0) pthread_cond_wait(&pool->done, &pool->mutex);
+}
+
 void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user) {
-  pthread_mutex_lock(&pool->mutex);
-  pool->fn = fn;
-  pool->user = user;
-  pool->num_items = num_items;
-  atomic_store(&pool->next_item, 0);
-  bool alone = num_items <= 1 || pool->num_started == 0;
-  if (!alone) {
-    pool->busy = pool->num_started;
-    pool->round++;
-    pthread_cond_broadcast(&pool->wake);
+  wf__job job;
+  if (num_items <= 1 || pool->num_started == 0) {
+    for (uint64_t item = 0; item < num_items; item++) fn(user, item, 0);
+    return;
   }
-  pthread_mutex_unlock(&pool->mutex);
-  work(pool, 0);
-  if (alone) return;
   pthread_mutex_lock(&pool->mutex);
-  while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->mutex);
+  enqueue(pool, &job, num_items, fn, user, true);
+  wait_for(pool, &job);
+  pthread_mutex_unlock(&pool->mutex);
+}
+
+void wf__pool_start(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user) {
+  pthread_mutex_lock(&pool->mutex);
+  enqueue(pool, job, num_items, fn, user, false);
+  pthread_mutex_unlock(&pool->mutex);
+}
+
+bool wf__pool_is_done(wf__pool *pool, const wf__job *job) {
+  pthread_mutex_lock(&pool->mutex);
+  const bool done = !job->queued && job->busy == 0;
+  pthread_mutex_unlock(&pool->mutex);
+  return done;
+}
+
+bool wf__pool_help(wf__pool *pool) {
+  pthread_mutex_lock(&pool->mutex);
+  bool helped = false;
+  while (!helped && pool->jobs != NULL) helped = work(pool, pool->jobs, false, 0);
+  pthread_mutex_unlock(&pool->mutex);
+  return helped;
+}
+
+void wf__pool_wait(wf__pool *pool, wf__job *job) {
+  pthread_mutex_lock(&pool->mutex);
+  wait_for(pool, job);
   pthread_mutex_unlock(&pool->mutex);
 }
 

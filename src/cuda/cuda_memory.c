@@ -199,11 +199,12 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
   }
   int last = 0, first = 0;
   WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");
-  worker->landing = worker->pinned + plan->window_bytes * 2 + plan->box_bytes * plan->num_flights;
+  worker->landing_windows = worker->pinned + plan->window_bytes * 2 + plan->box_bytes * plan->num_flights;
   for (uint32_t i = 0; i < plan->num_flights; i++) {
     wf__flight *flight = &worker->flights[i];
     flight->memory = worker->workspace + i * plan->flight_bytes;
     flight->box = worker->pinned + plan->window_bytes * 2 + i * plan->box_bytes;
+    flight->stage = WF__IN_THE_AIR;
     flight->count = 0;
     if (flight->stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithFlags(&flight->stream, cudaStreamNonBlocking), "a stream");
     if (worker->options.lattice_beam > 0 && flight->back_stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithPriority(&flight->back_stream, cudaStreamNonBlocking, first), "a stream");

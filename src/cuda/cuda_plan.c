@@ -12,6 +12,7 @@ enum {
   MOST_KEPT = 64,   /* words of merged histories */
   LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
+  FEW_FLIGHTS = 6, /* at a time: of host scores four fill the GPU, two are on their way; with lattices as many again are on their way back */
   GIGA = 1000000000
 };
 
@@ -172,8 +173,9 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   bytes->result_bytes = (results - traced) * num_flights;
   bytes->score_bytes = (plan->flight_bytes - results) * num_flights;
   bytes->total_bytes = bytes->graph_bytes + plan->flight_bytes * num_flights;
-  plan->landing_bytes = min_u64((uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link), WF__LANDING_BYTES);
-  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights + plan->landing_bytes;
+  const uint64_t landing = round_up(plan->steps_cap * sizeof(wf__lane_step)) + (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link);
+  plan->landing_bytes = lattices ? min_u64(round_up(landing), WF__LANDING_BYTES) : 0;
+  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights + plan->landing_bytes * WF__LANDINGS;
   bytes->lane_blocks = (int32_t)plan->ranks;
   bytes->num_lanes = (int32_t)(attempt->lanes * num_flights);
 }
@@ -181,7 +183,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
 /* Next smaller attempt; false if there is none. */
 static bool shrink(struct attempt *attempt, bool lanes_wait) {
   if (attempt->num_flights > 2) {
-    attempt->num_flights = 2;
+    attempt->num_flights = attempt->num_flights > FEW_FLIGHTS ? FEW_FLIGHTS : 2;
   } else if (attempt->lanes > 1) {
     attempt->lanes = (attempt->lanes + 1) / 2;
     if (!lanes_wait) attempt->chunk = attempt->lanes;
@@ -231,7 +233,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   const bool lattices = options->lattice_beam > 0;
   if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
-    attempt.num_flights = (uint32_t)min_u64(WF__MAX_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
+    attempt.num_flights = (uint32_t)min_u64(lattices ? WF__MAX_FLIGHTS : FEW_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
   const uint64_t more = tokens_beyond(options, facts), entry = token_bytes(options, facts);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);

@@ -6,8 +6,7 @@
  *   graph      states, arcs                          once
  *   scorers    models, boosts                        as the batch needs them: cuda_scorers.c
  *   workspace  flight 0 | flight 1 | ...             each flight_bytes: the arrays below, at multiples of 256 bytes
- *   pinned     window 0 | window 1 | box 0 | ... | landing   host memory: scores on their way to the GPU; what goes to and comes from a flight; arcs of a
- *                                                    flight's lattices
+ *   pinned     window 0 | window 1 | box 0 | ... | landing 0 | ...   host memory: scores on their way to the GPU; what goes to and comes from a flight; with lattices, its paths and arcs
  *
  * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
 #ifndef WF_CUDA_CUDA_PLAN_H
@@ -16,13 +15,17 @@
 #include "cuda/lane_search.h"
 #include "decode/backend.h"
 
-enum { WF__MAX_FLIGHTS = 6, WF__MAX_RANK_BITS = 3 };
+enum {
+  WF__MAX_FLIGHTS = 12,
+  WF__LANDINGS = 4, /* flights with lattices whose results are copied or filled in at a time */
+  WF__MAX_RANK_BITS = 3
+};
 
 #ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
-#define WF__LANDING_BYTES (64 << 20) /* arcs of lattices on their way back, if they are no more: 1 ms on the bus */
+#define WF__LANDING_BYTES (64 << 20) /* arcs of a flight's lattices on their way back, if they are no more: 1 ms on the bus */
 #endif
 
 /* What the plan must know of a GPU. */
@@ -83,7 +86,7 @@ typedef struct wf__gpu_plan {
   uint64_t off[WF__NUM_ARRAYS], flight_bytes;
   uint64_t box_off[WF__NUM_BOX], box_bytes;
   uint64_t window_bytes; /* of each of the two windows */
-  uint64_t landing_bytes;
+  uint64_t landing_bytes; /* of each of the landings; 0 without lattices */
   wf_plan bytes;
 } wf__gpu_plan;
 

@@ -13,7 +13,7 @@
 
 enum {
   OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
-  LOOK_AGAIN_NS = 50000, /* for flights that have come back */
+  LOOK_AGAIN_NS = 10000, /* for flights that have come back */
 };
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
@@ -129,16 +129,6 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* A flight that has come back; its utterances are filled in by the pool's threads. */
-struct landing {
-  wf__gpu_worker *worker;
-  wf__flight *flight;
-  wf__deal *deal;
-  wf__lane_step *steps;
-  wf__gpu_pages pages;
-  wf_error error; /* of the thread that set deal->failed */
-};
-
 /* Waits for what the stream holds, this last copy included. */
 static wf_status fetch(cudaStream_t stream, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
   WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), what);
@@ -233,7 +223,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
   return status;
 }
 
-static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf_result *result, wf_error *err) {
+static wf_status fill_result(wf__landing *landing, uint32_t i, int thread, wf_result *result, wf_error *err) {
   wf__gpu_worker *worker = landing->worker;
   wf__flight *flight = landing->flight;
   const wf__lane_outcome *outcome = (const wf__lane_outcome *)wf__flight_box(worker, flight, WF__BOX_OUTCOMES) + i;
@@ -264,7 +254,7 @@ static wf_status fill_result(struct landing *landing, uint32_t i, int thread, wf
 }
 
 static void land_one(void *user, uint64_t item, int thread) {
-  struct landing *landing = user;
+  wf__landing *landing = user;
   wf__gpu_worker *worker = landing->worker;
   if (atomic_load(&landing->deal->failed) != 0) return;
   wf_error *err = &worker->errors[thread];
@@ -304,13 +294,26 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
   if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
 }
 
-/* The first bytes of a flight's array, into `window` (NULL: there is none) or else memory that is to be freed; none: NULL. */
-static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, void *window, void **out, const char *what, wf_error *err) {
+static char *landing_window(const wf__gpu_worker *worker, const wf__landing *landing) {
+  return landing->window >= 0 ? worker->landing_windows + (uint64_t)landing->window * worker->plan.landing_bytes : NULL;
+}
+
+/* The first bytes of a flight's array, on their way to its landing window, of which *used are in use, or else to memory of their own; none: NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__flight *flight, wf__array array, uint64_t bytes, uint64_t *used, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
-  *out = window != NULL ? window : wf__alloc(bytes, 1);
+  char *window = landing_window(worker, &flight->landing);
+  const bool fits = window != NULL && *used + bytes <= worker->plan.landing_bytes; /* copies to memory that is not page-locked are several times slower */
+  *out = fits ? window + *used : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
-  return fetch(flight->stream, *out, wf__flight_array(worker, flight, array), bytes, what, err);
+  if (fits) *used = (*used + bytes + 255) / 256 * 256;
+  WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__flight_array(worker, flight, array), bytes, cudaMemcpyDeviceToHost, flight->stream), what);
+  return WF_OK;
+}
+
+static void free_array(const wf__gpu_worker *worker, const wf__landing *landing, void *array) {
+  const uintptr_t at = (uintptr_t)array, window = (uintptr_t)landing_window(worker, landing);
+  if (window == 0 || at < window || at - window >= worker->plan.landing_bytes) free(array);
 }
 
 /* Waits for the flight, and sees to lattices that need larger tables. */
@@ -327,31 +330,52 @@ static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_e
   return WF_OK;
 }
 
-/* Waits for the flight and fills its results. */
-static wf_status land(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, wf_error *err) {
-  struct landing landing = {.worker = worker, .flight = flight, .deal = deal};
-  WF__TRY(wait_for(worker, flight, err));
+/* A landing window that is free; -1: none is. */
+static int free_window(const wf__gpu_worker *worker) {
+  for (int i = 0; i < WF__LANDINGS; i++)
+    if (!worker->landing_taken[i]) return i;
+  return -1;
+}
+
+/* Has what the flight has brought copied. `window`: for it, or -1. */
+static wf_status fetch_results(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal, int window, wf_error *err) {
   const uint64_t *steps_used = wf__flight_box(worker, flight, WF__BOX_COUNTERS);
   const uint32_t *pages_used = (const uint32_t *)(steps_used + 1) + 1;
   const uint64_t num_steps = *steps_used < worker->plan.steps_cap ? *steps_used : worker->plan.steps_cap;
   const uint64_t num_links = (uint64_t)(*pages_used < worker->plan.pages_cap ? *pages_used : worker->plan.pages_cap) * WF__LANE_PAGE;
-  wf__gpu_pages *pages = &landing.pages;
-  void *window = num_links * sizeof *pages->links <= worker->plan.landing_bytes ? worker->landing : NULL; /* copies to other memory are several times slower */
-  wf_status status = fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing.steps, NULL, (void **)&landing.steps, "paths", err);
-  if (status == WF_OK) status = fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, window, (void **)&pages->links, "lattices", err);
-  if (status == WF_OK && worker->facts.scored)
-    status = fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, NULL, (void **)&pages->contexts, "lattices", err);
-  if (status == WF_OK) {
-    atomic_fetch_add(&deal->num_done, flight->count);
-    wf__pool_run(worker->pool, flight->count, land_one, &landing);
-    status = landing.error.code;
-    if (status != WF_OK) wf__fail(err, status, "%s", landing.error.message);
-    learn(worker, flight);
-  }
-  free(landing.steps);
-  if (window == NULL) free(pages->links);
-  free(pages->contexts);
+  wf__landing *landing = &flight->landing;
+  wf__gpu_pages *pages = &landing->pages;
+  uint64_t used = 0;
+  *landing = (wf__landing){.worker = worker, .flight = flight, .deal = deal, .window = window};
+  flight->stage = WF__COPIED;
+  if (window >= 0) worker->landing_taken[window] = true;
+  WF__TRY(fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing->steps, &used, (void **)&landing->steps, "paths", err));
+  WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, &used, (void **)&pages->links, "lattices", err));
+  if (worker->facts.scored)
+    WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, &used, (void **)&pages->contexts, "lattices", err));
+  return WF_OK;
+}
+
+/* The copies are there: the pool's threads fill the results in. */
+static void fill(wf__gpu_worker *worker, wf__flight *flight) {
+  atomic_fetch_add(&flight->landing.deal->num_done, flight->count);
+  flight->stage = WF__FILLED;
+  wf__pool_start(worker->pool, &flight->job, flight->count, land_one, &flight->landing);
+}
+
+/* Waits until the flight's results are filled in, if they are about to be; then it is free. */
+static wf_status settle(wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
+  wf__landing *landing = &flight->landing;
+  if (flight->stage == WF__FILLED) wf__pool_wait(worker->pool, &flight->job);
+  const wf_status status = landing->error.code;
+  if (status != WF_OK) wf__fail(err, status, "%s", landing->error.message);
+  if (flight->stage == WF__FILLED) learn(worker, flight);
+  free_array(worker, landing, landing->steps);
+  free_array(worker, landing, landing->pages.links);
+  free_array(worker, landing, landing->pages.contexts);
+  if (landing->window >= 0) worker->landing_taken[landing->window] = false;
   flight->count = 0;
+  flight->stage = WF__IN_THE_AIR;
   return status;
 }
 
@@ -361,33 +385,73 @@ static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress
   return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
-static wf_status has_come_back(const wf__flight *flight, bool *out, wf_error *err) {
-  const cudaError_t code = cudaStreamQuery(flight->back_stream);
+static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
+  const cudaError_t code = cudaStreamQuery(stream);
   *out = code == cudaSuccess;
-  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "the kernel of lattices");
+  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "results from the GPU");
   else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
   return WF_OK;
 }
 
-/* The flight to land next, NULL if none is in the air: the oldest, or with lattices, over which the host takes its time, the oldest of those that have come back. */
-static wf_status next_to_land(wf__gpu_worker *worker, wf__flight **out, wf_error *err) {
-  const bool lattices = worker->options.lattice_beam > 0;
-  for (;;) {
-    wf__flight *oldest = NULL, *back = NULL;
-    uint32_t in_the_air = 0;
-    for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
-      wf__flight *flight = &worker->flights[k];
-      if (flight->count == 0) continue;
-      in_the_air++;
-      if (oldest == NULL || flight->number < oldest->number) oldest = flight;
-      bool is_back = false;
-      if (lattices) WF__TRY(has_come_back(flight, &is_back, err));
-      if (is_back && (back == NULL || flight->number < back->number)) back = flight;
-    }
-    *out = back != NULL ? back : oldest;
-    if (back != NULL || !lattices || in_the_air < 2) return WF_OK;
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+/* What the flights wait for: the oldest in the air, the oldest that has come back, one whose results are being filled in, one whose are. */
+struct view {
+  wf__flight *oldest, *back, *filling, *filled;
+  uint32_t in_the_air, copied;
+};
+
+/* Looks at one flight; if its copies are there, they are filled in from now on. */
+static wf_status look_at(wf__gpu_worker *worker, wf__flight *flight, struct view *view, wf_error *err) {
+  bool done = false;
+  if (flight->stage == WF__COPIED) {
+    WF__TRY(is_done(flight->stream, &done, err));
+    if (done) fill(worker, flight);
+    else view->copied++;
   }
+  if (flight->stage == WF__FILLED) {
+    view->filling = flight;
+    if (wf__pool_is_done(worker->pool, &flight->job)) view->filled = flight;
+  }
+  if (flight->stage != WF__IN_THE_AIR) return WF_OK;
+  view->in_the_air++;
+  if (view->oldest == NULL || flight->number < view->oldest->number) view->oldest = flight;
+  WF__TRY(is_done(flight->back_stream, &done, err));
+  if (done && (view->back == NULL || flight->number < view->back->number)) view->back = flight;
+  return WF_OK;
+}
+
+/* With lattices, over which the host takes its time: waits until some flight's results are filled in, which makes it free; NULL if none is under way. Meanwhile others land, in the order in which
+ * they come back. */
+static wf_status next_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
+  for (;;) {
+    struct view view = {0};
+    for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+      if (worker->flights[k].count > 0) WF__TRY(look_at(worker, &worker->flights[k], &view, err));
+    const int window = free_window(worker);
+    const bool idle = view.filling == NULL && view.copied == 0;
+    if (view.in_the_air == 1 && idle) view.back = view.oldest; /* nothing to do but wait for it */
+    *out = view.filled;
+    if (*out != NULL) return settle(worker, *out, err);
+    if (view.in_the_air == 0 && idle) return WF_OK;
+    if (view.back != NULL && window >= 0) {
+      WF__TRY(wait_for(worker, view.back, err));
+      WF__TRY(fetch_results(worker, view.back, deal, window, err));
+    } else if (!wf__pool_help(worker->pool)) {
+      nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+    }
+  }
+}
+
+/* Without lattices: waits for the oldest flight; NULL if none is in the air. */
+static wf_status oldest_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
+  *out = NULL;
+  for (uint32_t k = 0; k < worker->plan.num_flights; k++)
+    if (worker->flights[k].count > 0 && (*out == NULL || worker->flights[k].number < (*out)->number)) *out = &worker->flights[k];
+  if (*out == NULL) return WF_OK;
+  WF__TRY(wait_for(worker, *out, err));
+  WF__TRY(fetch_results(worker, *out, deal, -1, err));
+  WF__CUDA_TRY(cudaStreamSynchronize((*out)->stream), "results from the GPU");
+  fill(worker, *out);
+  return settle(worker, *out, err);
 }
 
 static wf__flight *free_flight(wf__gpu_worker *worker) {
@@ -407,9 +471,8 @@ static wf_status fly(wf__gpu_worker *worker, wf__deal *deal, const wf_progress *
     flight = free_flight(worker);
     if (flight != NULL) wf__gpu_take(worker, flight, deal);
     if (flight != NULL && flight->count > 0) continue;
-    WF__TRY(next_to_land(worker, &flight, err));
+    WF__TRY((worker->options.lattice_beam > 0 ? next_filled : oldest_filled)(worker, deal, &flight, err));
     if (flight == NULL) return WF_OK;
-    WF__TRY(land(worker, flight, deal, err));
     WF__TRY(tell_progress(deal, progress, err));
     wf__gpu_take(worker, flight, deal);
   }
@@ -427,6 +490,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
+      if (worker->flights[k].stage != WF__IN_THE_AIR) settle(worker, &worker->flights[k], NULL);
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);

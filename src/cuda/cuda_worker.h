@@ -41,6 +41,26 @@ typedef struct wf__deal {
   atomic_int failed; /* 0, or the status that ends the batch; the others then stop */
 } wf__deal;
 
+/* Arcs of lattices as lanes wrote them. */
+typedef struct wf__gpu_pages {
+  wf__lane_link *links; /* [pages][WF__LANE_PAGE] */
+  uint64_t *contexts;   /* beside them; NULL without scorers */
+} wf__gpu_pages;
+
+/* A flight that has come back; the pool's threads fill its utterances in. */
+typedef struct wf__landing {
+  struct wf__gpu_worker *worker;
+  struct wf__flight *flight;
+  wf__deal *deal;
+  int window; /* of the worker's landing windows; -1: none */
+  wf__lane_step *steps;
+  wf__gpu_pages pages;
+  wf_error error; /* of the thread that set deal->failed */
+} wf__landing;
+
+/* A flight is in the air, its results are copied, then filled in. */
+typedef enum wf__flight_stage { WF__IN_THE_AIR, WF__COPIED, WF__FILLED } wf__flight_stage;
+
 /* A chunk of utterances on its way. */
 typedef struct wf__flight {
   cudaStream_t stream;
@@ -51,6 +71,9 @@ typedef struct wf__flight {
   uint32_t count;
   uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
+  wf__flight_stage stage;
+  wf__landing landing;
+  wf__job job; /* fills the landing's utterances in */
 } wf__flight;
 
 /* A language model on the GPU; it stays while anybody else has it. */
@@ -106,7 +129,8 @@ typedef struct wf__gpu_worker {
   wf__gpu_facts facts; /* `available` anew for each batch */
   void *graph_memory;  /* states, then arcs */
   char *workspace, *pinned;
-  char *landing;       /* in `pinned`: arcs of the lattices of a flight, if they fit plan.landing_bytes */
+  char *landing_windows; /* in `pinned`: WF__LANDINGS of plan.landing_bytes each, for paths and arcs of lattices */
+  bool landing_taken[WF__LANDINGS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   cudaEvent_t window_sent[2], copied, entered;
@@ -200,12 +224,6 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
 
 /* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
 bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
-
-/* Arcs of lattices as lanes wrote them. */
-typedef struct wf__gpu_pages {
-  wf__lane_link *links; /* [pages][WF__LANE_PAGE] */
-  uint64_t *contexts;   /* beside them; NULL without scorers */
-} wf__gpu_pages;
 
 /* cuda_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);

@@ -294,13 +294,7 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::decode() {
   const u32 num_frames = (u32)own().scores.num_frames;
-#ifdef WF_LANE_PROFILE
-  if (tid() == 0) {
-    for (int i = 0; i < 8; i++) own().phase[i] = 0;
-    own().rounds = 0;
-    own().since = clock64();
-  }
-#endif
+  begin_marks();
   u32 t = 0;
   if constexpr (STREAMS) {
     if (!aside([](searcher &self) { return self.check_values(); })) return;

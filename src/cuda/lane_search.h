@@ -13,7 +13,7 @@
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; each warp that makes an utterance's fills one, the pages of an utterance are a chain. With scorers, contexts beside them
+ *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
  *
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
@@ -79,7 +79,7 @@ enum {
 #endif
   WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
-  WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page: {page before it in the chain + 1, entries used}, then arcs */
+  WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page, wf__lane_link */
 };
 
 /* Outcome of one utterance. */
@@ -162,14 +162,16 @@ typedef struct wf__lane_outcome {
   uint64_t path_off; /* into steps */
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
   uint32_t last_page; /* of the lattice's chain, + 1; 0: there is none */
+  uint32_t num_states, num_links; /* of the lattice; ends count as links */
 } wf__lane_outcome;
 
-/* An arc of a lattice: everything else about it the graph says. Of no order within the chain. */
+/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are numbered in the order of the lattice (docs/semantics.md), and so the arcs lie, the last one first:
+ * a chain of pages is read from its end. The first entry of a page is {page before it in the chain + 1, entries used}. */
 typedef struct wf__lane_link {
-  uint32_t frame;  /* of the token that it leaves */
-  uint32_t source; /* state of that token */
-  uint32_t arc;    /* WF__LANE_ENDING: none, this token may be the end */
-  float loglike;   /* that it read; 0 for epsilon arcs */
+  uint32_t from;  /* low 16 bits of the frame << 16 | number of the token that it leaves */
+  uint32_t to;    /* tokens of that frame << 16 | number of the token that it leads to, in the next frame, of an epsilon arc in the same */
+  uint32_t arc;   /* WF__LANE_ENDING: none, this token may be the end */
+  uint32_t value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
 } wf__lane_link;
 #define WF__LANE_ENDING 0xffffffffu
 

@@ -34,7 +34,9 @@ enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPA
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
-struct back_table; /* lane_back.cuh */
+struct back_table; /* lane_back_table.cuh */
+struct back_marks;
+struct back_token; /* lane_back.cuh */
 /* A token at one end of a link: its block, and its place in that block's trace. */
 struct link_end {
   u32 rank, place;
@@ -67,8 +69,15 @@ struct searcher {
     own().phase[which] += now - own().since;
     own().since = now;
   }
+  __device__ void begin_marks() {
+    if (tid() != 0) return;
+    for (int i = 0; i < 8; i++) own().phase[i] = 0;
+    own().rounds = 0;
+    own().since = clock64();
+  }
 #else
   __device__ void mark(int) {}
+  __device__ void begin_marks() {}
 #endif
   __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {
 #ifdef WF_LANE_SCORED
@@ -283,25 +292,40 @@ struct searcher {
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   /* Of the way back, when the search is done. */
+  __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
+  __device__ __forceinline__ uint2 *gathered_tokens() const { return (uint2 *)costs(); } /* {state, number in the frame} */
+  __device__ __forceinline__ bool has_gathered() const;
+  __device__ void stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value);
+  __device__ void find_levels(u32 count);
+  __device__ __forceinline__ u32 bin_of(const back_table &table, const u32 *levels, u32 slot) const;
+  __device__ void rank_few(const back_table &table, const u32 *levels);
+  __device__ void rank_many(const back_table &table, const u32 *levels);
+  __device__ void rank_tokens(const back_table &table, u32 num_staged);
+  __device__ void reserve_links(u32 count);
+  __device__ void write_links(u32 number, const back_table &table, u32 count);
+  template <typename F>
+  __device__ bool put_frame(u32 number, const back_table &table, F next);
   __device__ void close_page();
-  __device__ void open_page();
-  __device__ void put_links(bool live, const wf__lane_link &link, u64 context);
   template <bool EPSILONS>
-  __device__ __forceinline__ u32 arcs_into(u32 state, u32 *first);
+  __device__ __forceinline__ u32 arcs_into(u32 state, back_marks &marks, u32 *first);
   template <bool EPSILONS>
-  __device__ void mark_sources(const back_table &table, const u32 *news);
+  __device__ void mark_sources(const back_table &table, const u32 *news, u32 turn);
   __device__ void open_frame(u32 number);
   __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
-  __device__ u32 list_tokens(u32 window);
-  __device__ void take_emitting(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table, const back_table &before);
+  __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
+  template <bool EPSILONS, typename F>
+  __device__ __forceinline__ void for_listed(u32 turn, F take);
+  __device__ void take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before);
   template <bool OUT>
-  __device__ void take_epsilons(uint4 info, u32 state, u64 context, float cost, u32 number, const back_table &table);
+  __device__ void take_epsilons(const back_token &token, u32 number, const back_table &table);
   __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
   __device__ void step_back(u32 number, const back_table &table, const back_table &before);
-  __device__ void relax_back(u32 number, const back_table &table);
+  __device__ void relax_back(u32 number, const back_table &table, u32 turn);
+  __device__ void stage_epsilons(u32 number, const back_table &table);
   __device__ bool close_table(u32 number, back_table table);
   __device__ void take_endings(u32 number, const back_table &table);
+  __device__ void clear_for(u32 number, const back_table &table);
   __device__ bool go_back();
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);

@@ -126,40 +126,103 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
   }
 }
 
+/* --- lattices ------------------------------------------------------------------------------------------------------------ */
+
+struct placed {
+  uint64_t key, context; /* level, state */
+  uint32_t token;
+};
+
+static int compare_placed(const void *a, const void *b) {
+  const struct placed *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  return (x->context > y->context) - (x->context < y->context);
+}
+
+static uint64_t end_of_tokens(const wf__history *history, uint64_t f) { return f + 1 == history->frames.size ? history->tokens.size : history->frames.data[f + 1].first_token; }
+
+/* Numbers of the frame's tokens in the order of the lattice, into numbers[token of the history]. */
+static void number_tokens(const wf__history *history, uint64_t f, uint32_t *numbers) {
+  const uint64_t first = history->frames.data[f].first_token, count = end_of_tokens(history, f) - first;
+  const uint64_t end = f + 1 == history->frames.size ? history->links.size : history->frames.data[f + 1].first_link;
+  struct placed *placed = calloc(count, sizeof *placed);
+  for (uint64_t i = history->frames.data[f].first_epsilon; i < end; i++) {
+    const wf__link *link = &history->links.data[i];
+    if (placed[link->to].key <= placed[link->from].key) placed[link->to].key = placed[link->from].key + 1;
+  }
+  for (uint64_t i = 0; i < count; i++)
+    placed[i] = (struct placed){placed[i].key << 32 | history->tokens.data[first + i].state, history->contexts.size > 0 ? history->contexts.data[first + i] : 0, (uint32_t)i};
+  qsort(placed, count, sizeof *placed, compare_placed);
+  for (uint64_t i = 0; i < count; i++) numbers[first + placed[i].token] = (uint32_t)i;
+  free(placed);
+}
+
+struct fake_link {
+  uint64_t frame, context;
+  wf__lane_link link;
+};
+
+static int compare_links(const void *a, const void *b) { /* the last one first */
+  const struct fake_link *x = a, *y = b;
+  if (x->frame != y->frame) return x->frame > y->frame ? -1 : 1;
+  if (x->link.from != y->link.from) return x->link.from > y->link.from ? -1 : 1;
+  return (x->link.arc < y->link.arc) - (x->link.arc > y->link.arc);
+}
+
+/* Arcs and ends, in the order in which they go out. */
+static uint64_t list_links(const wf__history *history, const wf_scores *scores, const wf_graph *graph, struct fake_link *out) {
+  const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(graph)).arcs;
+  const uint64_t num_frames = history->frames.size, last_token = history->frames.data[num_frames - 1].first_token;
+  uint32_t *numbers = malloc(history->tokens.size * sizeof *numbers);
+  uint64_t count = 0;
+  for (uint64_t f = 0; f < num_frames; f++) number_tokens(history, f, numbers);
+  for (uint64_t i = 0, f = 0; i < history->links.size; i++) {
+    const wf__link *from = &history->links.data[i];
+    while (f + 1 < num_frames && i >= history->frames.data[f + 1].first_link) f++;
+    const bool consumes = arcs[from->arc].ilabel != 0;
+    const uint64_t frame = f - consumes, source = history->frames.data[frame].first_token + from->from, size = end_of_tokens(history, frame) - history->frames.data[frame].first_token;
+    const float score = consumes ? wf__score_at(scores, (int64_t)frame, arcs[from->arc].ilabel - 1) : 0;
+    struct fake_link *link = &out[count++];
+    *link = (struct fake_link){frame, history->contexts.size > 0 ? history->contexts.data[source] : 0,
+                               {(uint32_t)frame << 16 | numbers[source], (uint32_t)size << 16 | numbers[history->frames.data[f].first_token + from->to], from->arc, 0}};
+    memcpy(&link->link.value, &score, sizeof score);
+  }
+  for (uint64_t source = last_token; source < history->tokens.size; source++) {
+    if (!(history->endings.data[source - last_token] <= history->beam)) continue;
+    out[count++] = (struct fake_link){num_frames - 1, history->contexts.size > 0 ? history->contexts.data[source] : 0,
+                                      {(uint32_t)(num_frames - 1) << 16 | numbers[source], (uint32_t)(history->tokens.size - last_token) << 16, WF__LANE_ENDING, history->tokens.data[source].state}};
+  }
+  qsort(out, count, sizeof *out, compare_links);
+  free(numbers);
+  return count;
+}
+
 /* The lattice's arcs into a chain of pages, a few to a page. False if there are not enough. */
 static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf_scores *scores, const wf_graph *graph, wf__lane_outcome *outcome) {
   enum { FEW = 5 };
   wf_error err = {0};
   const wf__history *history = &search->history;
-  bool final = (outcome->flags & WF_RESULT_NOT_FINAL) == 0;
-  const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(graph)).arcs;
   wf__lane_link *page = NULL;
-  assert_ok(wf__search_endings(search, final, &err));
+  assert_ok(wf__search_endings(search, (outcome->flags & WF_RESULT_NOT_FINAL) == 0, &err));
   assert_ok(wf__history_end(&search->history, &err));
-  const uint64_t count = history->frames.size, num_links = history->links.size, last_token = history->frames.data[count - 1].first_token;
-  for (uint64_t i = 0, f = 0; i < num_links + history->endings.size; i++) {
-    wf__lane_link link;
-    if (i < num_links) {
-      const wf__link *from = &history->links.data[i];
-      while (f + 1 < count && i >= history->frames.data[f + 1].first_link) f++;
-      bool consumes = arcs[from->arc].ilabel != 0;
-      uint64_t frame = f - consumes;
-      link = (wf__lane_link){(uint32_t)frame, history->tokens.data[history->frames.data[frame].first_token + from->from].state, from->arc, 0};
-      if (consumes) link.loglike = wf__score_at(scores, (int64_t)frame, arcs[from->arc].ilabel - 1);
-    } else {
-      if (last_token + (i - num_links) >= history->tokens.size) break;
-      if (!(history->endings.data[i - num_links] <= history->beam)) continue;
-      link = (wf__lane_link){(uint32_t)count - 1, history->tokens.data[last_token + (i - num_links)].state, WF__LANE_ENDING, 0};
-    }
-    if (page == NULL || page->source == FEW) {
-      if (*p->pages_used == p->pages_cap) return false;
+  struct fake_link *links = malloc((history->links.size + history->endings.size) * sizeof *links);
+  const uint64_t count = list_links(history, scores, graph, links);
+  bool fits = true;
+  for (uint64_t i = 0; i < count && fits; i++) {
+    if (page == NULL || page->to == FEW) {
+      fits = *p->pages_used < p->pages_cap;
+      if (!fits) break;
       page = p->pages + (uint64_t)(*p->pages_used)++ * WF__LANE_PAGE;
       *page = (wf__lane_link){outcome->last_page, 1, 0, 0};
       outcome->last_page = *p->pages_used;
     }
-    page[page->source++] = link;
+    if (history->contexts.size > 0) p->page_contexts[(page - p->pages) + page->to] = links[i].context;
+    page[page->to++] = links[i].link;
   }
-  return true;
+  outcome->num_states = (uint32_t)history->tokens.size;
+  outcome->num_links = (uint32_t)count;
+  free(links);
+  return fits;
 }
 
 static void search_all(const wf__lane_params *p, bool scored) {
