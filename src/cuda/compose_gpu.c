@@ -535,6 +535,7 @@ static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t 
                            .arcs = self->c.arcs,
                            .final_cost = self->c.final_cost,
                            .origins = self->with_origins ? self->c.origins : NULL,
+                           .trimmed = self->options.connect,
                            .input_base = {a_base, b_base}};
   if (self->made[0] != NULL) { /* the only one */
     composed.arc_off = self->made[0]->f.off;

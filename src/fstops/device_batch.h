@@ -5,6 +5,7 @@
 #include "fst/fst.h"
 
 typedef struct wf__gpu_batch wf__gpu_batch;
+WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err); /* TEMP */
 
 /* A composer's results as they lie on its device: arrays of all pairs one behind the other, arc_off of each pair with an end of its own. */
 typedef struct wf__composed {
@@ -16,6 +17,7 @@ typedef struct wf__composed {
   const wf_arc *arcs;
   const float *final_cost;
   const wf_arc_origin *origins; /* or NULL */
+  bool trimmed;                  /* known to be */
   const uint64_t *input_base[2]; /* [count + 1] in host memory: where the arcs of each pair's inputs begin among those of all pairs */
 } wf__composed;
 
@@ -32,6 +34,8 @@ wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__
 wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* WF_ERR_UNSUPPORTED if there is a cycle of epsilons. */
 wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err);
+/* WF_ERR_UNSUPPORTED: the log semiring, rmepsilon of arcs with epsilon input, outputs more than 255 labels behind. WF_ERR_NOT_DETERMINIZABLE without a witness. */
+wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* `*out` is for free. */
