@@ -186,7 +186,7 @@ static wf_status find_items(struct determinization *self, wf__gpu_blocks *room, 
   WF__CUDA_TRY(wf__determinize_sort(level->keys, level->sorted, level->index, level->by_key, n, level->key_bits, NULL, &bytes, c->stream), "sorting");
   TAKE(c, room, scratch, bytes, "sorting");
   if (n != 0) WF__CUDA_TRY(wf__determinize_sort(level->keys, level->sorted, level->index, level->by_key, n, level->key_bits, scratch, &bytes, c->stream), "sorting");
-  WF__CUDA_TRY(wf__determinize_flags(level, c->stream), "arcs of subsets");
+  WF__CUDA_TRY(wf__determinize_flags(s, level, c->stream), "arcs of subsets");
   WF__TRY(add_up(self, room, level->ranks, n + 1, &sums, err));
   level->num_parts = sums >> 32;
   level->num_arcs = (uint32_t)sums;

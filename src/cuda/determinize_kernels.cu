@@ -86,25 +86,20 @@ __global__ static void count_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
 int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(count_kernel, level->num_elements + 1, stream, *s, *level); }
 
 /* The first of the elements with the least final cost says what is put out at the end. */
-__global__ static void final_elements_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
-  FOR_ALL(e, level.num_elements) {
-    u64 at = level.first_element + e;
-    double cost;
-    if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]]) atomicMin((ull *)&s.final_element[s.owner[at]], (ull)at);
-  }
+__device__ static void find_final_element(const wf__gpu_subsets &s, u64 at) {
+  double cost;
+  if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]]) atomicMin((ull *)&s.final_element[s.owner[at]], (ull)at);
 }
 
-__global__ static void final_strings_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
-  FOR_ALL(e, level.num_elements) {
-    u64 at = level.first_element + e;
-    double cost;
-    if (!ends(s, at, &cost)) continue;
-    if (s.string[at] != s.string[s.final_element[s.owner[at]]]) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
-    if (wf__cost_to_float(cost) == INFINITY) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
-  }
+__device__ static void check_final_string(const wf__gpu_subsets &s, u64 at) {
+  double cost;
+  if (!ends(s, at, &cost)) return;
+  if (s.string[at] != s.string[s.final_element[s.owner[at]]] && !s.allow_nonfunctional) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+  if (wf__cost_to_float(cost) == INFINITY) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
 }
 
 __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
+  FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
   FOR_ALL(item, level.num_items) {
     u64 low = 0, high = level.num_elements; /* the last element whose items begin at or before this one */
     while (high - low > 1) {
@@ -124,15 +119,14 @@ __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
 }
 
 int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
-  int code = LAUNCH(final_elements_kernel, level->num_elements, stream, *s, *level);
-  if (code == 0 && !s->allow_nonfunctional) code = LAUNCH(final_strings_kernel, level->num_elements, stream, *s, *level);
-  return code == 0 ? LAUNCH(items_kernel, level->num_items, stream, *s, *level) : code;
+  return LAUNCH(items_kernel, level->num_items + level->num_elements, stream, *s, *level);
 }
 
 /* Keys of items that are never taken, and of none. */
 __device__ static bool is_never(const wf__gpu_det_level &level, u64 key) { return key >> (level.key_bits - 1) & 1; }
 
-__global__ static void flags_kernel(const wf__gpu_det_level level) {
+__global__ static void flags_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
+  FOR_ALL(e, level.num_elements) check_final_string(s, level.first_element + e);
   FOR_ALL(i, level.num_items + 1) {
     u64 flags = 0;
     if (i < level.num_items && !is_never(level, level.sorted[i])) {
@@ -143,7 +137,7 @@ __global__ static void flags_kernel(const wf__gpu_det_level level) {
   }
 }
 
-int wf__determinize_flags(const wf__gpu_det_level *level, void *stream) { return LAUNCH(flags_kernel, level->num_items + 1, stream, *level); }
+int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(flags_kernel, level->num_items + 1, stream, *s, *level); }
 
 /* --- parts and arcs --------------------------------------------------------------------------------------------------- */
 

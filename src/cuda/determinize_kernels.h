@@ -104,8 +104,9 @@ int wf__determinize_labels(const wf__gpu_fsts *f, uint32_t *out, void *stream);
 int wf__determinize_begin(const wf__gpu_subsets *s, uint64_t room_subsets, const uint32_t *starts, uint64_t num_starts, void *stream);
 /* Items of each element, [num_elements + 1], and final costs. */
 int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream);
+/* Items, and final_element; of sorted items what is equal, and whether ends agree. */
 int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream);
-int wf__determinize_flags(const wf__gpu_det_level *level, void *stream);
+int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream);
 /* Parts with their residuals, and the hashes of arcs' subsets. */
 int wf__determinize_parts(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream);
 /* Finds each arc's subset, or makes the first arc of its kind the one that brings it in. */
