@@ -15,7 +15,6 @@
 #include "base/map64.h"
 #include "common.h"
 #include "cuda/minimize_gpu.h"
-#include "fstops/device_batch.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
 #include "math/cost.h"

@@ -1,6 +1,5 @@
 /* cmd_optimize.c - the subcommands that make an fst smaller or faster to walk: determinize, minimize, rmepsilon, push. */
 #include "unary.h"
-wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err); /* TEMP */
 
 struct determinize_request {
   wf_determinize_options options;

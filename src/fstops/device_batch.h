@@ -5,7 +5,6 @@
 #include "fst/fst.h"
 
 typedef struct wf__gpu_batch wf__gpu_batch;
-WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err); /* TEMP */
 
 /* A composer's results as they lie on its device: arrays of all pairs one behind the other, arc_off of each pair with an end of its own. */
 typedef struct wf__composed {

@@ -2,7 +2,6 @@
  * of one thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; tables and levels are so small there that they grow and are cut. */
 #include "compose_oracle.h"
 #include "fst/fst.h"
-#include "fstops/device_batch.h"
 #include "testing.h"
 
 enum { BATCH = 6 };
