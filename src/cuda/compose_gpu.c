@@ -109,6 +109,8 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->max_row_runs = from->max_row_runs;
   c->max_pair_words = from->max_pair_words;
   c->max_pair_work = from->max_pair_work;
+  c->max_pair_effort = from->max_pair_effort;
+  c->max_pair_rows = from->max_pair_rows;
   c->connect = self->options.connect;
   wf__gpu_compose_shape(c);
   return WF_OK;
