@@ -111,6 +111,7 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->max_pair_work = from->max_pair_work;
   c->max_pair_effort = from->max_pair_effort;
   c->max_pair_rows = from->max_pair_rows;
+  c->num_steps = from->steps[0].size;
   c->connect = self->options.connect;
   wf__gpu_compose_shape(c);
   return WF_OK;
