@@ -146,6 +146,31 @@ static void test_small_lexicons(void **state) {
   for (uint64_t seed = 1; seed <= test_seeds(30); seed++) check_lexicon(30, seed);
 }
 
+/* Every state leads to every other one, by two labels: subsets of half of the states, which are found again and again, with few residual costs. */
+static wf_fst *crowd(uint32_t num_states) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *out;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  assert_ok(wf_builder_set_final(builder, num_states - 1, 0.5f, &err));
+  for (uint32_t from = 0; from < num_states; from++)
+    for (uint32_t to = 0; to < num_states; to++) assert_ok(wf_builder_add_arc(builder, from, (wf_arc){to, 0.25f * (float)(to % 3 + from % 2), 1 + (int32_t)(to % 2), 0}, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  return out;
+}
+
+static void test_small_crowds(void **state) {
+  (void)state;
+  struct tally tally = {0};
+  wf_fst *fsts[3] = {crowd(30), crowd(41), crowd(90)};
+  check(fsts, 3, NULL, "crowds", &tally);
+  assert_true(tally.states > 8 && tally.merged > 1000);
+  for (int i = 0; i < 3; i++) wf_fst_free(fsts[i]);
+}
+
 /* Two ways read the same labels, one puts them all out; at the end the other one puts them out or ends. */
 static wf_fst *delay(uint32_t length, bool put_out) {
   wf_error err = {0};
@@ -279,7 +304,7 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_delays), cmocka_unit_test(test_small_refusals),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_crowds), cmocka_unit_test(test_small_delays), cmocka_unit_test(test_small_refusals),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),
 #endif
