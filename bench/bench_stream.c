@@ -8,6 +8,7 @@
  *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
  *                                    distributed, with that mean: requests as they come over a network
  *         boost=0 boost-words=0      so many phrases of two or three random words, or single words, are boosted in all streams
+ *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9     all streams have this recurrent model, interpolated (0.5) with the n-gram model, which the graph was built with
  *         warm=2                     seconds before the ones that count
  *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
  *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
@@ -27,7 +28,8 @@
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost, boost_words, warm;
+  double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost, boost_words, warm, rnnlm_memory;
+  const char *device, *rnnlm, *arpa;
 };
 
 struct speaker {
@@ -207,8 +209,26 @@ static void live(struct bench *bench) {
   free(bench->who);
 }
 
+/* A recurrent model for all streams. */
+static wf_scorer *recurrent(const struct settings *set, const wf_fst *fst) {
+  wf_error err = {0};
+  wf_rnnlm *rnnlm;
+  wf_lm *lm;
+  wf_scorer *scorer;
+  wf_rnn_scorer_options options;
+  wf_rnn_scorer_options_init(&options);
+  options.rnnlm_weight = 0.5f;
+  options.rnnlm_memory = (int64_t)set->rnnlm_memory;
+  check(wf_rnnlm_open(set->rnnlm, NULL, &rnnlm, &err), &err);
+  check(wf_lm_read_arpa(set->arpa, NULL, NULL, &lm, NULL, NULL, &err), &err);
+  check(wf_scorer_from_rnnlm(rnnlm, lm, lm, wf_fst_osymbols(fst), &options, &scorer, &err), &err);
+  wf_lm_free(lm);
+  wf_rnnlm_free(rnnlm);
+  return scorer;
+}
+
 /* One list for all streams: phrases, or single words, without repetition. */
-static void boost(struct bench *bench, const wf_graph *graph, bool phrases) {
+static wf_scorer *boost(struct bench *bench, const wf_graph *graph, bool phrases) {
   const wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
   size_t count = (size_t)(phrases ? bench->set.boost : bench->set.boost_words);
   int32_t most = 1, *words = allocate(count * 3, sizeof *words);
@@ -226,11 +246,21 @@ static void boost(struct bench *bench, const wf_graph *graph, bool phrases) {
     for (uint64_t k = off[i]; k < off[i + 1] && phrases; k++) words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
   }
   check(phrases ? wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err) : wf_scorer_boost_words(words, boosts, count, &scorer, &err), &err);
-  check(wf_decoder_set_scorer(bench->decoder, scorer, &err), &err);
-  wf_scorer_free(scorer);
   free(words);
   free(off);
   free(boosts);
+  return scorer;
+}
+
+static void set_scorers(struct bench *bench, const wf_fst *fst, const wf_graph *graph) {
+  wf_error err = {0};
+  const bool boosts = bench->set.boost > 0 || bench->set.boost_words > 0;
+  wf_scorer *scorer = bench->set.rnnlm != NULL ? recurrent(&bench->set, fst) : NULL, *boosted = boosts ? boost(bench, graph, bench->set.boost > 0) : NULL, *both = NULL;
+  if (scorer != NULL && boosted != NULL) check(wf_scorer_chain(scorer, boosted, &both, &err), &err);
+  if (scorer != NULL || boosted != NULL) check(wf_decoder_set_scorer(bench->decoder, both != NULL ? both : scorer != NULL ? scorer : boosted, &err), &err);
+  wf_scorer_free(scorer);
+  wf_scorer_free(boosted);
+  wf_scorer_free(both);
 }
 
 /* --- an hour in one stream --------------------------------------------------------------------------------------------------- */
@@ -302,6 +332,14 @@ static void add_words(struct bench *bench, const wf_graph *graph) {
 
 static void parse(struct settings *set, const char *argument) {
   const struct {
+    const char *name, **value;
+  } texts[] = {{"--device=", &set->device}, {"--rnnlm=", &set->rnnlm}, {"--arpa=", &set->arpa}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
+    *texts[i].value = argument + strlen(texts[i].name);
+    return;
+  }
+  const struct {
     const char *name;
     double *value;
   } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
@@ -309,7 +347,7 @@ static void parse(struct settings *set, const char *argument) {
                {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
                {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit},
                {"boost", &set->boost},                   {"boost-words", &set->boost_words}, {"warm", &set->warm},
-               {"min-active", &set->min_active}};
+               {"min-active", &set->min_active},         {"rnnlm-memory", &set->rnnlm_memory}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
@@ -334,13 +372,10 @@ static void read_scores(struct bench *bench, const char *path) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .min_active = 200, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1, .warm = 2}};
+  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .min_active = 200, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1, .warm = 2, .rnnlm_memory = 1e9}};
   if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
-  const char *device = NULL;
-  for (int i = 3; i < argc; i++) {
-    if (strncmp(argv[i], "--device=", 9) == 0) device = argv[i] + 9;
-    else parse(&bench.set, argv[i]);
-  }
+  for (int i = 3; i < argc; i++) parse(&bench.set, argv[i]);
+  if ((bench.set.rnnlm != NULL) != (bench.set.arpa != NULL)) fail("--rnnlm and --arpa go together");
   wf_error err = {0};
   wf_fst *fst;
   wf_graph *graph;
@@ -353,14 +388,14 @@ int main(int argc, char **argv) {
   options.lattice_beam = (float)bench.set.lattice_beam;
   options.blank = (int32_t)bench.set.blank;
   options.num_threads = (int32_t)bench.set.threads;
-  options.device = device;
+  options.device = bench.set.device;
   check(wf_fst_read(argv[1], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0};
+  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0 || bench.set.rnnlm != NULL};
   check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
-  if (bench.set.boost > 0 || bench.set.boost_words > 0) boost(&bench, graph, bench.set.boost > 0);
+  set_scorers(&bench, fst, graph);
   if (bench.set.add_words > 0) add_words(&bench, graph);
   else if (bench.set.hours > 0) hours(&bench);
   else live(&bench);

@@ -1,12 +1,9 @@
 """rnnlm_scale.py - the setting of Lee et al. 2015 generated at any scale, for `./run bench rnnlm`: a vocabulary of up to a million words, a bigram graph, a recurrent model (one
-sigmoid layer, hierarchical softmax, MaxEnt order 3) trained on sentences drawn from the bigram model.
+sigmoid layer, hierarchical softmax, MaxEnt order 3) trained on all words once and the first part of the text that the bigram model was counted on.
 
 Models of more hidden units are the trained one, widened by rows and columns of zeros: the same costs, so the same search, and the arithmetic of the larger size.
 """
-import bisect
-import itertools
 import json
-import random
 import struct
 import sys
 
@@ -16,55 +13,6 @@ from measure import BUILD, ROOT, WARPFST
 GENERATE = ROOT / "build" / "release" / "bench" / "generate_ctc_task"
 UTTERANCES = 12
 BEAM = ["--beam=11", "--max-active=3000", "--frame-shift=0.04"]
-
-
-class Bigrams:
-    """Of an ARPA file, to draw sentences from. Words are their places among the unigrams."""
-
-    def __init__(self, path):
-        self.words, self.after, probs, order = [], {}, [], 0
-        for line in open(path, encoding="utf-8"):
-            if line.startswith("\\"):
-                order = int(line[1]) if line[1].isdigit() else 0
-            elif order == 1 and "\t" in line:
-                prob, word = line.split("\t")[:2]
-                probs.append(0 if word.strip() in ("<s>", "<unk>") else 10 ** float(prob))
-                self.words.append(word.strip())
-            elif order == 2 and "\t" in line:
-                prob, words = line.split("\t")[:2]
-                first, second = words.split()
-                self.after.setdefault(first, []).append((10 ** float(prob), second))
-        self.sums = list(itertools.accumulate(probs))
-
-    def sentence(self, rng):
-        word, words = "<s>", []
-        while len(words) < 100:
-            point = rng.random()
-            for prob, follower in self.after.get(word, ()):
-                point -= prob
-                if point < 0:
-                    word = follower
-                    break
-            else:
-                word = self.words[bisect.bisect_right(self.sums, rng.random() * self.sums[-1])]
-            if word == "</s>":
-                break
-            words.append(word)
-        return words
-
-
-def write_text(bigrams, path, num_words, seed):
-    rng = random.Random(seed)
-    with open(path, "w", encoding="utf-8") as text:
-        if seed == 1:  # the vocabulary is complete
-            known = [word for word in bigrams.words if word[0] != "<"]
-            for first in range(0, len(known), 50):
-                print(*known[first:first + 50], file=text)
-        while num_words > 0:
-            words = bigrams.sentence(rng)
-            num_words -= len(words)
-            if words:
-                print(*words, file=text)
 
 
 def widen(model, hidden, out):
@@ -89,13 +37,11 @@ class Task:
         self.folder = BUILD / f"rnnlm_{words}"
         self.graph, self.lm, self.model = (self.folder / name for name in ("TLG.wfst", "lm.arpa", "rnn"))
         if not self.graph.exists():
-            measure.run(GENERATE, self.folder, f"--words={words}", f"--text-words={12 * words}", "--min-trigram=1000", f"--utterances={UTTERANCES}")
+            measure.run(GENERATE, self.folder, f"--words={words}", f"--text-words={12 * words}", "--min-trigram=1000", f"--utterances={UTTERANCES}",
+                        f"--train-words={words}")
             measure.run(WARPFST, "mkgraph", "ctc", f"--tokens={self.folder / 'tokens.txt'}", f"--lexicon={self.folder / 'lexicon.txt'}", f"--lm={self.lm}", "--topology=compact", "-q", "-o",
                         self.graph)
         if not self.model.exists():
-            bigrams = Bigrams(self.lm)
-            for name, size, seed in (("train.txt", words, 1), ("valid.txt", 2000, 2)):
-                write_text(bigrams, self.folder / name, size, seed)
             measure.run(WARPFST, "rnnlm", "train", self.folder / "train.txt", self.folder / "valid.txt", "-o", self.model, "--hidden=100", f"--maxent-cells={100 * words}",
                         "--max-epochs=1")
 

@@ -10,6 +10,7 @@
 #   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs as mkgraph makes them, step by step, and the word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables of OpenFst, GTN, ours
+#   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
 #   all      the others
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
@@ -52,12 +53,12 @@ case $what in
       *) build_kenlm && python3 bench/lm.py "$@" ;;
     esac
     ;;
-  decode | rnnlm | lattice | stream | graph | hybrid | fly | lm_scale) python3 "bench/$what.py" "$@" ;;
+  decode | rnnlm | lattice | stream | graph | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,14s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  *) sed -n '2,15s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
 esac

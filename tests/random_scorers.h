@@ -105,4 +105,23 @@ static inline wf_scorer *random_scorer(test_rng *rng, const wf_symbols *words) {
   return scorer;
 }
 
+/* The scorer with one or two others, in any order and shape. */
+static inline wf_scorer *random_chain(test_rng *rng, const wf_scorer *scorer, const wf_symbols *words) {
+  wf_error err = {0};
+  wf_scorer *parts[3] = {wf_scorer_ref(scorer), random_part(rng, words), random_part(rng, words)}, *pair, *chain;
+  const int count = 2 + (int)test_below(rng, 2), swap = (int)test_below(rng, 3), at = count == 3 ? swap : swap % 2;
+  wf_scorer *first = parts[0];
+  parts[0] = parts[at];
+  parts[at] = first;
+  const bool right = count == 3 && test_below(rng, 2);
+  assert_ok(wf_scorer_chain(parts[right], parts[right + 1], &pair, &err));
+  chain = pair;
+  if (count == 3) {
+    assert_ok(wf_scorer_chain(right ? parts[0] : pair, right ? pair : parts[2], &chain, &err));
+    wf_scorer_free(pair);
+  }
+  for (int i = 0; i < 3; i++) wf_scorer_free(parts[i]);
+  return chain;
+}
+
 #endif

@@ -221,6 +221,14 @@ static wf_status listen_again(wf__search *search, const wf_word *words, size_t n
   return find_contexts(search, err);
 }
 
+wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err) {
+  wf__search *search;
+  WF__TRY(wf__cpu_search(self, 0, &search, err));
+  wf_status status = load(search, channel, err);
+  if (status == WF_OK) status = find_contexts(search, err);
+  return store(search, channel, status, err);
+}
+
 /* What a scorer gave in advance is taken back (sign 1) with it, and given (-1) by the next. */
 static void settle_pending(wf__search *search, float sign) {
   const wf__scoring *scoring = &search->scoring;

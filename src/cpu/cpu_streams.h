@@ -49,6 +49,8 @@ void wf__history_shrink(wf__history *history);
 void wf__copy_statistics(const wf__path *from, wf__path *to);
 /* Numbers of the first num_read frames, and of the next one. */
 wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err);
+/* Contexts of the tokens anew, from the words that lead to them; `self`: the CPU's backend. */
+wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err);
 /* The stem, into an empty `out`. */
 wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *err);
 

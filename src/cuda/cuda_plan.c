@@ -35,7 +35,7 @@ int wf__gpu_context_bits(const wf_graph *graph) {
 
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err) {
   wf__flat_scorer flat;
-  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
+  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(wf__rnn_part_of(scorer));
   const char *why_not = wf__scorer_flatten(scorer, &flat);
   if (rnn != NULL) {
     const uint32_t kept = wf__rnn_words_kept(rnn);

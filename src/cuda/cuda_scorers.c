@@ -6,7 +6,8 @@
 #ifdef WARPFST_CUDA
 #include <string.h>
 
-#include "cuda/cuda_worker.h"
+#include "cuda/cuda_streams.h"
+#include "scorer/rnn_scorer.h"
 
 static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
 
@@ -233,12 +234,13 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   scorers->flats.size = scorers->pieces.size = 0;
   drop_unused(scorers);
   WF__TRY(wf__gpu_asking_take(worker, batch, &worker->facts.asks, err));
-  for (size_t i = 0; i < batch->count && batch->scorers != NULL && !worker->facts.asks; i++)
-    if (!batch->skip[i] && batch->scorers[i] != NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
+  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
+    if (!batch->skip[i] && batch->scorers[i] != NULL && wf__rnn_scorer_of(batch->scorers[i]) == NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
   const uint64_t bytes = lay_out(scorers);
   worker->facts.scored = scorers->flats.size > 0 || worker->facts.asks;
   WF__TRY(make_room(scorers, bytes, err));
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_take_chains(worker, batch, err));
   worker->facts.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
@@ -267,7 +269,24 @@ void wf__gpu_release_scorers(wf__gpu_worker *worker) {
 
 /* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
 
+/* With a recurrent part: where it starts, when the others are there. */
+static wf_status hold_asking(wf__gpu_worker *worker, wf__held_scorer *held, const wf_scorer *recurrent, wf_error *err) {
+  uint32_t root;
+  struct wf__gpu_asking *asking;
+  WF__TRY(wf__asking_hold(worker, recurrent, &asking, err));
+  const wf_status status = wf__asking_add_root(asking, wf__gpu_held_flat(held), &root, err);
+  if (status != WF_OK) {
+    wf__asking_let_go(asking);
+    return status;
+  }
+  held->asking = asking;
+  held->root = root;
+  wf_scorer_free(held->on_cpu);
+  return wf__scorer_exchange(held->scorer, recurrent, wf__asking_twin(asking), &held->on_cpu, err);
+}
+
 wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err) {
+  const wf_scorer *recurrent = wf__rnn_part_of(scorer);
   *out = worker->held;
   while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
   if (*out != NULL) {
@@ -277,11 +296,13 @@ wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, w
   wf__held_scorer *held = wf__calloc(1, sizeof *held);
   if (held == NULL) return wf__fail_memory(err, sizeof *held, "a scorer");
   held->scorer = wf_scorer_ref(scorer);
+  held->on_cpu = wf_scorer_ref(scorer);
   held->users = 1;
-  wf_status status = add_scorer(&held->store, scorer, err);
+  wf_status status = recurrent != scorer ? add_scorer(&held->store, scorer, err) : WF_OK;
   const uint64_t bytes = lay_out(&held->store);
   if (status == WF_OK) status = make_room(&held->store, bytes, err);
-  if (status == WF_OK) status = send_all(worker, &held->store, bytes, err);
+  if (status == WF_OK && bytes > 0) status = send_all(worker, &held->store, bytes, err);
+  if (status == WF_OK && recurrent != NULL) status = hold_asking(worker, held, recurrent, err);
   held->next = worker->held;
   worker->held = held;
   *out = held;
@@ -295,7 +316,12 @@ void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place) {
   if (held == NULL || --held->users > 0) return;
   while (*at != held) at = &(*at)->next;
   *at = held->next;
+  if (held->asking != NULL) {
+    wf__asking_drop_root(held->asking, held->root);
+    wf__asking_let_go(held->asking);
+  }
   free_store(&held->store);
+  wf_scorer_free(held->on_cpu);
   wf_scorer_free(held->scorer);
   free(held);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cuda/cuda_backend.h"
-#include "math/cost.h"
 
 enum {
   FEW_TOKENS = 512,         /* of a frame and block: for fewer a wider lane brings nothing */
@@ -84,6 +83,12 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
   wf__scoring_exchange(scoring, &channel->base.scoring);
   channel->base.stem_sum = (wf__score_sum){channel->base.scoring.start, 0};
   return status;
+}
+
+uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
+  const wf__lane_advance *advance = channel->in_flight > 0 ? &outcomes(channel->worker->streams)[channel->in_flight - 1] : NULL;
+  if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX) return advance->num_newest; /* its chunk is done */
+  return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
 }
 
 static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
@@ -205,6 +210,7 @@ static void describe_item(const struct round *round, uint64_t number) {
                            .num_frames = item->rows,
                            .num_columns = worker->graph->min_columns,
                            .dtype = (int32_t)scores->dtype,
+                           .root = channel->held != NULL ? channel->held->root : 0,
                            .scorer = wf__gpu_held_flat(channel->held),
                            .words = wf__gpu_held_words(channel->words)};
   ((wf__lane_chunk *)box_at(streams, WF__STREAM_CHUNK))[number] =
@@ -255,7 +261,54 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   return p;
 }
 
-/* Puts the round on the worker's stream; nothing here waits. */
+static struct wf__gpu_asking *asking_of(const wf__stream_item *item) { return item->channel->held != NULL ? item->channel->held->asking : NULL; }
+
+/* A launch's lanes, for so many items from place `from` of the order on. */
+static wf__lane_params group_params(wf__gpu_worker *worker, uint32_t from, uint32_t count, bool scored) {
+  wf__gpu_streams *streams = worker->streams;
+  streams->flight_bits = choose_bits(worker, scored);
+  wf__lane_params p = round_params(worker, streams->flight_bits);
+  const uint32_t lanes = (uint32_t)streams->lanes[streams->flight_bits], room = streams->plan.parts >> streams->flight_bits;
+  p.num_utterances = count;
+  p.order += from;
+  p.num_lanes = lanes < room ? lanes : room;
+  if (p.num_lanes > count) p.num_lanes = count;
+  return p;
+}
+
+/* Items that have recurrent scorers, those of one after the other from place `from` of the order on; this waits. */
+static wf_status launch_asking(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  const uint32_t *order = box_at(streams, WF__STREAM_ORDER);
+  const uint64_t count = streams->flight.size;
+  for (uint64_t i = from; i < count;) {
+    struct wf__gpu_asking *asking = asking_of(&streams->flight.data[order[i]]);
+    const uint64_t first = i;
+    uint64_t num_begun = 0;
+    for (; i < count && asking_of(&streams->flight.data[order[i]]) == asking; i++) num_begun += !streams->flight.data[order[i]].channel->base.begun;
+    wf__lane_params p = group_params(worker, (uint32_t)first, (uint32_t)(i - first), true);
+    WF__TRY(wf__asking_search_chunks(asking, &p, streams->stream, num_begun, err));
+  }
+  return WF_OK;
+}
+
+/* The order of a round: items without scorers, with others, with recurrent ones. */
+static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
+  wf__gpu_streams *streams = worker->streams;
+  uint32_t *order = box_at(streams, WF__STREAM_ORDER), at = 0;
+  for (int scored = 0; scored < 2; scored++) {
+    for (uint64_t i = 0; i < streams->flight.size; i++) {
+      const wf__stream_item *item = &streams->flight.data[i];
+      if (asking_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0)) order[at++] = (uint32_t)i;
+    }
+    *(scored ? num_scored : num_plain) = at - (scored ? *num_plain : 0);
+  }
+  for (const struct wf__gpu_asking *asking = worker->stream_askings; asking != NULL; asking = wf__asking_next(asking))
+    for (uint64_t i = 0; i < streams->flight.size; i++)
+      if (asking_of(&streams->flight.data[i]) == asking) order[at++] = (uint32_t)i;
+}
+
+/* Puts the round on the worker's stream; nothing here waits but for recurrent scorers. */
 static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t bytes;
@@ -266,15 +319,16 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
   if (score_off == NULL) return wf__fail_memory(err, count * sizeof *score_off, "streams");
   struct round round = {worker, batch, score_off};
-  uint32_t *order = box_at(streams, WF__STREAM_ORDER), num_plain = 0, num_scored = 0;
+  uint32_t num_plain, num_scored;
   bool on_gpu = false;
+  order_items(worker, &num_plain, &num_scored);
   for (uint64_t i = 0; i < count; i++) {
     const wf__stream_item *item = &streams->flight.data[i];
     score_off[i] = at;
     at += packed_bytes(worker, &batch->scores[item->index], item->rows);
     on_gpu = on_gpu || is_on_gpu(item, batch);
-    if (wf__is_scored_channel(item->channel)) order[count - ++num_scored] = (uint32_t)i;
-    else order[num_plain++] = (uint32_t)i;
+    item->channel->in_flight = (uint32_t)i + 1;
+    outcomes(streams)[i].num_newest = UINT32_MAX; /* until it is done */
     describe_item(&round, i);
   }
   if (bytes > PACK_TOGETHER) wf__pool_run(worker->pool, count, pack_item, &round);
@@ -290,18 +344,12 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
                                streams->stream),
                "chunks to the GPU");
   for (int scored = 0; scored < 2; scored++) {
-    streams->flight_bits = choose_bits(worker, num_scored > 0);
-    wf__lane_params p = round_params(worker, streams->flight_bits);
-    p.num_utterances = scored ? num_scored : num_plain;
+    wf__lane_params p = group_params(worker, scored ? num_plain : 0, scored ? num_scored : num_plain, num_plain < count);
     if (p.num_utterances == 0) continue;
-    p.order += scored ? num_plain : 0;
     p.queue += scored;
-    const uint32_t lanes = (uint32_t)streams->lanes[streams->flight_bits], room = streams->plan.parts >> streams->flight_bits;
-    p.num_lanes = lanes < room ? lanes : room;
-    if (p.num_lanes > p.num_utterances) p.num_lanes = p.num_utterances;
     WF__CUDA_TRY((scored ? wf__lane_scored_streams_launch : wf__lane_streams_launch)(&p, streams->stream), "the search kernel");
   }
-  return WF_OK;
+  return launch_asking(worker, num_plain + num_scored, err);
 }
 
 /* --- what comes back -------------------------------------------------------------------------------------------------------- */
@@ -388,6 +436,7 @@ static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf
   learn(streams);
   for (uint64_t i = 0; i < streams->flight.size; i++) {
     const wf__stream_item item = streams->flight.data[i];
+    item.channel->in_flight = 0;
     if (item.then == WF__ITEM_GOES_ON) WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
     if (item.then == WF__ITEM_TO_CPU) WF__TRY(wf__vec_push(rest, item, "streams", err));
   }
@@ -396,65 +445,6 @@ static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf
 }
 
 /* --- on the CPU -------------------------------------------------------------------------------------------------------------- */
-
-/* The tokens of the newest frame: of a stream that has died those that were expanded. */
-static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
-  wf__channel *base = &channel->base;
-  const bool scored = channel->held != NULL;
-  base->tokens.size = 0;
-  for (uint32_t i = 0; i < channel->num_tokens; i++) {
-    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
-    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
-    if (scored) base->contexts.data[base->tokens.size] = context;
-    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
-  }
-  base->contexts.size = scored ? base->tokens.size : 0;
-  base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
-}
-
-wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
-  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
-}
-
-wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
-  wf__channel *base = &channel->base;
-  const uint64_t count = base->begun ? channel->num_tokens : 0;
-  WF__TRY(wf__streams_open_cpu(self, err));
-  channel->on_cpu = true;
-  if (count == 0) return WF_OK;
-  base->tokens.size = base->contexts.size = base->past_contexts.size = 0;
-  WF__TRY(wf__vec_grow(&base->tokens, count, "tokens", err));
-  WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
-  WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
-  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
-  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess && channel->held != NULL)
-    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess) keep_tokens(channel, tokens);
-  free(tokens);
-  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "tokens from the GPU");
-}
-
-wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
-  wf__channel *base = &channel->base;
-  const uint64_t count = base->tokens.size;
-  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
-  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
-  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
-  if (code == cudaSuccess && base->scoring.scorer != NULL)
-    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
-  free(tokens);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
-  wf__vec_free(&base->tokens);
-  wf__vec_free(&base->contexts);
-  wf__vec_free(&base->past_contexts);
-  channel->num_tokens = (uint32_t)count;
-  channel->on_cpu = false;
-  channel->stale = true;
-  return WF_OK;
-}
 
 static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *batch, const wf__stream_item *item, wf_error *err) {
   wf_scores host;
@@ -534,6 +524,7 @@ static void abandon(struct wf__cuda_backend *self) {
     wf__gpu_streams *streams = self->workers[i].streams;
     if (streams == NULL) continue;
     if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
+    for (uint64_t k = 0; k < streams->flight.size; k++) streams->flight.data[k].channel->in_flight = 0;
     streams->pending.size = streams->flight.size = 0;
   }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda/cuda_backend.h"
+#include "math/cost.h"
 
 /* --- opening and closing -------------------------------------------------------------------------------------------------- */
 
@@ -12,6 +13,7 @@ static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
   channel->best = channel->ending = UINT32_MAX;
   channel->on_cpu = channel->stale = channel->collected = false;
+  channel->in_flight = 0;
   channel->base.trace.keeps_loglikes = true;
 }
 
@@ -28,6 +30,7 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (wf__is_scored_channel(channel)) {
     const int caller = wf__callers_device();
     (void)cudaSetDevice(channel->worker->device);
+    if (channel->held != NULL && channel->held->asking != NULL) wf__asking_leave(channel->held->asking, channel);
     wf__gpu_let_scorer_go(channel->worker, &channel->held);
     wf__gpu_let_words_go(channel->worker, &channel->words);
     wf__give_back_device(caller);
@@ -57,6 +60,7 @@ static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *ch
   wf__held_words *words = NULL, *old = channel->words;
   WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
   if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
+  if (channel->held != NULL && channel->held->asking != NULL) WF__TRY(wf__asking_fit(channel->held->asking, graph, err));
   WF__TRY(wf__gpu_hold_words(channel->worker, graph, &words, err));
   channel->words = words;
   channel->base.graph = graph;
@@ -122,6 +126,69 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
 }
 
+/* --- tokens to the CPU and back ----------------------------------------------------------------------------------------------- */
+
+/* The tokens of the newest frame: of a stream that has died those that were expanded. */
+static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
+  wf__channel *base = &channel->base;
+  const bool scored = channel->held != NULL;
+  base->tokens.size = 0;
+  for (uint32_t i = 0; i < channel->num_tokens; i++) {
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
+    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
+    if (scored) base->contexts.data[base->tokens.size] = context;
+    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
+  }
+  base->contexts.size = scored ? base->tokens.size : 0;
+  base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
+}
+
+wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
+  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
+}
+
+wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->begun ? channel->num_tokens : 0;
+  WF__TRY(wf__streams_open_cpu(self, err));
+  channel->on_cpu = true;
+  if (count == 0) return WF_OK;
+  base->tokens.size = base->contexts.size = base->past_contexts.size = 0;
+  WF__TRY(wf__vec_grow(&base->tokens, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess && channel->held != NULL)
+    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess) keep_tokens(channel, tokens);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
+  const bool asks = channel->held != NULL && channel->held->asking != NULL; /* the CPU has other contexts */
+  return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+}
+
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->tokens.size;
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
+  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
+  if (code == cudaSuccess && base->scoring.scorer != NULL)
+    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->num_tokens = (uint32_t)count;
+  channel->on_cpu = false;
+  channel->stale = true;
+  return WF_OK;
+}
+
 /* --- what has come out -------------------------------------------------------------------------------------------------------- */
 
 static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
@@ -163,13 +230,21 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
 
 /* --- scorers ------------------------------------------------------------------------------------------------------------------ */
 
-/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. */
-static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. Those of a recurrent scorer stay on the CPU until it ends. */
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf__held_scorer *held, const wf_word *words, size_t num_words, wf_error *err) {
+  const wf_scorer *scorer = held != NULL ? held->on_cpu : NULL;
   if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
   if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
-  return channel->base.died ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+  return channel->base.died || (held != NULL && held->asking != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+}
+
+/* Does the channel hold contexts of the scorer from now on? */
+static wf_status join_asking(wf__gpu_channel *channel, const wf__held_scorer *held, wf_error *err) {
+  if (held == NULL || held->asking == NULL) return WF_OK;
+  WF__TRY(wf__asking_fit(held->asking, channel->base.graph, err));
+  return wf__asking_join(held->asking, channel, err);
 }
 
 static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
@@ -180,8 +255,11 @@ static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *c
     WF__TRY(make_room_for_contexts(self, channel, err));
     WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
   }
-  const wf_status status = exchange_scorer(self, channel, scorer, words, num_words, err);
+  wf_status status = join_asking(channel, held, err);
+  const bool joined = status == WF_OK;
+  if (status == WF_OK) status = exchange_scorer(self, channel, held, words, num_words, err);
   wf__held_scorer *old = status == WF_OK ? channel->held : held;
+  if (old != NULL && old->asking != NULL && (old != held || joined)) wf__asking_leave(old->asking, channel);
   if (status == WF_OK) channel->held = held;
   wf__gpu_let_scorer_go(worker, &old);
   return status;
@@ -189,7 +267,7 @@ static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *c
 
 static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
   wf__gpu_channel *channel = opaque_channel;
-  if (scorer == channel->base.scoring.scorer) return WF_OK;
+  if (scorer == (channel->held != NULL ? channel->held->scorer : NULL)) return WF_OK;
   const int caller = wf__callers_device();
   const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
   wf__give_back_device(caller);

@@ -11,7 +11,7 @@
  * what is decided, paths, words, endpoints) is done by the same code.
  *
  * A call of wf_streams_advance is rounds of: one copy, one launch (two if only some streams have scorers), one wait. One round does for chunks of up to
- * WF__STREAM_FRAMES frames; longer ones go piece by piece. */
+ * WF__STREAM_FRAMES frames; longer ones go piece by piece. Streams with a recurrent scorer follow the others, and take a launch and a wait for each time that answers are made. */
 #ifndef WF_CUDA_CUDA_STREAMS_H
 #define WF_CUDA_CUDA_STREAMS_H
 
@@ -34,6 +34,7 @@ typedef struct wf__gpu_channel {
   bool collected, watched; /* since the last chunk; partials are asked for: then the pool's threads collect each chunk as it lands */
   bool stale;  /* another scorer has changed costs: best, ending are not known */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
+  uint32_t in_flight; /* number of its item there, + 1; 0: it is in none */
 } wf__gpu_channel;
 
 /* Is it searched by the kernel for scorers? */
@@ -101,12 +102,33 @@ typedef struct wf__chunk_out {
   uint32_t num_tokens, num_links;
 } wf__chunk_out;
 wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row, int thread, wf_error *err);
+/* Tokens in the stream's slot, while a round is on its way, too. */
+uint32_t wf__streams_num_held(const wf__gpu_channel *channel);
 /* From now on the CPU has the stream's tokens. */
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err);
 /* The CPU's streams, for what their code does with channels. */
 wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err);
 /* Back again. */
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
+
+/* cuda_asking_streams.c: recurrent scorers of streams. */
+/* What searches with the scorer, for as long as it is held. On the current device. */
+wf_status wf__asking_hold(wf__gpu_worker *worker, const wf_scorer *recurrent, struct wf__gpu_asking **out, wf_error *err);
+void wf__asking_let_go(struct wf__gpu_asking *asking);
+/* The worker has a list of those that streams hold. */
+const struct wf__gpu_asking *wf__asking_next(const struct wf__gpu_asking *asking);
+/* The scorer on the CPU. */
+const wf_scorer *wf__asking_twin(const struct wf__gpu_asking *asking);
+/* Have its contexts room beside the graph's states? */
+wf_status wf__asking_fit(struct wf__gpu_asking *asking, const wf_graph *graph, wf_error *err);
+/* Where utterances start with a chain (NULL: with the scorer alone). */
+wf_status wf__asking_add_root(struct wf__gpu_asking *asking, const wf__flat_scorer *chain, uint32_t *root, wf_error *err);
+void wf__asking_drop_root(struct wf__gpu_asking *asking, uint32_t root);
+/* From now on, or no more, the stream's slot holds contexts; as often as it has joined. */
+wf_status wf__asking_join(struct wf__gpu_asking *asking, wf__gpu_channel *channel, wf_error *err);
+void wf__asking_leave(struct wf__gpu_asking *asking, const wf__gpu_channel *channel);
+/* Chunks, once what is on `entered` is done; waits until all are done. num_begun: how many begin an utterance. */
+wf_status wf__asking_search_chunks(struct wf__gpu_asking *asking, wf__lane_params *params, cudaStream_t entered, uint64_t num_begun, wf_error *err);
 
 extern const wf__stream_backend wf__cuda_streams; /* cuda_streams.c */
 

@@ -117,7 +117,7 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   memset(flight->box + off[WF__BOX_OUTCOMES], 0, off[WF__BOX_WHICH] - off[WF__BOX_OUTCOMES]);
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
-  if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, flight->stream, err));
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, wf__flight_box(worker, flight, WF__BOX_UTTERANCES), flight->stream, err));
   else WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
   if (p.lattice_beam == 0) return send_results(worker, flight, flight->stream, err);
   WF__CUDA_TRY(cudaEventRecord(flight->searched, flight->stream), "the search kernel");
@@ -225,7 +225,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
-  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, worker->facts.asks ? wf__gpu_asking_twin(worker) : scorer, &worker->scorings[thread], &path, err);
+  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, worker->facts.asks ? wf__gpu_asking_twin(worker, scorer) : scorer, &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;

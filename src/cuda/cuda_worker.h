@@ -5,7 +5,7 @@
  *   cuda_scores.c    scores from host memory: checked, packed and sent by several threads
  *   cuda_memory.c    graph and workspace on the GPU
  *   cuda_scorers.c   scorers on the GPU
- *   cuda_asking.c    the search with a recurrent scorer
+ *   cuda_asking.h    the search with a recurrent scorer
  *   cuda_words.c     words added to the graph, on the GPU
  *   cuda_lattice.c   the lattice of an utterance from what a lane wrote of it
  *   cuda_plan.c      how much memory, before any is allocated
@@ -84,6 +84,9 @@ typedef struct wf__held_scorer {
   wf_scorer *scorer;
   uint64_t users;
   wf__gpu_scorers store; /* without models, which are the worker's */
+  struct wf__gpu_asking *asking; /* of a recurrent scorer, or a chain with it, which starts in `root`; else NULL */
+  uint32_t root;
+  wf_scorer *on_cpu;     /* what the CPU asks: the scorer, but for a recurrent part that is on a GPU */
   struct wf__held_scorer *next;
 } wf__held_scorer;
 
@@ -116,7 +119,8 @@ typedef struct wf__gpu_worker {
   wf__flight flights[WF__MAX_FLIGHTS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
-  struct wf__gpu_asking *asking; /* the last recurrent scorer; NULL: there was none. facts.asks: it is the batch's */
+  struct wf__gpu_asking *asking; /* the last batch's recurrent scorer; NULL: there was none. facts.asks: it is this batch's */
+  struct wf__gpu_asking *stream_askings; /* those of streams */
   wf__held_scorer *held; /* by streams */
   wf__held_words *words;
   WF__VEC(wf__held_words *) batch_words;
@@ -178,13 +182,17 @@ static inline const wf__lane_words *wf__gpu_held_words(const wf__held_words *hel
 /* cuda_scorers.c: adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
-/* cuda_asking.c */
+/* cuda_asking.c (cuda_asking.h) */
 /* Makes the batch's recurrent scorer, *asks: it has one, what worker->asking is of. */
 wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
-/* The search of a flight with it, once what is on `entered` is done; waits until all is done. */
-wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, cudaStream_t entered, wf_error *err);
-/* It on the CPU. */
-const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker);
+/* Then, when all chains' other scorers are on the GPU: where utterances start. */
+wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
+/* Of an utterance of the batch, at `place` in its flight. */
+uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place);
+/* The search of a flight with it, once what is on `entered` is done; waits until all is done. `utterances`: those of `params`, in host memory. */
+wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err);
+/* The batch's scorer on the CPU. */
+const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer);
 void wf__gpu_asking_free(wf__gpu_worker *worker);
 
 /* cuda_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */

@@ -1,6 +1,7 @@
-/* lane_answers.cu - kernels that make a recurrent scorer's answers for lanes of the search (lane_answers.h); a thread a question. */
-#include "cuda/lane_answers.h"
+/* lane_answers.cu - kernels that make a recurrent scorer's answers for lanes of the search (lane_maker.h); a thread a question. */
+#include "cuda/wlm_cached.cuh"
 
+#include "cuda/lane_maker.h"
 #include "cuda/lane_search.h"
 #include "cuda/ops_launch.cuh"
 #include "math/hash.h"
@@ -13,9 +14,16 @@ __device__ static u64 never_empty(u64 hash) { return hash - (hash == ~(u64)0); }
 __device__ static u64 extended(u64 history, int32_t word) { return never_empty(wf__hash_combine(history, (u64)(u32)word + 1)); }
 __device__ static u64 context_hash(u64 history, u32 ngram, u32 small) { return never_empty(wf__hash_combine(history, (u64)ngram << 32 | small)); }
 
-/* What it goes by among the places: utterances that share nothing have their own. Not 0. */
-__device__ static u64 place_key(u64 hash, u32 utterance) {
-  const u64 key = utterance > 0 ? wf__hash_combine(hash, utterance) : hash;
+/* That of the whole chain. */
+__device__ static u64 number_of(const wf__lane_maker &m, const wf__lane_context &context) {
+  const u64 own = context_hash(context.history, context.ngram, context.small);
+  const wf__flat_scorer *chain = m.roots[context.root];
+  return chain == nullptr ? own : wf__flat_number(chain, context.flat, own);
+}
+
+/* What it goes by among the places: each root has its own. Not 0. */
+__device__ static u64 place_key(u64 number, u32 root) {
+  const u64 key = root > 0 ? wf__hash_combine(number, root) : number;
   return key + (key == 0);
 }
 
@@ -56,15 +64,36 @@ __global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, 
   for (u32 i = threadIdx.x; i < saved.num_sources; i += THREADS) keep_context(m, (u32)newest[2 * i]);
 }
 
-__global__ static void starts_kernel(const wf__lane_maker m) {
+__global__ static void keep_held_kernel(const wf__lane_maker m, const wf__lane_held *held) {
+  const wf__lane_held stream = held[blockIdx.x];
+  for (u32 i = threadIdx.x; i < stream.count; i += THREADS) keep_context(m, (u32)stream.contexts[i]);
+}
+
+__device__ static void make_start(const wf__lane_maker &m, u32 root, u32 number) {
+  const wf__flat_scorer *chain = m.roots[root];
+  wf__lane_context start = {0, ROOT_HASH, 0, 0, m.bos, 0, m.start_ngram, m.start_small, chain != nullptr ? chain->start : 0, root, 0};
+  start.hash = number_of(m, start);
+  m.answers.contexts[number] = start;
+  m.starts[root] = number;
+}
+
+__global__ static void starts_kernel(const wf__lane_maker m, int stay) {
   FOR_ALL(i, m.num_roots) {
-    const u32 utterance = m.answers.own_roots ? (u32)i + 1 : 0;
-    const u64 history = ROOT_HASH;
-    m.answers.contexts[i + 1] = wf__lane_context{context_hash(history, m.start_ngram, m.start_small), history, 0, 0, m.bos, 0, m.start_ngram, m.start_small, utterance, 0};
-    m.context_lives[i + 1] = 1;
+    if (stay && m.starts[i] == 0) continue;
+    if (!stay) make_start(m, (u32)i, (u32)i + 1);
+    keep_context(m, m.starts[i]);
     if (i == 0) make_features(m, m.words, 0, m.hashes); /* of slot 0 */
   }
 }
+
+/* The context on top of the stack to its place. */
+__global__ static void start_kernel(const wf__lane_maker m, u32 root) {
+  const u32 number = m.free_contexts[m.num_free_contexts - 1];
+  bool taken;
+  make_start(m, root, number);
+  m.places[take_place(m, place_key(m.answers.contexts[number].hash, root), &taken)].context = number;
+}
+int wf__answers_start(const wf__lane_maker *m, uint32_t root, void *stream) { return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root); }
 
 /* What lives to its place, all other numbers to the stacks. */
 __global__ static void sweep_kernel(const wf__lane_maker m) {
@@ -74,7 +103,7 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
     if (m.context_lives[number]) {
       wf__lane_context &context = m.answers.contexts[number];
       bool taken;
-      m.places[take_place(m, place_key(context.hash, context.utterance), &taken)].context = number;
+      m.places[take_place(m, place_key(context.hash, context.root), &taken)].context = number;
       if (context.state == WF__LANE_CLAIMED) context.state = WF__LANE_NO_SLOT;
     } else {
       m.free_contexts[atomicAdd(&counters->free_contexts, 1u)] = number;
@@ -84,9 +113,10 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
     if (!m.slot_lives[i + 1]) m.free_slots[atomicAdd(&counters->free_slots, 1u)] = (u32)i + 1;
 }
 
-int wf__answers_forget(const wf__lane_maker *m, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream) {
-  int code = LAUNCH(starts_kernel, m->num_roots, stream, *m);
-  if (code == cudaSuccess && parts > 0) code = (int)WF__LAUNCH(keep_kernel, dim3(parts), THREADS, 0, stream, *m, contexts, trace_cap);
+int wf__answers_forget(const wf__lane_maker *m, const wf__lane_holders *who, void *stream) {
+  int code = m->num_roots > 0 ? LAUNCH(starts_kernel, m->num_roots, stream, *m, who->starts_stay) : (int)cudaSuccess;
+  if (code == cudaSuccess && who->parts > 0) code = (int)WF__LAUNCH(keep_kernel, dim3(who->parts), THREADS, 0, stream, *m, who->contexts, who->trace_cap);
+  if (code == cudaSuccess && who->num_held > 0) code = (int)WF__LAUNCH(keep_held_kernel, dim3(who->num_held), THREADS, 0, stream, *m, who->held);
   return code == cudaSuccess ? LAUNCH(sweep_kernel, m->max_contexts > m->max_slots ? m->max_contexts : m->max_slots, stream, *m) : code;
 }
 
@@ -215,15 +245,20 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     const int32_t *last = m.words + (u64)number * m.num_words;
     u32 ngram, small;
     const float ngram_cost = lm_cost(m.ngram, from.ngram, ends, ids.ngram, &ngram), small_cost = lm_cost(m.small, from.small, ends, ids.small, &small);
-    answer.cost = mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
+    const wf__flat_scorer *chain = m.roots[from.root];
+    u64 flat = 0;
+    float cost = mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
+    if (chain != nullptr) cost = wf__flat_chained(chain, from.flat, ends, label, cost, &flat);
+    answer.cost = cost;
     m.made_at[i] = WF__LANE_NO_SLOT;
-    if (ends || answer.cost == INFINITY) continue; /* nobody goes there */
+    if (ends || cost == INFINITY) continue; /* nobody goes there */
     wf__lane_context to = behind(m, from, ids.rnn, last);
     to.ngram = ngram;
     to.small = small;
-    to.hash = context_hash(to.history, ngram, small);
+    to.flat = flat;
+    to.hash = number_of(m, to);
     bool taken;
-    const u32 at = take_place(m, place_key(to.hash, to.utterance), &taken);
+    const u32 at = take_place(m, place_key(to.hash, to.root), &taken);
     m.made_at[i] = at;
     if (!taken) continue;
     const u32 made = m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.answers.counters->num_made, 1u)];

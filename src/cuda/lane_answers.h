@@ -1,6 +1,6 @@
-/* lane_answers.h - a recurrent scorer at work on a GPU: what the search with it (lane_asking.cuh) looks up there, and what new answers are made of. Plain C.
+/* lane_answers.h - a recurrent scorer at work on a GPU: what the search with it (lane_asking.cuh) looks up there. How answers are made: lane_maker.h. Plain C.
  *
- *   contexts  [max_contexts + 1]  by number: the 64-bit number that the CPU's scorer gives it, its history's, hidden state, states of the n-gram models
+ *   contexts  [max_contexts + 1]  by number: the 64-bit number that the CPU's scorer gives it, its history's, hidden state, states of the n-gram models, and of chained scorers
  *   words     [..][num_words]     beside them: the last words, latest first, as many as features or merged histories ask for
  *   places    [2^place_bits]      number of the CPU's scorer -> number here
  *   answers   [2^answer_bits]     (context, word) -> cost, context behind; at most half full
@@ -11,14 +11,13 @@
  *
  * Contexts are made when an answer leads to them, and get a hidden state when a token asks behind them. When there is no room, everything is forgotten but the contexts
  * that tokens of the lanes' newest frames are in, with what their hidden states take; numbers and slots that are left stay as they are. Nothing in a search depends on numbers
- * here: a token carries the upper half of the CPU's number above its own, so ties are broken as on the CPU. */
+ * here: a token carries the upper half of the CPU's number above its own, so ties are broken as on the CPU.
+ *
+ * A root is where utterances start that share their contexts: those of one chain of scorers, or a single one. */
 #ifndef WF_CUDA_LANE_ANSWERS_H
 #define WF_CUDA_LANE_ANSWERS_H
 
 #include <stdint.h>
-
-#include "lm/lm_types.h"
-#include "lm/rnn_types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,7 +37,8 @@ typedef struct wf__lane_context {
   int32_t word;    /* the last one */
   uint32_t depth;  /* words of the history */
   uint32_t ngram, small;
-  uint32_t utterance; /* whose it is; 0: of all */
+  uint64_t flat; /* context of the chain's other scorers */
+  uint32_t root; /* that it comes from */
   uint32_t zero;
 } wf__lane_context;
 #define WF__LANE_NO_SLOT 0xffffffffu
@@ -65,66 +65,9 @@ typedef struct wf__lane_answers {
   wf__lane_counters *counters;
   struct wf__lane_saved *saved; /* [parts] */
   uint32_t bits, questions_cap; /* of the table; how many more may be asked */
-  uint32_t num_labels;
-  uint32_t own_roots;   /* utterance u starts in context 1 + u; else all in context 1 */
+  const uint32_t *starts; /* [roots] context that utterances start in */
+  uint32_t num_labels, zero;
 } wf__lane_answers;
-
-typedef struct wf__lane_home {
-  uint64_t hash; /* with the utterance in it; 0: free */
-  uint32_t context, zero;
-} wf__lane_home;
-
-/* A back-off model's arrays (lm/lm.h). */
-typedef struct wf__lane_lm {
-  const wf__lm_unigram *unigrams; /* NULL: there is no model */
-  const wf__lm_state *states;
-  const wf__lm_arc *arcs;
-  const float *final_cost;
-  uint32_t num_labels, unk, num_states;
-} wf__lane_lm;
-
-/* What answers are made of. */
-typedef struct wf__lane_maker {
-  wf__lane_answers answers;
-  wf__lane_home *places;
-  int32_t *words;
-  uint32_t *free_contexts, *free_slots; /* stacks */
-  uint8_t *context_lives, *slot_lives;  /* while forgetting */
-  uint64_t *hashes;                     /* [slots][order] */
-  wf__rnn_request *requests;            /* [questions] of the round, and so on */
-  float *costs;
-  uint32_t *made_at;                    /* places of the contexts behind */
-  wf__rnn_move *moves;                  /* [claims] */
-  uint32_t *slots;
-  const wf__rnn_labels *labels;
-  const uint64_t *factors; /* [order][order] of the features' words */
-  wf__lane_lm ngram, small;
-  uint64_t first_factor, modulus; /* of the features */
-  float rnnlm_scale, small_scale, weight, unknown_cost;
-  int32_t linear;          /* interpolation of probabilities */
-  int32_t bos, eos;
-  uint32_t place_bits, num_words, order;
-  uint32_t words_kept;     /* of a history; WF__LANE_NO_SLOT: all */
-  uint32_t max_contexts, max_slots, num_roots;
-  uint32_t num_free_contexts, num_free_slots; /* of the stacks */
-  uint32_t start_ngram, start_small;
-} wf__lane_maker;
-
-/* All return a cudaError_t; `stream` is a cudaStream_t. */
-
-/* Forgets all but what the lanes of `parts` blocks hold (contexts: of their tokens, [parts][trace_cap][2]); parts 0: all but the starts, which are made. What answers and places held is to be
- * zero before, as the counters. */
-int wf__answers_forget(const wf__lane_maker *maker, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream);
-/* Slots and features for the claims. */
-int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream);
-/* Moves of the claims; with merged histories step `step` of `words_kept` from the beginning of the sentence. */
-int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream);
-/* The recurrent model's part of the questions. */
-int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
-/* Costs, contexts behind. */
-int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
-/* Room for more contexts than before. */
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream);
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,7 @@ __device__ __forceinline__ float searcher<RANKS>::slack() const {
 }
 template <int RANKS>
 __device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
-  return ranked(p->answers.own_roots ? 1 + own().utterance : 1);
+  return ranked(__ldg(p->answers.starts + own().scores.root));
 }
 template <int RANKS>
 __device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
@@ -122,7 +122,7 @@ __device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
   return 0;
 }
 
-/* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS. */
+/* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS, which changes nothing. */
 template <int RANKS>
 __device__ __forceinline__ int searcher<RANKS>::search_frame(u32 t, bool *died) {
   u64 last, tokens;
@@ -149,7 +149,35 @@ __device__ __forceinline__ int searcher<RANKS>::search_frame(u32 t, bool *died) 
     if (waits()) return CLOSURE_ASKS;
   }
   if (status == WF__LANE_OK && l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_frames, 1u);
-  return status == WF__LANE_OK && !finish_frame<true>() ? WF__LANE_NO_ROOM : status;
+  if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
+  if (STREAMS && status == WF__LANE_OK && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
+  return status;
+}
+
+/* The utterance's or the chunk's beginning. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::begin_asking() {
+  frame = trace_used = 0;
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
+  l.bits = 0;
+  if (tid() == 0) own().num_requests = 0;
+  save(WF__LANE_BEGINS, 0, false);
+  int status;
+  if constexpr (STREAMS) status = resume();
+  else status = begin();
+  if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
+  return status;
+}
+
+/* Its end, the last frame searched. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::end_asking(bool died, u32 t, int status) {
+  if (status == WF__LANE_OK) save(WF__LANE_ENDS, t, died);
+  if constexpr (STREAMS) return status == CLOSURE_ASKS ? status : aside([&](searcher &self) { return self.suspend(died, t, status); });
+  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
+  if (status == WF__LANE_OK) return aside([&](searcher &self) { return self.finish(died, t, outcome); });
+  if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) outcome->status = status;
+  return status;
 }
 
 /* The utterance from where it was, or from its beginning, on: false if it waits for answers. */
@@ -158,23 +186,18 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   const u32 num_frames = (u32)own().scores.num_frames;
   const wf__lane_saved before = p->answers.saved[blockIdx.x];
   const bool begun = resumes && before.stage != WF__LANE_BEGINS;
-  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
   u32 t = begun ? before.row : 0;
   bool died = begun && before.died;
   int status = WF__LANE_OK;
   __syncthreads(); /* all have read it */
   frame_words = 0;
+  if constexpr (STREAMS) {
+    if (!begun && !aside([](searcher &self) { return self.check_values(); })) return true;
+    if (!begun) t = first_row();
+  }
   if (begun) aside([&](searcher &self) { return self.restore(before); });
   load_row(t);
-  if (!begun) {
-    frame = trace_used = 0;
-    f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
-    l.bits = 0;
-    if (tid() == 0) own().num_requests = 0;
-    save(WF__LANE_BEGINS, 0, false);
-    status = aside([](searcher &self) { return self.begin(); });
-    if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
-  }
+  if (!begun) status = aside([](searcher &self) { return self.begin_asking(); });
   while (t < num_frames && status == WF__LANE_OK && !died) {
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -184,13 +207,7 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   }
   __pipeline_wait_prior(0);
   l.sync();
-  if (status == WF__LANE_OK) {
-    save(WF__LANE_ENDS, t, died);
-    status = aside([&](searcher &self) { return self.finish(died, t, outcome); });
-  } else if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) {
-    outcome->status = status;
-  }
-  if (status == CLOSURE_ASKS) return false;
+  if (end_asking(died, t, status) == CLOSURE_ASKS) return false;
   l.sync(); /* what was asked has been counted */
   if (tid() == 0) {
     p->answers.saved[blockIdx.x].stage = WF__LANE_IDLE;

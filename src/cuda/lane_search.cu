@@ -459,7 +459,9 @@ static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStre
 }
 #endif
 
-#if defined(WF_LANE_ASKING)
+#if defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
+#define ENTRY(what) wf__lane_asking_streams_##what
+#elif defined(WF_LANE_ASKING)
 #define ENTRY(what) wf__lane_asking_##what
 #elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define ENTRY(what) wf__lane_scored_streams_##what

@@ -42,7 +42,8 @@
  *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
  *               between them. The host keeps the history of a stream
  *
- * A fifth one, lane_asking.cu, searches with a recurrent scorer (lane_asking.cuh): it ends where answers are missing, to go on in the next launch.
+ * A fifth and a sixth one, lane_asking.cu and lane_asking_streams.cu, search with a recurrent scorer (lane_asking.cuh): they end where answers are missing, to go on in the
+ * next launch.
  */
 #ifndef WF_CUDA_LANE_SEARCH_H
 #define WF_CUDA_LANE_SEARCH_H
@@ -122,6 +123,7 @@ typedef struct wf__lane_utterance {
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
+  uint32_t root; /* with a recurrent scorer: number of where it starts (lane_answers.h) */
   const wf__flat_scorer *scorer; /* NULL: none */
   const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__lane_utterance;
@@ -320,6 +322,8 @@ int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
 int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
 /* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
 int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
+/* The same for chunks of streams. */
+int wf__lane_asking_streams_launch(const wf__lane_params *params, void *stream);
 /* The same for chunks of streams, without scorers and with them. */
 int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
 int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);

@@ -274,6 +274,8 @@ struct searcher {
   __device__ void save(u32 stage, u32 row, bool died) const;
   __device__ int restore(const wf__lane_saved &saved);
   __device__ __forceinline__ int search_frame(u32 t, bool *died);
+  __device__ __noinline__ int begin_asking();
+  __device__ __forceinline__ int end_asking(bool died, u32 t, int status);
   __device__ __forceinline__ bool decode_asking(bool resumes);
   /* Of streams. */
   __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */

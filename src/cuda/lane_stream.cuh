@@ -275,6 +275,9 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
   if (status == WF__LANE_OK) {
     u64 context, end_context;
     const u64 best = best_end(false, died, &context), ending = best_end(true, died, &end_context);
+#ifdef WF_LANE_ASKING
+    if (waits()) return CLOSURE_ASKS;
+#endif
     out.best = number_of_end(best, context, false);
     out.ending = number_of_end(ending, end_context, true);
     out.best_cost = cost_of((u32)(best >> 32));

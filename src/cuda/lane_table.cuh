@@ -25,7 +25,9 @@
 #include "lane_search.h"
 #include "ptx.cuh"
 
-#if defined(WF_LANE_ASKING)
+#if defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
+#define WF_LANE_SPACE lane_asking_streams
+#elif defined(WF_LANE_ASKING)
 #define WF_LANE_SPACE lane_asking
 #elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
 #define WF_LANE_SPACE lane_scored_streams

@@ -72,11 +72,9 @@ static wf_status chain_join(const wf_scorer *self, void *first, void **out, wf_e
 static wf_status chain_open(const wf_scorer *self, void **out, wf_error *err) { return chain_join(self, NULL, out, err); }
 
 static wf_status pair_up(const struct chain *chain, struct memory *memory, uint64_t first, uint64_t second, uint64_t *out, wf_error *err) {
-  int bits = chain->parts[1]->context_bits;
-  *out = bits == 64 ? second : first << bits | second; /* bits == 64 without hashing: first has one context, 0 */
+  *out = wf__chain_context(first, chain->parts[0]->context_bits, second, chain->parts[1]->context_bits);
   if (!chain->hashed) return WF_OK;
-  uint64_t hash = wf__hash_combine(wf__mix64(first), second);
-  hash -= hash == WF__MAP64_EMPTY;
+  const uint64_t hash = *out;
   uint32_t place;
   bool fresh;
   if (memory->pairs.size >= UINT32_MAX - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
@@ -85,7 +83,6 @@ static wf_status pair_up(const struct chain *chain, struct memory *memory, uint6
   if (fresh) WF__TRY(wf__vec_push(&memory->pairs, pair, "contexts", err));
   const struct pair *there = &memory->pairs.data[place];
   if (there->contexts[0] != first || there->contexts[1] != second) return wf__fail(err, WF_ERR_LIMIT, "two contexts of chained scorers have the same 64-bit hash");
-  *out = hash;
   return WF_OK;
 }
 
@@ -264,4 +261,19 @@ wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_sc
   chain->parts[1] = wf_scorer_ref(second);
   *out = &chain->scorer;
   return WF_OK;
+}
+
+wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, const wf_scorer *with, wf_scorer **out, wf_error *err) {
+  wf_scorer *parts[2] = {NULL, NULL};
+  *out = NULL;
+  if (scorer->ops != &chain_ops && scorer->ops != &chain_asking_ops) {
+    *out = wf_scorer_ref(scorer == part ? with : scorer);
+    return WF_OK;
+  }
+  const struct chain *chain = (const struct chain *)scorer;
+  wf_status status = WF_OK;
+  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf__scorer_exchange(chain->parts[i], part, with, &parts[i], err);
+  if (status == WF_OK) status = wf_scorer_chain(parts[0], parts[1], out, err);
+  for (int i = 0; i < 2; i++) wf_scorer_free(parts[i]);
+  return status;
 }

@@ -3,15 +3,18 @@
  * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer answers as the scorer it was made of, bit for bit, and its contexts
  * are the same numbers: each part's take as few bits as it needs, first's above second's,
  *
- *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1) */
+ *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1)
+ *
+ * One part of a chain may be a recurrent scorer, which is no arrays: it takes no bits here, and is asked elsewhere. Then these functions are for the other parts. */
 #ifndef WF_SCORER_FLAT_SCORER_H
 #define WF_SCORER_FLAT_SCORER_H
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "lm/wlm.h"
 
-enum { WF__FLAT_WORDS, WF__FLAT_PHRASES, WF__FLAT_NGRAM };
+enum { WF__FLAT_WORDS, WF__FLAT_PHRASES, WF__FLAT_NGRAM, WF__FLAT_RECURRENT };
 enum { WF__FLAT_PARTS = 3 };
 enum { WF__LM_DEVICE, WF__LM_HYBRID, WF__LM_HOST }; /* placement */
 
@@ -124,6 +127,54 @@ static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t
   }
   *next = to;
   return wf__flat_total(scorer, sum);
+}
+
+/* With a recurrent part, whose answer is `recurrent`; to end with `ends`. */
+static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint64_t context, bool ends, uint32_t word, float recurrent, uint64_t *next) {
+  wf__flat_sum sum = {0, 0};
+  uint64_t to = 0;
+  for (int i = 0; i < scorer->num_parts; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    const uint32_t at = wf__flat_context(part, context);
+    uint32_t part_next = 0;
+    float cost = recurrent;
+    if (part->kind != WF__FLAT_RECURRENT) cost = ends ? wf__flat_part_final(part, at) : wf__flat_part_step(part, at, word, &part_next);
+    wf__flat_add(scorer, i, cost, &sum);
+    to |= (uint64_t)part_next << part->shift;
+  }
+  *next = to;
+  return wf__flat_total(scorer, sum);
+}
+
+/* A pair of contexts as one number: the first's bits above the second's where both fit, else a hash. That of chain.c. */
+static inline WF__HD uint64_t wf__chain_context(uint64_t first, int first_bits, uint64_t second, int second_bits) {
+  if (first_bits + second_bits > 64) {
+    const uint64_t hash = wf__hash_combine(wf__mix64(first), second);
+    return hash - (hash == UINT64_MAX); /* WF__MAP64_EMPTY */
+  }
+  return second_bits == 64 ? second : first << second_bits | second; /* 64: the first has one context, 0 */
+}
+
+/* The number that the chain gives a context of the others and one of its recurrent part. */
+static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uint64_t context, uint64_t recurrent) {
+  uint64_t of[WF__FLAT_PARTS];
+  int bits[WF__FLAT_PARTS], last = scorer->num_parts - 1;
+  for (int i = 0; i <= last; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    of[i] = part->kind == WF__FLAT_RECURRENT ? recurrent : wf__flat_context(part, context);
+    bits[i] = part->kind == WF__FLAT_RECURRENT ? 64 : part->bits;
+  }
+  while (last > 0) { /* the last two, or the first two */
+    const int at = scorer->right ? last - 1 : 0;
+    of[at] = wf__chain_context(of[at], bits[at], of[at + 1], bits[at + 1]);
+    bits[at] = bits[at] + bits[at + 1] > 64 ? 64 : bits[at] + bits[at + 1];
+    if (at + 2 <= last) {
+      of[at + 1] = of[at + 2];
+      bits[at + 1] = bits[at + 2];
+    }
+    last--;
+  }
+  return of[0];
 }
 
 static inline WF__HD float wf__flat_final(const wf__flat_scorer *scorer, uint64_t context) {

@@ -240,9 +240,12 @@ static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context
   return WF_OK;
 }
 
+static const char *rnn_flatten(const wf_scorer *self, wf__flat_scorer *out) { return wf__flat_push(out, WF__FLAT_RECURRENT, 1, self) != NULL ? NULL : WF__FLAT_TOO_LONG; }
+
 static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join, .ask = wf__rnn_ask, .answer = wf__rnn_answer, .is_full = wf__rnn_is_full, .keep = wf__rnn_keep};
 static const wf__scorer_ops rnn_ops = {
-    .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .batch = &batch_ops};
+    .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .flatten = rnn_flatten,
+    .batch = &batch_ops};
 /* rnnlm_cache=none: what deduplication and caches save is measured against this. */
 static const wf__scorer_ops forgetful_ops = {
     .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final};
@@ -294,6 +297,14 @@ wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const 
   }
   *out = &rnn->scorer;
   return WF_OK;
+}
+
+const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer) {
+  wf__flat_scorer flat;
+  if (scorer == NULL || wf__scorer_flatten(scorer, &flat) != NULL) return NULL;
+  for (int i = 0; i < flat.num_parts; i++)
+    if (flat.parts[i].kind == WF__FLAT_RECURRENT) return flat.parts[i].owner;
+  return NULL;
 }
 
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer) { return scorer != NULL && scorer->ops == &rnn_ops ? (const wf__rnn_scorer *)scorer : NULL; }

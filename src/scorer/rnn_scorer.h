@@ -67,6 +67,8 @@ typedef struct wf__rnn_lane {
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
+/* The recurrent scorer that keeps answers, if this is one or a chain of up to three with one; else NULL. */
+const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
 /* The scorer, if it is a recurrent one that keeps answers; else NULL. */
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
 /* The same with another copy of the recurrent model, and little memory: for costs along single paths. */

@@ -29,6 +29,9 @@ const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   *out = (wf__flat_scorer){0};
   const char *why_not = wf__flatten_part(self, out);
   if (why_not != NULL) return why_not;
+  int num_recurrent = 0;
+  for (int i = 0; i < out->num_parts; i++) num_recurrent += out->parts[i].kind == WF__FLAT_RECURRENT;
+  if (num_recurrent > 1) return "chain of more than one recurrent scorer";
   for (int i = out->num_parts - 1; i >= 0; i--) {
     out->parts[i].shift = out->bits;
     out->start |= (uint64_t)out->parts[i].start << out->bits;

@@ -79,11 +79,13 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   atomic_init(&self->refs, 1);
 }
 
-/* The scorer as plain arrays, which are the scorer's own. NULL, or what cannot be flat. */
+/* The scorer as plain arrays, which are the scorer's own, and at most one part WF__FLAT_RECURRENT, its owner. NULL, or what cannot be flat. */
 const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out);
 #define WF__FLAT_TOO_LONG "chain of more than three scorers"
 /* The next part of a flat scorer in the making; NULL if there are too many. */
 wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts, const void *owner);
+/* The same chain with another scorer in place of one of its parts; `scorer` may be that part. */
+wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, const wf_scorer *with, wf_scorer **out, wf_error *err);
 /* The part of an operation `flatten` itself: as it says. */
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out);
 

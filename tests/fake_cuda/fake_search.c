@@ -4,6 +4,7 @@
 
 #include "cpu/links.h"
 #include "cpu/search.h"
+#include "cuda/lane_maker.h"
 #include "cuda/lane_search.h"
 #include "cuda_runtime_api.h"
 #include "math/score.h"
@@ -262,7 +263,9 @@ int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { r
 
 /* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
 int wf__lane_asking_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-int wf__answers_forget(const wf__lane_maker *maker, uint32_t parts, const uint64_t *contexts, uint32_t trace_cap, void *stream) { return cudaErrorUnknown; }
+int wf__lane_asking_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream) { return cudaErrorUnknown; }
+int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream) { return cudaErrorUnknown; }
 int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) { return cudaErrorUnknown; }
 int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream) { return cudaErrorUnknown; }
 int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }

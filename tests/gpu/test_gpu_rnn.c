@@ -2,6 +2,7 @@
  * computed with them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with small limits on what goes together. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
+#include "random_scorers.h"
 #include "rnn_models.h"
 
 static wf_error err;
@@ -24,7 +25,7 @@ static text random_text(test_rng *rng, size_t num_words, size_t num_sentences, u
   return t;
 }
 
-static float *score(const wf_rnnlm *lm, const text *t) {
+static float *score_text(const wf_rnnlm *lm, const text *t) {
   float *costs = malloc((t->first[t->num_sentences] + t->num_sentences) * sizeof *costs);
   assert_ok(wf_rnnlm_score(lm, t->words, t->first, t->num_sentences, 1, costs, &err));
   return costs;
@@ -34,13 +35,13 @@ static float *score(const wf_rnnlm *lm, const text *t) {
 static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
   wf_rnnlm *on_gpu;
   assert_ok(wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err));
-  float *want = score(lm, t), *got = score(on_gpu, t);
+  float *want = score_text(lm, t), *got = score_text(on_gpu, t);
   for (size_t i = 0; i < t->first[t->num_sentences] + t->num_sentences; i++)
     if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%s, word %zu of %zu: %.9g on the GPU, %.9g on the CPU", what, i, (size_t)t->first[t->num_sentences], (double)got[i], (double)want[i]);
   for (size_t s = 0; s < t->num_sentences; s += t->num_sentences / 3 + 1) {
     const uint64_t size = t->first[s + 1] - t->first[s];
     const text one = {t->words + t->first[s], (uint64_t[]){0, size}, 1};
-    float *alone = score(on_gpu, &one);
+    float *alone = score_text(on_gpu, &one);
     assert_memory_equal(alone, got + t->first[s] + s, (size + 1) * sizeof *alone);
     free(alone);
   }
@@ -124,9 +125,9 @@ static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, si
   if (embed != hidden || test_below(rng, 2) == 0) add_tensor(&all, rng, "output.weight", num_words, hidden);
   if (test_below(rng, 2) == 0) add_tensor(&all, rng, "output.bias", num_words, 0);
   for (size_t l = 0; l < num_layers; l++) {
-    static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     for (int i = 0; i < 4; i++) {
-      snprintf(name, sizeof name, "rnn.%s_l%zu", names[i], l);
+      snprintf(name, sizeof name, "rnn.%s_l%zu", kinds[i], l);
       add_tensor(&all, rng, name, gates * hidden, i > 1 ? 0 : i == 0 && l == 0 ? embed : hidden);
     }
   }
@@ -233,6 +234,7 @@ static void test_small_errors(void **unused) {
 /* --- decoding ---------------------------------------------------------------------------------------------------------------- */
 
 enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
+static uint64_t longest = LONGEST; /* frames of an utterance, at most */
 
 static wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
   wf_scorer *scorer;
@@ -249,10 +251,12 @@ static void decode_with(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder_free(decoder);
 }
 
+static bool is_close(double a, double b) { return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */ }
+
 /* Words as on the CPU, costs but for rounding. */
 static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
-  bool alike = got->status == want->status && got->flags == want->flags && got->num_words == want->num_words && fabs(got->cost - want->cost) <= 1e-4 &&
-               fabs(got->scorer_cost - want->scorer_cost) <= 1e-4;
+  bool alike = got->status == want->status && got->flags == want->flags && got->num_words == want->num_words && is_close(got->cost, want->cost) &&
+               is_close(got->scorer_cost, want->scorer_cost);
   for (size_t i = 0; alike && i < got->num_words; i++) alike = got->words[i].label == want->words[i].label && got->words[i].start_frame == want->words[i].start_frame;
   if (!alike) fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost, want->cost, got->message);
 }
@@ -290,7 +294,7 @@ static void test_small_decoding(void **unused) {
     wf_scores scores[UTTERANCES];
     for (int u = 0; u < UTTERANCES; u++) {
       for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
-      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
+      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, longest + 1), INPUTS, INPUTS};
     }
     wf_rnnlm *on_gpu;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *alone[UTTERANCES];
@@ -320,6 +324,271 @@ static void test_small_decoding(void **unused) {
   }
   assert_true(words > 0);
 }
+
+/* --- chains ------------------------------------------------------------------------------------------------------------------- */
+
+static void decode_each(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *const *scorers, const wf_scores *scores, size_t at_once,
+                        wf_result **results) {
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+/* Utterances, some with a recurrent scorer alone, some in chains, their own or others'. */
+enum { MOST_CHAINS = 4 };
+typedef struct chain_task {
+  models m;
+  wf_fst *fst;
+  wf_graph *graph;
+  wf_decoder_options options;
+  wf_symbols *words;
+  wf_scorer *chains[MOST_CHAINS]; /* the first is the recurrent scorer alone */
+  uint32_t num_chains;
+  float data[UTTERANCES][LONGEST * INPUTS];
+  wf_scores scores[UTTERANCES];
+  const wf_scorer *scorers[UTTERANCES];
+} chain_task;
+
+static void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) {
+  t->words = random_scorer_words();
+  t->m = random_models(rng);
+  wf_rnn_scorer_options o = random_options(rng);
+  o.rnnlm_cache = 1 + (int32_t)test_below(rng, 2);
+  o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
+  t->fst = random_word_fst(rng, INPUTS);
+  assert_ok(wf_graph_create(t->fst, NULL, 0, &t->graph, &err));
+  wf_decoder_options_init(&t->options);
+  t->options.beam = 6;
+  t->options.max_active = 60;
+  t->options.num_threads = 2;
+  t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
+  t->num_chains = 1 + test_below(rng, MOST_CHAINS);
+  for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
+  for (int u = 0; u < UTTERANCES; u++) {
+    t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
+    for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);
+    t->scores[u] = (wf_scores){t->data[u], (int64_t)test_below(rng, longest + 1), INPUTS, INPUTS};
+  }
+}
+
+static void free_chain_task(chain_task *t) {
+  for (uint32_t k = 0; k < t->num_chains; k++) wf_scorer_free(t->chains[k]);
+  wf_graph_free(t->graph);
+  wf_fst_free(t->fst);
+  wf_symbols_free(t->words);
+  free_models(&t->m);
+}
+
+/* As on the CPU, and whatever the batch. */
+static void test_small_chains(void **unused) {
+  (void)unused;
+  uint64_t num_words = 0;
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
+    test_rng rng = {seed * 617};
+    static chain_task t;
+    wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
+    make_chain_task(seed, &rng, &t);
+    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, UTTERANCES, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, got);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, 1 + seed % 6, other);
+    for (int u = 0; u < UTTERANCES; u++) {
+      check_alike(seed, u, got[u], want[u]);
+      test_assert_same_result(other[u], got[u]);
+      num_words += got[u]->num_words;
+    }
+    test_free_results(want, UTTERANCES);
+    test_free_results(got, UTTERANCES);
+    test_free_results(other, UTTERANCES);
+    free_chain_task(&t);
+  }
+  assert_true(num_words > 0);
+}
+
+/* --- streams ------------------------------------------------------------------------------------------------------------------ */
+
+enum { STREAMS = 4 };
+
+static wf_scores rows_of(const wf_scores *scores, int64_t first, int64_t count) {
+  wf_scores part = *scores;
+  part.data = (const float *)scores->data + first * scores->stride;
+  part.num_frames = count;
+  return count == 0 ? (wf_scores){0} : part;
+}
+
+/* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
+static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers, wf_result *const *want) {
+  wf_decoder_options options = t->options;
+  wf_decoder *decoder;
+  wf_stream *streams[STREAMS] = {NULL};
+  int utterance[STREAMS], next = 0, open = 0;
+  int64_t fed[STREAMS];
+  options.device = "cuda";
+  assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
+  for (;;) {
+    wf_stream *ready[STREAMS];
+    wf_scores chunks[STREAMS];
+    size_t count = 0;
+    for (int i = 0; i < STREAMS; i++) {
+      if (streams[i] == NULL && next < UTTERANCES) {
+        utterance[i] = next++;
+        fed[i] = 0;
+        open++;
+        assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+        assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
+      }
+      if (streams[i] == NULL || test_below(rng, 4) == 0) continue;
+      const wf_scores *scores = &t->scores[utterance[i]];
+      int64_t some = test_below(rng, 4);
+      if (some > scores->num_frames - fed[i]) some = scores->num_frames - fed[i];
+      ready[count] = streams[i];
+      chunks[count++] = rows_of(scores, fed[i], some);
+      fed[i] += some;
+    }
+    if (open == 0) break;
+    assert_ok(wf_streams_advance(decoder, ready, chunks, count, NULL, &err));
+    for (int i = 0; i < STREAMS; i++) {
+      wf_partial partial;
+      wf_result *result;
+      if (streams[i] == NULL) continue;
+      if (test_below(rng, 3) == 0) assert_ok(wf_stream_partial(streams[i], &partial, &err));
+      if (fed[i] < t->scores[utterance[i]].num_frames) continue;
+      assert_ok(wf_stream_finish(streams[i], &result, &err));
+      test_assert_same_result(result, want[utterance[i]]);
+      wf_result_free(result);
+      if (next < UTTERANCES && test_below(rng, 2)) {
+        assert_ok(wf_stream_reset(streams[i], &err));
+        utterance[i] = next++;
+        fed[i] = 0;
+        assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
+      } else {
+        wf_stream_close(streams[i]);
+        streams[i] = NULL;
+        open--;
+      }
+    }
+  }
+  wf_decoder_free(decoder);
+}
+
+/* The bits of batches on the GPU, whatever the chunks, the neighbours and what was forgotten meanwhile. */
+static void test_small_streams(void **unused) {
+  (void)unused;
+  uint64_t evicted = 0;
+  static struct test_heard misfits = {"did not fit", 0};
+  wf_set_log(test_listen, &misfits);
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
+    test_rng rng = {seed * 733};
+    static chain_task t;
+    wf_result *want[UTTERANCES];
+    make_chain_task(seed, &rng, &t);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, want);
+    wf_scorer *flat = random_part(&rng, t.words);
+    const wf_scorer *scorers[UTTERANCES];
+    memcpy(scorers, t.scorers, sizeof scorers);
+    for (int u = 0; u < UTTERANCES; u += 3) { /* some streams have another scorer or none */
+      wf_decoder *decoder;
+      scorers[u] = test_below(&rng, 2) ? flat : NULL;
+      wf_result_free(want[u]);
+      assert_ok(wf_decoder_create(t.graph, &t.options, &decoder, &err));
+      assert_ok(wf_decode_scored(decoder, &t.scores[u], &scorers[u], 1, NULL, &want[u], &err));
+      wf_decoder_free(decoder);
+    }
+    wf_rnn_scorer_stats before, after;
+    wf_rnn_scorer_stats_init(&before);
+    wf_rnn_scorer_stats_init(&after);
+    assert_ok(wf_scorer_rnn_stats(t.chains[0], &before, &err));
+    run_streams(&t, &rng, scorers, want);
+    assert_ok(wf_scorer_rnn_stats(t.chains[0], &after, &err));
+    evicted += after.num_evicted_contexts - before.num_evicted_contexts;
+    test_free_results(want, UTTERANCES);
+    wf_scorer_free(flat);
+    free_chain_task(&t);
+  }
+  wf_set_log(NULL, NULL);
+  assert_int_equal(misfits.times, 0);
+#ifdef FAKE_CUDA /* with small tables */
+  if (test_seeds(40) > 3) assert_true(evicted > 0);
+#endif
+}
+
+/* Another scorer in the middle of an utterance: to, from and between recurrent ones, as on the CPU. */
+static void test_small_stream_changes(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
+    test_rng rng = {seed * 811};
+    static chain_task t;
+    make_chain_task(seed, &rng, &t);
+    wf_scorer *flat = random_part(&rng, t.words);
+    const wf_scorer *all[] = {t.chains[0], t.chains[t.num_chains - 1], flat, NULL};
+    for (int u = 0; u < UTTERANCES; u += 3) {
+      wf_result *results[2];
+      const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)], all[test_below(&rng, 4)]};
+      if (test_below(&rng, 3) == 0) scorers[0] = flat;
+      for (int k = 0; k < 2; k++) {
+        wf_decoder_options options = t.options;
+        wf_decoder *decoder;
+        wf_stream *stream;
+        options.device = k == 0 ? "cpu" : "cuda";
+        assert_ok(wf_decoder_create(t.graph, &options, &decoder, &err));
+        assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+        for (int part = 0; part < 3; part++) {
+          const int64_t from = t.scores[u].num_frames * part / 3, end = t.scores[u].num_frames * (part + 1) / 3;
+          const wf_scores chunk = rows_of(&t.scores[u], from, end - from);
+          assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
+          assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+        }
+        assert_ok(wf_stream_finish(stream, &results[k], &err));
+        wf_stream_close(stream);
+        wf_decoder_free(decoder);
+      }
+      check_alike(seed, u, results[1], results[0]);
+      test_free_results(results, 2);
+    }
+    wf_scorer_free(flat);
+    free_chain_task(&t);
+  }
+}
+
+#ifdef FAKE_CUDA
+/* Every call fails once: an error, and nothing is left behind. */
+static void test_small_failures(void **unused) {
+  (void)unused;
+  test_rng rng = {21};
+  static chain_task t;
+  make_chain_task(1, &rng, &t);
+  const long step = test_seeds(40) > 12 ? 7 : 29;
+  bool reached = true;
+  for (long n = 1; reached; n += step) {
+    const long objects = fake_gpus.num_objects;
+    wf_decoder *decoder = NULL;
+    wf_stream *stream = NULL;
+    wf_result *results[2] = {NULL, NULL}, *result = NULL;
+    wf_decoder_options options = t.options;
+    const wf_scores chunk = rows_of(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
+    const wf_scorer *scorers[2] = {t.chains[0], t.chains[t.num_chains - 1]};
+    options.device = "cuda";
+    fake_gpus.num_calls = 0;
+    fake_gpus.fail_at = n;
+    wf_status status = wf_decoder_create(t.graph, &options, &decoder, &err);
+    if (status == WF_OK) status = wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
+    if (status == WF_OK) status = wf_stream_open(decoder, NULL, &stream, &err);
+    if (status == WF_OK) status = wf_stream_set_scorer(stream, scorers[1], &err);
+    if (status == WF_OK) status = wf_stream_accept(stream, &chunk, NULL, &err);
+    if (status == WF_OK) status = wf_stream_finish(stream, &result, &err);
+    reached = fake_gpus.num_calls >= n;
+    fake_gpus.fail_at = 0;
+    wf_result_free(result);
+    wf_stream_close(stream);
+    test_free_results(results, 2);
+    wf_decoder_free(decoder);
+    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+  }
+  free_chain_task(&t);
+}
+#endif
 
 /* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given, or by the batch. */
 static void test_small_refused(void **unused) {
@@ -371,6 +640,15 @@ static void test_large(void **unused) {
   check_torch(&rng, 4, 9001, 130, 260, 2, 2000);
 }
 
+/* Every kernel once, in few frames, for racecheck. */
+static void test_races(void **unused) {
+  longest = 2;
+  test_small_layers(unused);
+  test_small_torch(unused);
+  test_small_chains(unused);
+  test_small_streams(unused);
+}
+
 static bool no_gpu(void) {
   test_rng rng = {1};
   test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
@@ -387,9 +665,15 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
+  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
-                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_refused),
+                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_chains), cmocka_unit_test(test_small_streams),
+                                     cmocka_unit_test(test_small_stream_changes), cmocka_unit_test(test_small_refused),
+#ifdef FAKE_CUDA
+                                     cmocka_unit_test(test_small_failures),
+#endif
                                      cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

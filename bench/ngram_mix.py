@@ -1,0 +1,113 @@
+"""ngram_mix.py - a 3-gram model of a text, and the mixture of two models, both as ARPA files without back-off weights: `warpfst lm prune` without
+options works these out, so that probabilities sum to 1.
+
+estimate: interpolated Kneser-Ney with three discounts an order (Chen & Goodman 1999, section 3). mix: for every n-gram of either, weight * p + (1 - weight) * p of the
+other, which may back off (what SRILM's `ngram -mix-lm` does).
+"""
+import collections
+import math
+
+START, END = "<s>", "</s>"
+
+
+def discounts(counts):
+    """For counts of one, of two, of three and more."""
+    having = collections.Counter(counts)
+    y = having[1] / max(1, having[1] + 2 * having[2])
+    return [0, *(max(0.0, n - (n + 1) * y * having[n + 1] / max(1, having[n])) for n in (1, 2, 3))]
+
+
+def estimate(sentences, num_words, known):
+    """Probabilities by n-gram, a tuple of words. `known`: words that the model has; an n-gram with another is left out, as if the sentence were two. Words of
+    the vocabulary that the text lacks share what the unigrams' discounts leave: num_words in all."""
+    counts = [collections.Counter() for _ in range(3)]
+    for sentence in sentences:
+        words = [START, *sentence, END]
+        for i in range(1, len(words)):
+            for order in (1, 2, 3):
+                gram = tuple(words[i + 1 - order:i + 1])
+                if i + 1 >= order and all(word in known for word in gram):
+                    counts[order - 1][gram] += 1
+    for order in (1, 0):  # lower orders count what stands before; a sentence's first words, before which nothing can, keep their counts
+        before = collections.Counter(gram[1:] for gram in counts[order + 1])
+        counts[order] = collections.Counter({gram: count if gram[0] == START else before[gram] or count for gram, count in counts[order].items()})
+    probabilities = {}
+    for order, grams in enumerate(counts):
+        discount, total, left = discounts(grams.values()), collections.Counter(), collections.Counter()
+        for gram, count in grams.items():
+            total[gram[:-1]] += count
+            left[gram[:-1]] += discount[min(count, 3)]
+        for gram, count in grams.items():
+            history = gram[:-1]
+            lower = probabilities[gram[1:]] if order else 1 / num_words
+            probabilities[gram] = (count - discount[min(count, 3)] + left[history] * lower) / total[history]
+    return probabilities
+
+
+class Model:
+    """An ARPA file of order 3: log10 p and back-off weights by n-gram."""
+
+    def __init__(self, path):
+        self.p, self.back_off, section = {}, {}, 0
+        for line in open(path, encoding="utf-8"):
+            if line.startswith("\\"):
+                section = int(line[1]) if line[1].isdigit() else 0
+            elif section and "\t" in line:
+                p, words, *weight = line.rstrip("\n").split("\t")
+                gram = tuple(words.split(" "))
+                self.p[gram] = float(p)
+                if weight:
+                    self.back_off[gram] = float(weight[0])
+
+    def log10(self, gram):
+        """Of the last word, backing off where it must; -infinity for a word that is not there."""
+        if gram in self.p:
+            return self.p[gram]
+        return self.back_off.get(gram[:-1], 0.0) + self.log10(gram[1:]) if len(gram) > 1 else -math.inf
+
+    def sentence(self, words):
+        """log10 p of each word and of the end."""
+        words = [START, *words, END]
+        return [self.log10(tuple(words[max(0, i - 2):i + 1])) for i in range(1, len(words))]
+
+
+def mix(one, other, weight, path):
+    """Writes the mixture: `weight` is one's share."""
+    def mixed():
+        for gram in {**one.p, **other.p}:
+            p = weight * 10 ** one.log10(gram) + (1 - weight) * 10 ** other.log10(gram)
+            yield gram, math.log10(p) if p > 0 else -99
+    write(mixed(), path)
+
+
+def write(grams, path):
+    """`grams`: (n-gram, log10 p)."""
+    orders = [[], [], []]
+    for gram, p in grams:
+        orders[len(gram) - 1].append(f"{-99 if gram == (START,) else p:.6f}\t{' '.join(gram)}\n")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\\data\\\n" + "".join(f"ngram {n}={len(lines)}\n" for n, lines in enumerate(orders, 1)))
+        for n, lines in enumerate(orders, 1):
+            file.write(f"\n\\{n}-grams:\n")
+            file.writelines(lines)
+        file.write("\n\\end\\\n")
+
+
+def shares(streams, rounds=100):
+    """Shares that make the mixture of models likeliest: `streams` has a list of probabilities for each model, word by word. [EM]"""
+    share = [1 / len(streams)] * len(streams)
+    for _ in range(rounds):
+        total = [0.0] * len(streams)
+        for each in zip(*streams):
+            parts = [s * p for s, p in zip(share, each)]
+            whole = sum(parts)
+            for i, part in enumerate(parts):
+                total[i] += part / whole
+        share = [t / len(streams[0]) for t in total]
+    return share
+
+
+def perplexity(streams, share):
+    """Of words whose probabilities the models give."""
+    logs = [math.log(sum(s * p for s, p in zip(share, each))) for each in zip(*streams)]
+    return math.exp(-sum(logs) / len(logs))

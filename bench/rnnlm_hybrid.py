@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--max-active=10000] [--history-merge-order=0] [--keep] [--record]
+
+Does a language model of the domain help on the hybrid task? Graph, 3-gram model (72,547 words) and speech are those of `./run bench fly`; the speech is of chapter 1 of
+Sense and Sensibility. The text is of Jane Austen's other novels (austen.py; training, validation and held-out chapters). Words that the graph lacks are <unk>; with
+linear interpolation words that the text lacks have the n-gram model's share of their probability.
+
+  models    recurrent models by `warpfst rnnlm train`, and a Kneser-Ney 3-gram model of the same text (ngram_mix.py). Held-out text alone chooses the recurrent
+            model, and the shares of all models: those that make it likeliest (EM)
+  systems   decoded at these shares: en-us; en-us and the 3-gram model of the text; en-us and the recurrent model, on the fly, from the 1000 best and from
+            lattices; all three. No other weight is tried
+  --curve   the recurrent model at shares from 0 to 0.99, linear and log-linear; that looks at the test words and chooses nothing
+
+Other speech (--wav) is a control: the same models and shares. Whole histories make ten times as many tokens as n-gram models do: --max-active is a limit, a frame.
+"""
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+
+import austen
+import fly
+import hybrid
+import measure
+import ngram_mix
+from measure import BUILD, WARPFST
+
+WORK = BUILD / "austen"
+EN_US = f"{hybrid.MODEL}/en-us.lm.bin"
+MODELS = {
+    "sigmoid 100": ["--hidden=100"],
+    "sigmoid 100, MaxEnt 3": ["--hidden=100", "--maxent-cells=20000000"],
+    "sigmoid 300, MaxEnt 3": ["--hidden=300", "--maxent-cells=20000000"],
+}
+ACOUSTIC_SCALE = "0.1538"
+LATTICE_BEAM, NBEST = 8, 1000
+
+
+# --- models of the text ---
+
+def train(keep):
+    """Path of each model; with one thread they are the same each time."""
+    paths, running = {}, []
+    for name, flags in MODELS.items():
+        paths[name] = WORK / name.replace(", ", "_").replace(" ", "")
+        if not (keep and paths[name].with_suffix(".nnet").exists()):
+            command = [WARPFST, "rnnlm", "train", WORK / "train", WORK / "valid", "-o", paths[name], *flags]
+            running.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL))
+        while len(running) >= (os.cpu_count() or 1):
+            finish(running.pop(0))
+    for process in running:
+        finish(process)
+    return paths
+
+
+def finish(process):
+    if process.wait() != 0:
+        sys.exit("rnnlm train failed")
+
+
+def text_ngrams(sentences, known):
+    """ARPA file of the 3-gram model of the text."""
+    raw, path = WORK / "text.raw.arpa", WORK / "text.arpa"
+    words = known | {ngram_mix.START, ngram_mix.END}
+    grams = ngram_mix.estimate(sentences, len(known) + 1, words)
+    grams[(ngram_mix.START,)] = 1.0
+    ngram_mix.write(((gram, math.log10(p)) for gram, p in grams.items()), raw)
+    measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
+    return path
+
+
+def mixture(one, other, share, name):
+    """ARPA file of `share` of one and the rest of the other."""
+    raw, path = WORK / "mixed.raw.arpa", WORK / f"{name}.{share:.4f}.arpa"
+
+    def make():
+        ngram_mix.mix(ngram_mix.Model(one), ngram_mix.Model(other), share, raw)
+        measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
+    return fly.make(path, make)
+
+
+def difference(large, small, name):
+    path = WORK / f"{name}.wlm"
+    measure.run(WARPFST, "lm", "build", large, "--subtract", small, "-q", "-o", path)
+    return path
+
+
+# --- probabilities of a text, word by word, of all words that en-us has ---
+
+def ngram_stream(model, text):
+    stream = []
+    for line in measure.run(WARPFST, "lm", "query", model, text).splitlines():
+        for field in line.split("\t"):
+            word, _, rest = field.rpartition("=")
+            if word and word != "<unk>" and not line.startswith(("Perplexity", "OOV", "Tokens", "Name")):
+                stream.append(10 ** float(rest.split()[2]))
+    return stream
+
+
+def rnn_stream(model, text):
+    """0 for words that the model lacks, as when decoding."""
+    vocabulary = {line.split(" ")[0] for line in open(model, encoding="utf-8")}
+    words = [word for line in open(text, encoding="utf-8") for word in (*line.split(), ngram_mix.END)]
+    scored = [line.split(" ") for line in measure.run(WARPFST, "rnnlm", "score", model, text, "--unk=<unk>", "--per-word").splitlines() if line.startswith("w ")]
+    return [10 ** float(fields[2]) if word in vocabulary else 0.0 for word, fields in zip(words, scored) if word != "<unk>"]
+
+
+class Streams:
+    """Of a text: a list for each model by its name."""
+
+    def __init__(self, text, ngrams, rnns):
+        self.of = {name: ngram_stream(path, text) for name, path in ngrams.items()}
+        self.of.update((name, rnn_stream(path, text)) for name, path in rnns.items())
+        if len({len(stream) for stream in self.of.values()}) != 1:
+            sys.exit(f"{text}: models disagree about the number of words")
+        known = [p > 0 for p in self.of["en-us"]]
+        self.of = {name: [p for p, is_known in zip(stream, known) if is_known] for name, stream in self.of.items()}
+
+    def perplexity(self, shares):
+        return ngram_mix.perplexity([self.of[name] for name in shares], list(shares.values()))
+
+    def fit(self, *names):
+        return dict(zip(names, ngram_mix.shares([self.of[name] for name in names])))
+
+
+# --- decoding ---
+
+def decode(graph, work, beam, max_active, *flags, out):
+    """Words of each utterance into `out`; the summary."""
+    summary = WORK / "summary.json"
+    measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--acoustic-scale={ACOUSTIC_SCALE}", f"--beam={beam}", f"--max-active={max_active}", f"--max-tokens={4 * max_active}", f"--summary={summary}",
+                "-o", out, *flags)
+    return json.loads(summary.read_text())
+
+
+def rnn_flags(rnn, ngram, share, interpolation="linear", unknown=1e6):
+    return [f"--rnnlm={rnn}", f"--rnnlm-ngram={ngram}", f"--rnnlm-weight={share:.4f}", f"--interpolation={interpolation}", f"--unknown-cost={unknown:g}"]
+
+
+def write_nbest(lattices, path):
+    """Lines as `rnnlm rescore` reads them."""
+    lists = WORK / "nbest.json"
+    measure.run(WARPFST, "lattice", "nbest", lattices, f"--n={NBEST}", f"--beam={LATTICE_BEAM}", f"--acoustic-scale={ACOUSTIC_SCALE}", "--format=json", f"--words={fly.WORK / 'words.txt'}", "-o", lists)
+    with open(path, "w", encoding="utf-8") as out:
+        for result in map(json.loads, open(lists, encoding="utf-8")):
+            key, _, rank = result["key"].rpartition("-")
+            print(key, rank, f"{result['graph_cost']:.6f} {result['acoustic_cost']:.6f} {result['text']}", file=out)
+
+
+def rescore(lattices, rnn, share, out):
+    """The 1000 best, then lattices, with the recurrent model in the second pass."""
+    nbest, second = WORK / "nbest.txt", WORK / "second.ark"
+    write_nbest(lattices, nbest)
+    flags = [f"--rnnlm-weight={share:.4f}", "--interpolation=linear", "--unknown-cost=1000000"]
+    best = subprocess.run([str(word) for word in (WARPFST, "rnnlm", "rescore", rnn, nbest, f"--small={EN_US}", f"--ngram={EN_US}", "--best", *flags)], stdout=subprocess.PIPE, check=True, text=True)
+    out["1000 best"].write_text(best.stdout, encoding="utf-8")
+    words = f"--words={fly.WORK / 'words.txt'}"
+    measure.run(WARPFST, "rnnlm", "lattice", lattices, *rnn_flags(rnn, EN_US, share), f"--rnnlm-small={EN_US}", f"--acoustic-scale={ACOUSTIC_SCALE}", "--history-merge-order=4", words, "-o", second)
+    lines = measure.run(WARPFST, "lattice", "nbest", second, "--n=1", words, "-o", "-").splitlines()
+    out["lattices"].write_text("".join(line.replace("-1 ", " ", 1) + "\n" for line in lines), encoding="utf-8")
+
+
+class Errors:
+    """Of the hypotheses of a set: words wrong; the same with mr taken for mister, as the reference spells it; places of the reference that are right."""
+
+    def __init__(self, ref, hyp):
+        score = lambda path: json.loads(measure.run(WARPFST, "score", ref, path, "--json"))
+        self.counts = score(hyp)
+        self.wrong = sum(self.counts[what] for what in ("sub", "del", "ins"))
+        respelt = WORK / "respelt"
+        respelt.write_text("".join(" ".join({"mr": "mister", "mrs": "missus"}.get(word, word) for word in line.split()) + "\n" for line in open(hyp, encoding="utf-8")), encoding="utf-8")
+        self.wrong_respelt = sum(score(respelt)[what] for what in ("sub", "del", "ins"))
+        self.right, place, reference = set(), 0, []
+        for line in measure.run(WARPFST, "score", ref, respelt, "--align").splitlines():
+            if line.startswith("REF:"):
+                reference = line.split()[1:]
+            elif line.startswith("HYP:"):
+                for word, heard in zip(reference, line.split()[1:]):
+                    if word.strip("*"):
+                        self.right |= {place} if word == heard else set()
+                        place += 1
+
+    def against(self, other):
+        """Words of the reference that only this one has right, only the other, and the probability of so uneven a split by chance (exact McNemar test, two-sided)."""
+        better, worse = len(self.right - other.right), len(other.right - self.right)
+        n, k = better + worse, min(better, worse)
+        return better, worse, min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2 ** n)
+
+
+def percent(part):
+    return f"{100 * part:.1f}"
+
+
+class Task:
+    """Graph and models; what is asked of each set of speech."""
+
+    def __init__(self, arguments):
+        self.beam, self.max_active, self.merge_order, keep = arguments.beam, arguments.max_active, arguments.history_merge_order, arguments.keep
+        fly.start(keep)
+        full, self.small, self.graph = fly.small_graph()
+        table = (line.split()[0] for line in open(fly.WORK / "words.txt", encoding="utf-8"))
+        known = {word for word in table if word[0] not in "<#"}
+        self.parts = austen.split(WORK, known.__contains__)
+        self.rnns, self.text = train(keep), text_ngrams(self.parts["train"], known)
+        self.held_out = Streams(WORK / "held-out", {"en-us": EN_US, "text": self.text}, self.rnns)
+        fit, perplexity = self.held_out.fit, self.held_out.perplexity
+        self.best = min(self.rnns, key=lambda name: perplexity(fit("en-us", name)))
+        self.rnn = self.rnns[self.best]
+        self.with_text, self.with_rnn, self.with_both = fit("en-us", "text"), fit("en-us", self.best), fit("en-us", "text", self.best)
+        ngrams = self.with_both["en-us"] + self.with_both["text"]
+        self.mixed = mixture(full, self.text, self.with_text["en-us"], "mixed")
+        self.mixed_for_rnn = mixture(full, self.text, self.with_both["en-us"] / ngrams, "mixed_for_rnn")
+        self.differences = {"en-us": difference(EN_US, self.small, "en-us"), "mixed": difference(self.mixed, self.small, "mixed")}
+        # what a word of the graph that the text lacks costs on held-out text, if they are all alike: for log-linear interpolation
+        lacking = sum(p == 0 for p in self.held_out.of[self.best])
+        self.unknown = -math.log(lacking / len(self.held_out.of[self.best]) / (len(known) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
+
+    def tell_text(self):
+        rows = []
+        for name, sentences in self.parts.items():
+            words = [word for sentence in sentences for word in sentence]
+            rows.append([name, len(sentences), len(words), len(set(words)), percent(words.count("<unk>") / len(words))])
+        return measure.table(["text", "sentences", "words", "different", "<unk>, %"], rows)
+
+    def tell_models(self):
+        rows = [["en-us", "", f"{self.held_out.perplexity({'en-us': 1.0}):.1f}"], ["3-gram model of the text", f"{self.with_text['text']:.3f}", f"{self.held_out.perplexity(self.with_text):.1f}"]]
+        for name in self.rnns:
+            shares = self.held_out.fit("en-us", name)
+            rows.append([name, f"{shares[name]:.3f}", f"{self.held_out.perplexity(shares):.1f}"])
+        rows.append([f"3-gram model of the text, and {self.best}", f"{self.with_both['text']:.3f} {self.with_both[self.best]:.3f}", f"{self.held_out.perplexity(self.with_both):.1f}"])
+        return rows
+
+    def systems(self, work):
+        """Name, shares, hypotheses and speed of each."""
+        rnn = lambda ngram, share: [*rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}", f"--history-merge-order={self.merge_order}"]
+        lattices = WORK / "lattices.ark"
+        runs = [("en-us", {"en-us": 1.0}, [f"--lm={self.differences['en-us']}", f"--lattice={lattices}", f"--lattice-beam={LATTICE_BEAM}"]),
+                ("en-us, 3-gram model of the text", self.with_text, [f"--lm={self.differences['mixed']}"]),
+                ("en-us, recurrent model, on the fly", self.with_rnn, rnn(EN_US, self.with_rnn[self.best])),
+                ("all three, on the fly", self.with_both, rnn(self.mixed_for_rnn, self.with_both[self.best]))]
+        for number, (name, shares, flags) in enumerate(runs):
+            out = WORK / f"hyp.{work.name}.{number}"
+            summary = decode(self.graph, work, self.beam, self.max_active, *flags, out=out)
+            yield name, shares, out, summary["rtfx"]
+            if number == 0:
+                second = {what: WORK / f"hyp.{work.name}.{what}" for what in ("1000 best", "lattices")}
+                rescore(lattices, self.rnn, self.with_rnn[self.best], second)
+                for what, path in second.items():
+                    yield f"en-us, recurrent model, {what}", self.with_rnn, path, None
+
+    def measure_set(self, name, work):
+        text = WORK / "reference"
+        text.write_text("".join(line.split(" ", 1)[1] for line in open(work / "ref", encoding="utf-8")), encoding="utf-8")
+        streams = Streams(text, {"en-us": EN_US, "text": self.text}, self.rnns)
+        rows, figures, first = [], [], None
+        for system, shares, hyp, speed in self.systems(work):
+            errors = Errors(work / "ref", hyp)
+            first = first or errors
+            better, worse, chance = errors.against(first)
+            wer = 100 * errors.wrong / errors.counts["words"]
+            rows.append([name, system, f"{streams.perplexity(shares):.1f}", errors.wrong, f"{wer:.2f}", errors.wrong_respelt, f"+{better} -{worse}", f"{chance:.3f}", f"{speed:.1f}" if speed else ""])
+            setup = f"{name} ({errors.counts['words']} words), {system}, beam {self.beam:g}, max_active {self.max_active}" + (f", history_merge_order {self.merge_order}" if self.merge_order else "")
+            figures += [("text of the domain, word error rate", setup, f"{wer:.2f}", "%"), ("text of the domain, words wrong, mr read as mister", setup, errors.wrong_respelt, "words"),
+                        ("text of the domain, perplexity of the references", setup, f"{streams.perplexity(shares):.1f}", "perplexity")]
+        return rows, figures
+
+    def curve(self, name, work):
+        for interpolation, unknown in (("linear", 1e6), ("log_linear", self.unknown)):
+            for share in (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99) if interpolation == "linear" else (0.1, 0.3, 0.5, 0.7, 0.9, 0.99):
+                out = WORK / "hyp.curve"
+                decode(self.graph, work, self.beam, self.max_active, *rnn_flags(self.rnn, EN_US, share, interpolation, unknown), f"--rnnlm-small={self.small}", out=out)
+                errors = Errors(work / "ref", out)
+                yield [name, interpolation, f"{share:g}", errors.wrong, f"{100 * errors.wrong / errors.counts['words']:.2f}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--curve", action="store_true", help="LibriVox at every share")
+    parser.add_argument("--beam", type=float, default=14)
+    parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
+    parser.add_argument("--history-merge-order", type=int, default=0, help="of the recurrent model on the fly")
+    parser.add_argument("--keep", action="store_true", help="take graph, recurrent models and mixtures that are there from an earlier run")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    hybrid.WORK.mkdir(parents=True, exist_ok=True)
+    for path in WORK.glob("mixed*.arpa"):
+        if not arguments.keep:
+            path.unlink()
+    sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
+    task = Task(arguments)
+    print("from " + ", ".join(f"{novel}.txt" for novel in austen.NOVELS) + "\n")
+    print(task.tell_text() + "\n")
+    models = task.tell_models()
+    print(measure.table(["with en-us", "share", "held-out perplexity"], models) + "\n", flush=True)
+    figures = [("text of the domain, held-out perplexity", f"en-us with {name}, share {share}" if share else "en-us", value, "perplexity") for name, share, value in models]
+    for name, work in sets.items():
+        rows, some = task.measure_set(name, work)
+        figures += some
+        print(measure.table(["speech", "models", "perplexity", "wrong", "WER %", "mr as mister", "against en-us", "by chance", "RTFx"], rows) + "\n", flush=True)
+    if arguments.curve:
+        rows = list(task.curve("LibriVox", sets["LibriVox"]))
+        print(measure.table(["speech", "interpolation", "share", "wrong", "WER %"], rows))
+        figures += [("text of the domain, word error rate by share", f"{name}, {kind}, share {share} of the recurrent model, beam {arguments.beam:g}, max_active {arguments.max_active}", wer, "%") for name, kind, share, _, wer in rows]
+    print(f"{measure.machine()}; load {measure.load()}", file=sys.stderr)
+    if arguments.record:
+        measure.record(figures, "./run bench rnnlm_hybrid" + "".join(f" --wav={each.split('=')[0]}=FOLDER" for each in arguments.wav) + (" --curve" if arguments.curve else "") + f" --max-active={arguments.max_active}"
+                       + (f" --history-merge-order={arguments.history_merge_order}" if arguments.history_merge_order else ""))
+
+
+if __name__ == "__main__":
+    main()
