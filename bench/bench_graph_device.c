@@ -3,8 +3,8 @@
  *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
  *
  * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
- * canonical order), sorting of its arcs by output label, trimming of the composition made without that, the removal of the epsilons that disambiguation symbols leave in HCLG, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
- * Results of both devices must be equal, byte for byte. Between levels the CPU determinizes and minimizes.
+ * canonical order), sorting of its arcs by output label, trimming of the composition made without that, its determinization, the removal of the epsilons that disambiguation symbols leave in HCLG, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
+ * Results of both devices must be equal, byte for byte. Between levels the CPU minimizes.
  *
  * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all threads, on the GPU with inputs and results there, and from host memory to
  * host memory. Without CUDA, or with --device=cpu, the CPU's alone. */
@@ -14,7 +14,6 @@
 
 #include "base/map64.h"
 #include "common.h"
-#include "cuda/determinize_gpu.h"
 #include "cuda/minimize_gpu.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
@@ -129,8 +128,8 @@ static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const 
 
 /* --- operations on the composition -------------------------------------------------------------------------------------- */
 
-enum { ARCSORT, CONNECT, RMEPSILON };
-static const char *const op_names[] = {"arcsort", "connect", "rmepsilon"};
+enum { ARCSORT, CONNECT, DETERMINIZE, RMEPSILON };
+static const char *const op_names[] = {"arcsort", "connect", "determinize", "rmepsilon"};
 
 struct operation {
   const wf_fst *in;
@@ -146,6 +145,7 @@ static void operate(struct operation *o) {
   by.sort_type = BY_OLABEL;
   wf_fst_batch_free(o->out_batch);
   if (o->op == CONNECT) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
+  else if (o->op == DETERMINIZE) check(wf_fst_batch_determinize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
   else if (o->op == RMEPSILON) check(wf_fst_batch_rmepsilon(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
   else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
 }
@@ -167,7 +167,8 @@ static void free_operation(struct operation *o) {
   wf_fst_batch_free(o->out_batch);
 }
 
-static void measure_operation(const struct bench *b, const wf_fst *in, int op, const char *level) {
+/* Returns the CPU's result. */
+static wf_fst *measure_operation(const struct bench *b, const wf_fst *in, int op, const char *level) {
   struct operation cpu = {.in = in, .device = "cpu", .op = op}, gpu = {.in = in, .device = b->device, .op = op};
   struct step step = {.name = op_names[op], .level = level};
   step.cpu_s = median_of(b, operate_to_host, &cpu);
@@ -178,8 +179,10 @@ static void measure_operation(const struct bench *b, const wf_fst *in, int op, c
     step.gpu_s = median_of(b, operate_in_place, &gpu);
   }
   print(&step);
+  wf_fst *result = wf_fst_ref(cpu.out);
   free_operation(&cpu);
   free_operation(&gpu);
+  return result;
 }
 
 /* --- classes of equal states -------------------------------------------------------------------------------------------- */
@@ -269,79 +272,6 @@ static void measure_classes(const struct bench *b, const wf_fst *determinized, c
   free(c.gpu);
 }
 
-/* --- determinization ------------------------------------------------------------------------------------------------------ */
-
-struct determinization {
-  const wf_fst *fst;
-  wf_fst *cpu;
-  wf__gpu_batch *in, *out;
-  const char *device;
-  wf__gpu_det_stats stats;
-  wf_status status;
-};
-
-static void determinize_on_cpu(void *user) {
-  struct determinization *d = user;
-  wf_fst_free(d->cpu);
-  check(wf_determinize(d->fst, NULL, &d->cpu, &g_err), &g_err);
-}
-
-#ifdef WARPFST_BENCH_CUDA
-enum { DETERMINIZE_ROOM = 4 };
-
-static void determinize_on_gpu(void *user) {
-  struct determinization *d = user;
-  wf__gpu_batch_free(d->out);
-  d->status = wf__gpu_batch_determinize(d->in, delta, DETERMINIZE_ROOM, &d->out, &d->stats, &g_err);
-}
-
-static void determinize_from_host(void *user) {
-  struct determinization *d = user;
-  wf__csr csr = {0};
-  int64_t start;
-  wf__gpu_batch_free(d->in);
-  check(wf__gpu_batch_create(&d->fst, 1, WF_TROPICAL, d->device, &d->in, &g_err), &g_err);
-  determinize_on_gpu(d);
-  if (d->status == WF_OK) check(wf__gpu_batch_get(d->out, 0, &csr, &start, &g_err), &g_err);
-  wf__csr_free(&csr);
-}
-
-static void measure_determinize_on_gpu(const struct bench *b, struct determinization *d, struct step *step) {
-  wf__csr csr = {0};
-  wf_fst *gpu;
-  int64_t start;
-  d->device = b->device;
-  determinize_from_host(d);
-  if (d->status != WF_OK) {
-    fprintf(stderr, "determinize %s on the GPU: %s\n", step->level, g_err.message);
-  } else {
-    step->transfers_s = median_of(b, determinize_from_host, d);
-    step->gpu_s = median_of(b, determinize_on_gpu, d);
-    step->num_rounds = d->stats.num_levels;
-    check(wf__gpu_batch_get(d->out, 0, &csr, &start, &g_err), &g_err);
-    check(wf__fst_from_csr(&csr, start, WF_TROPICAL, NULL, NULL, &gpu, &g_err), &g_err);
-    need_equal(gpu, d->cpu, step->level);
-    wf__csr_free(&csr);
-    wf_fst_free(gpu);
-  }
-  wf__gpu_batch_free(d->in);
-  wf__gpu_batch_free(d->out);
-}
-#else
-static void measure_determinize_on_gpu(const struct bench *b, struct determinization *d, struct step *step) { (void)b, (void)d, (void)step; }
-#endif
-
-/* Returns the CPU's result. */
-static wf_fst *measure_determinize(const struct bench *b, const wf_fst *composed, const char *level) {
-  struct determinization d = {.fst = composed};
-  struct step step = {.name = "determinize", .level = level};
-  step.cpu_s = median_of(b, determinize_on_cpu, &d);
-  set_sizes(&step, d.cpu);
-  if (with_gpu(b)) measure_determinize_on_gpu(b, &d, &step);
-  print(&step);
-  return d.cpu;
-}
-
 /* --- levels ------------------------------------------------------------------------------------------------------------- */
 
 static wf_fst *load(const struct bench *b, const char *name) {
@@ -360,9 +290,9 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   untrimmed.connect = 0;
   wf_fst *composed = measure_compose(b, left, level);
   check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
-  measure_operation(b, composed, ARCSORT, level);
-  measure_operation(b, whole, CONNECT, level);
-  determinized = measure_determinize(b, composed, level);
+  wf_fst_free(measure_operation(b, composed, ARCSORT, level));
+  wf_fst_free(measure_operation(b, whole, CONNECT, level));
+  determinized = measure_operation(b, composed, DETERMINIZE, level);
   measure_classes(b, determinized, level);
   check(wf_minimize(determinized, NULL, &minimal, &g_err), &g_err);
   wf_fst_free(left);
@@ -385,7 +315,7 @@ static void measure_rmepsilon(const struct bench *b, const char *level) {
   if (!good) stop("info.txt is not readable", level);
   for (int32_t i = 0; i < count; i++) labels[i] = num_senones + 1 + i;
   check(wf_remove_disambig(b->fst, labels, (size_t)count, &graph, &g_err), &g_err);
-  measure_operation(b, graph, RMEPSILON, level);
+  wf_fst_free(measure_operation(b, graph, RMEPSILON, level));
   wf_fst_free(graph);
 }
 

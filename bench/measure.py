@@ -104,14 +104,14 @@ def figure(value):
 
 
 def record(figures, command, **about):
-    """Rows (what, setup, figure, unit) into results.csv; a row of the same what and setup is replaced. `about`: machine, commit, where they are not this one's."""
+    """Rows (what, setup, figure, unit) into results.csv; a row of the same what, setup and unit is replaced. `about`: machine, commit, where they are not this one's."""
     rows = {}
     if RESULTS.exists():
         with open(RESULTS, encoding="utf-8", newline="") as file:
-            rows = {(row["what"], row["setup"]): row for row in csv.DictReader(file)}
+            rows = {(row["what"], row["setup"], row["unit"]): row for row in csv.DictReader(file)}
     about = {"machine": machine(), "commit": commit(), **about}
     for what, setup, value, unit in figures:
-        rows[what, setup] = dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command)))
+        rows[what, setup, unit] = dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command)))
     with open(RESULTS, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()

@@ -1,13 +1,23 @@
 /* cmd_optimize.c - the subcommands that make an fst smaller or faster to walk: determinize, minimize, rmepsilon, push. */
 #include "unary.h"
 
-static wf_status determinize(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_determinize(in, options, out, err); }
-int cmd_determinize(int argc, char **argv) {
+struct determinize_request {
   wf_determinize_options options;
+  const char *device; /* NULL: the CPU */
+};
+static wf_status determinize_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_determinize(batch, options, out, err); }
+static wf_status determinize(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  const struct determinize_request *request = user;
+  return request->device != NULL ? cli_on_device(in, request->device, determinize_batch, &request->options, out, err) : wf_determinize(in, &request->options, out, err);
+}
+int cmd_determinize(int argc, char **argv) {
+  struct determinize_request request = {.device = NULL};
   cli_parser parser = {.about = "Weighted determinization on the input side, of functional transducers. When the input is not functional, or the result grows beyond "
-                       "--max-states, the message shows an input string that tells why."};
-  cli_table(&parser, "determinize", &options);
-  return cli_run_unary(&parser, argc, argv, determinize, &options, NULL);
+                       "--max-states, the message shows an input string that tells why. A GPU refuses the log semiring, --rmepsilon where arcs have epsilon input, and outputs "
+                       "more than 255 labels behind the input."};
+  cli_table(&parser, "determinize", &request.options);
+  cli_flag_device(&parser, &request.device);
+  return cli_run_unary(&parser, argc, argv, determinize, &request, NULL);
 }
 
 static wf_status minimize(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_minimize(in, options, out, err); }

@@ -507,6 +507,9 @@ WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_projec
 WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 /* A GPU refuses cycles of epsilons (WF_ERR_UNSUPPORTED). In the log semiring costs agree with the CPU's up to rounding. */
 WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err);
+/* A GPU refuses (WF_ERR_UNSUPPORTED) the log semiring, `rmepsilon` where arcs have epsilon input, and outputs more than 255 labels behind the input. Witnesses are the CPU's, which then
+ * does it again. max_states counts for each fst. */
+WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);

@@ -16,7 +16,7 @@ from .options import c_options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArcsortOptions, ComposeOptions, ForwardScoreOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
+    from ._option_types import ArcsortOptions, ComposeOptions, DeterminizeOptions, ForwardScoreOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
 
 Source = Literal["arcs", "first", "second"]
 _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")
@@ -55,6 +55,10 @@ class FstBatch(Handle):
 
     def connect(self) -> FstBatch:
         return self._made("connect")
+
+    def determinize(self, **options: Unpack[DeterminizeOptions]) -> FstBatch:
+        """A GPU refuses the log semiring, `rmepsilon` where arcs have epsilon input, and outputs more than 255 labels behind the input."""
+        return self._made("determinize", c_options("determinize", options))
 
     def invert(self) -> FstBatch:
         return self._made("invert")

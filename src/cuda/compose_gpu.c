@@ -109,6 +109,9 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->max_row_runs = from->max_row_runs;
   c->max_pair_words = from->max_pair_words;
   c->max_pair_work = from->max_pair_work;
+  c->max_pair_effort = from->max_pair_effort;
+  c->max_pair_rows = from->max_pair_rows;
+  c->num_steps = from->steps[0].size;
   c->connect = self->options.connect;
   wf__gpu_compose_shape(c);
   return WF_OK;
@@ -535,6 +538,7 @@ static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t 
                            .arcs = self->c.arcs,
                            .final_cost = self->c.final_cost,
                            .origins = self->with_origins ? self->c.origins : NULL,
+                           .trimmed = self->options.connect,
                            .input_base = {a_base, b_base}};
   if (self->made[0] != NULL) { /* the only one */
     composed.arc_off = self->made[0]->f.off;

@@ -45,9 +45,11 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   enum { WARP_OUT = 512, BLOCK_OUT = 4096 };
   bool many = c->num_pairs >= WF__GPU_MANY_PAIRS;
   c->ranks = many ? 1 : WF__GPU_PAIR_RANKS;
-  bool alone = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks && (many || c->max_pair_work <= WF__GPU_PAIR_WORK);
-  if (alone) c->group = 0;
-  else if (c->max_words <= WF__GPU_NARROW_WORDS && c->num_rows >= WF__GPU_THREAD_ROWS) c->group = 1;
+  bool fits = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks;
+  bool little = c->max_pair_work <= WF__GPU_PAIR_WORK || (c->max_pair_effort <= WF__GPU_PAIR_EFFORT && c->max_pair_rows < WF__GPU_THREAD_ROWS);
+  bool narrow = c->max_words <= WF__GPU_NARROW_WORDS, lines = narrow && c->max_pair_rows >= WF__GPU_LINE_ROWS && 2 * c->num_steps <= 3 * c->num_rows;
+  if (fits && (many || (little && !lines))) c->group = 0;
+  else if (narrow && (lines || c->num_rows >= WF__GPU_THREAD_ROWS)) c->group = 1;
   else c->group = c->max_words <= WF__GPU_WARP_WORDS && c->num_rows >= WF__GPU_WARP_ROWS ? 32 : THREADS;
   c->both = c->connect && c->group >= 1 && c->num_words <= (c->group == 1 ? WF__GPU_BOTH_NARROW : WF__GPU_BOTH_WORDS);
   u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT, wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);

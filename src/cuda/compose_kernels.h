@@ -26,12 +26,14 @@ enum {
   WF__GPU_MAX_WORDS = 8192,  /* widest row: twice this in shared memory */
   WF__GPU_PAIR_WORDS = 6144, /* where no pair has more, blocks may search a pair each: three times this in shared memory, besides lists */
   WF__GPU_PAIR_RANKS = 8,    /* blocks of a cluster, that search a pair with as many times the words together, if pairs are few */
-  WF__GPU_MANY_PAIRS = 32,   /* from so many on a block takes a pair; of fewer a cluster does, but only if none has more than PAIR_WORK steps times states of B */
-  WF__GPU_PAIR_WORK = 1 << 19, /* beyond, all blocks are faster than a cluster: a V of 1,024 takes 1.07 ms so, 0.63 by the grid */
+  WF__GPU_MANY_PAIRS = 32,   /* from so many on a block takes a pair; of fewer a cluster does, where it is measured to be faster than all blocks: up to */
+  WF__GPU_PAIR_WORK = 1 << 19, /* ... so many forward steps times states of B, or */
+  WF__GPU_PAIR_EFFORT = 12 << 20, /* ... so many times the steps of a row, unless rows are so many that threads visit them */
   WF__GPU_TARGET_BITS = 20,
   WF__GPU_MOST_TARGETS = 3,
   WF__GPU_MANY_TARGETS = 15,
-  WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each */
+  WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each; */
+  WF__GPU_LINE_ROWS = 512,    /* ... from this one on, where rows have little more than one step, as words do */
   WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
   WF__GPU_BOTH_NARROW = 1 << 20, /* those of narrow rows visited by a thread each: a level has little to do in them */
 };
@@ -135,7 +137,9 @@ typedef struct wf__gpu_compose {
   uint64_t num_pairs, num_rows, num_words, num_parts, num_part_words;
   uint32_t max_words; /* of a row */
   uint32_t max_row_runs;                  /* kinds of steps of a row */
-  uint64_t max_pair_words, max_pair_work; /* of a pair: words; forward steps times states of B */
+  uint64_t num_steps;                     /* forward */
+  uint64_t max_pair_words, max_pair_rows, max_pair_work; /* of a pair: words; rows; forward steps times states of B */
+  uint64_t max_pair_effort;                              /* and that times the steps of a row: the more of those, the fewer levels share the work */
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
   int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both` and `ranks` */
   int32_t both;       /* both directions at once */

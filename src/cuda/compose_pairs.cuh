@@ -3,24 +3,29 @@
  *
  * Rows are dealt out to the blocks of a cluster in turn. A level has two parts. First each block looks at what was found for its rows: what is new is fresh. Then the fresh states are
  * moved along the steps of their rows, and what they lead to is found, whether it is new or not: a bit is set in the memory of the block that has the row, and nothing is read there.
+ * A cluster has two memories for what is found, one level's and the next's, and waits for all of its blocks once a level.
  *
- * Bits are taken in half words (32 states). A warp takes 32 half words at a time, lists their fresh states, and gives each thread one with its whole row of steps; rows of many steps are
- * taken by the warp together. A state's targets under a label are in one word (`cells`). */
+ * Bits are taken in half words (32 states). A warp takes up to 32 half words at a time, fewer where there are warps for all, and lists their fresh states. A thread takes one with its whole
+ * row of steps; where a warp has few, several threads share a state's steps. Rows of many steps are taken by the warp together. A state's targets under a label are in one word (`cells`). */
 #ifndef WF_CUDA_COMPOSE_PAIRS_CUH
 #define WF_CUDA_COMPOSE_PAIRS_CUH
 
-#ifndef WF__PAIR_THREADS
-#define WF__PAIR_THREADS 512
+enum { PAIR_LIST = 512, PAIR_MANY_STEPS = 32 };
+/* A block that has an SM to itself takes all of its threads: a level is a chain of dependent reads, the shorter the more warps share it. */
+#ifdef WF__PAIR_THREADS
+__host__ __device__ constexpr u32 pair_threads(int) { return WF__PAIR_THREADS; }
+#else
+__host__ __device__ constexpr u32 pair_threads(int ranks) { return ranks > 1 ? 1024 : 512; }
 #endif
-enum { PAIR_THREADS = WF__PAIR_THREADS, PAIR_WARPS = PAIR_THREADS / 32, PAIR_LIST = 512, PAIR_MANY_STEPS = 32 };
 
 /* Half words [size] each, of the block's rows. */
 struct pair_bits {
   u32 *fresh; /* of this level */
   u32 *done;  /* found before, fresh ones included */
-  u32 *found; /* since the level began; at `address` in shared memory */
-  u32 address, size;
+  u32 *found; /* since the level began; in a cluster the second [room] of them in every other level */
+  u32 size, room;
 };
+__host__ __device__ constexpr u32 num_found(int ranks) { return ranks > 1 ? 2 : 1; }
 
 template <int RANKS>
 struct pair_search {
@@ -44,9 +49,9 @@ struct pair_search {
     for_targets(c, pair, back, step.kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
   }
 
-  /* The fresh bits of half words first .. first + 31 of the block's. */
-  __device__ void visit(const pair_bits &b, u32 first, u32 lane, uint16_t *list) const {
-    const u32 at = first + lane, fresh = at < b.size ? b.fresh[at] : 0, in_row = at % row_halves;
+  /* The fresh bits of half words first .. first + count - 1 of the block's, count <= 32. */
+  __device__ void visit(const pair_bits &b, u32 address, u32 first, u32 num_halves, u32 lane, uint16_t *list) const {
+    const u32 at = first + lane, fresh = lane < num_halves && at < b.size ? b.fresh[at] : 0, in_row = at % row_halves;
     u32 begin = 0, end = 0;
     if (!__any_sync(~0u, fresh != 0)) return;
     const u64 base = step_off[pair.first_row];
@@ -64,17 +69,19 @@ struct pair_search {
       if (lane >= distance) sum += other;
     }
     const u32 total = __shfl_sync(~0u, sum, 31);
+    u32 sharing = 1; /* threads that share a state */
+    while (sharing < 8 && total * sharing <= 16) sharing *= 2;
     for (u32 window = 0; window < total; window += PAIR_LIST) {
       u32 place = sum - count - window; /* beyond the list where it is not in the window, before or behind */
       for (u32 bits = many ? 0 : fresh; bits != 0; bits &= bits - 1, place++)
         if (place < PAIR_LIST) list[place] = (uint16_t)(lane << 5 | ((u32)__ffs((int)bits) - 1));
       __syncwarp();
       const u32 listed = total - window < PAIR_LIST ? total - window : PAIR_LIST;
-      for (u32 i = 0; i < listed; i += 32) {
-        u32 item = i + lane < listed ? list[i + lane] : 0, from = item >> 5;
-        u32 state = __shfl_sync(~0u, in_row, from) * 32 + (item & 31), k = __shfl_sync(~0u, begin, from), last = __shfl_sync(~0u, end, from);
-        if (i + lane >= listed) last = k;
-        for (; k < last; k++) take(b.address, state, own[k]);
+      for (u32 i = lane / sharing; i - lane / sharing < listed; i += 32) {
+        u32 item = i < listed ? list[i] : 0, from = item >> 5;
+        u32 state = __shfl_sync(~0u, in_row, from) * 32 + (item & 31), k = __shfl_sync(~0u, begin, from) + lane % sharing, last = __shfl_sync(~0u, end, from);
+        if (i >= listed) last = k;
+        for (; k < last; k += sharing) take(address, state, own[k]);
       }
       __syncwarp();
     }
@@ -82,23 +89,11 @@ struct pair_search {
       u32 from = (u32)__ffs((int)rows) - 1, state = __shfl_sync(~0u, in_row, from) * 32, k = __shfl_sync(~0u, begin, from) + lane, last = __shfl_sync(~0u, end, from);
       u32 all = __shfl_sync(~0u, fresh, from);
       for (; k < last; k += 32)
-        for (u32 bits = all; bits != 0; bits &= bits - 1) take(b.address, state + (u32)__ffs((int)bits) - 1, own[k]);
+        for (u32 bits = all; bits != 0; bits &= bits - 1) take(address, state + (u32)__ffs((int)bits) - 1, own[k]);
     }
     __syncwarp();
   }
 };
-
-/* Whether any block of the cluster says yes, when all have come here. `votes` [RANKS] are in shared memory. */
-template <int RANKS>
-__device__ static bool any_of_cluster(bool mine, u32 *votes, u32 rank) {
-  if constexpr (RANKS == 1) return __syncthreads_or(mine) != 0;
-  const int block = __syncthreads_or(mine);
-  if (threadIdx.x < RANKS) store_of_rank(address_of_rank((u32)__cvta_generic_to_shared(&votes[rank]), threadIdx.x), block != 0);
-  cg::this_cluster().sync();
-  u32 any = 0;
-  for (int i = 0; i < RANKS; i++) any |= ((volatile u32 *)votes)[i];
-  return any != 0;
-}
 
 template <int RANKS>
 __device__ static void sync_ranks() {
@@ -106,22 +101,27 @@ __device__ static void sync_ranks() {
   else cg::this_cluster().sync();
 }
 
-/* Level by level from the bits in `found`, until one finds nothing. Returns the number of levels. */
+/* Level by level from the bits in the first of `found`, until one finds nothing. `votes` [2][RANKS]: which blocks have fresh bits in this level, or the next. Returns the number of levels. */
 template <int RANKS>
 __device__ static u32 search_pair(const pair_search<RANKS> &search, const pair_bits &b, uint16_t *lists, u32 *votes) {
-  const u32 warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x & 31, num_warps = pair_threads(RANKS) / 32, wanted = (b.size + num_warps - 1) / num_warps, halves = wanted < 32 ? wanted : 32;
   for (u32 levels = 0;; levels++) {
-    bool any = false;
-    for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) {
-      u32 fresh = b.found[at] & ~b.done[at];
+    u32 *found = b.found + levels % num_found(RANKS) * b.room, *next = b.found + (levels + 1) % num_found(RANKS) * b.room, *vote = votes + (levels & 1) * RANKS;
+    bool mine = false;
+    for (u32 at = threadIdx.x; at < b.size; at += pair_threads(RANKS)) {
+      u32 fresh = found[at] & ~b.done[at];
       b.fresh[at] = fresh;
       b.done[at] |= fresh;
-      b.found[at] = 0;
-      any |= fresh != 0;
+      found[at] = 0;
+      mine |= fresh != 0;
     }
-    if (!any_of_cluster<RANKS>(any, votes, search.rank)) return levels;
-    for (u32 first = warp * 32; first < b.size; first += PAIR_THREADS) search.visit(b, first, lane, lists + warp * PAIR_LIST);
+    u32 any = (u32)__syncthreads_or(mine);
+    if (RANKS > 1 && threadIdx.x < RANKS) store_of_rank(address_of_rank((u32)__cvta_generic_to_shared(&vote[search.rank]), threadIdx.x), any != 0);
+    const u32 address = (u32)__cvta_generic_to_shared(next);
+    for (u32 first = warp * halves; any != 0 && first < b.size; first += num_warps * halves) search.visit(b, address, first, halves, lane, lists + warp * PAIR_LIST);
     sync_ranks<RANKS>();
+    for (int i = 0; RANKS > 1 && i < RANKS; i++) any |= ((volatile u32 *)vote)[i];
+    if (any == 0) return levels;
   }
 }
 
@@ -130,14 +130,15 @@ template <int RANKS>
 __device__ static void seed_pair(const pair_search<RANKS> &search, const pair_bits &b) {
   const wf__gpu_compose &c = search.c;
   const wf__gpu_pair &pair = search.pair;
-  for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) b.found[at] = b.done[at] = 0;
+  for (u32 at = threadIdx.x; at < b.size; at += pair_threads(RANKS)) b.done[at] = 0;
+  for (u32 at = threadIdx.x; at < b.room * num_found(RANKS); at += pair_threads(RANKS)) b.found[at] = 0;
   __syncthreads();
   if (!search.back) {
     const u32 row = pair.start_row - pair.first_row;
     if (threadIdx.x == 0 && row % RANKS == search.rank) b.found[row / RANKS * search.row_halves + pair.start_b / 32] = 1u << (pair.start_b & 31);
   } else {
     const u32 *final_bits = (const u32 *)mask_of(c, pair, WF__GPU_NUM_MASKS - 1);
-    for (u32 at = threadIdx.x; at < b.size; at += PAIR_THREADS) {
+    for (u32 at = threadIdx.x; at < b.size; at += pair_threads(RANKS)) {
       u32 row = pair.first_row + at / search.row_halves * RANKS + search.rank;
       b.found[at] = c.rows[row].a_final != INFINITY ? final_bits[at % search.row_halves] : 0;
     }
@@ -146,7 +147,7 @@ __device__ static void seed_pair(const pair_search<RANKS> &search, const pair_bi
 }
 
 template <int RANKS>
-__global__ static void __launch_bounds__(PAIR_THREADS, RANKS > 1 ? 1 : 3) search_pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
+__global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3) search_pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, pair_memory);
   const u32 rank = blockIdx.x % RANKS, cluster = blockIdx.x / RANKS, back = c.connect ? cluster & 1 : 0;
   const u64 p = c.connect ? cluster / 2 : cluster;
@@ -155,13 +156,13 @@ __global__ static void __launch_bounds__(PAIR_THREADS, RANKS > 1 ? 1 : 3) search
   const u64 words_end = p + 1 < c.num_pairs ? c.pairs[p + 1].word_base : c.num_words;
   const u32 row_halves = pair.num_words * 2, num_rows = (u32)(words_end - pair.word_base) / pair.num_words, size = (num_rows + RANKS - 1 - rank) / RANKS * row_halves;
   const u32 room = (num_rows + RANKS - 1) / RANKS * row_halves; /* the same in all blocks, so that addresses are */
-  u32 *votes = (u32 *)pair_memory, *halves = votes + WF__GPU_PAIR_RANKS;
+  u32 *votes = (u32 *)pair_memory, *halves = votes + 2 * WF__GPU_PAIR_RANKS;
   const pair_search<RANKS> search = {c, pair, c.step_off[back], c.steps[back], back, rank, row_halves};
-  const pair_bits b = {halves, halves + room, halves + 2 * room, (u32)__cvta_generic_to_shared(halves + 2 * room), size};
+  const pair_bits b = {halves, halves + room, halves + 2 * room, size, room};
   seed_pair(search, b);
-  u32 levels = search_pair<RANKS>(search, b, (uint16_t *)(halves + 3 * room), votes);
+  u32 levels = search_pair<RANKS>(search, b, (uint16_t *)(halves + (2 + num_found(RANKS)) * room), votes);
   u32 *to = (u32 *)((back ? c.kept : c.reached) + pair.word_base);
-  for (u32 at = threadIdx.x; at < size; at += PAIR_THREADS) to[(at / row_halves * RANKS + rank) * row_halves + at % row_halves] = b.done[at];
+  for (u32 at = threadIdx.x; at < size; at += pair_threads(RANKS)) to[(at / row_halves * RANKS + rank) * row_halves + at % row_halves] = b.done[at];
   if (threadIdx.x == 0 && rank == 0) atomicMax(&c.stats[back], levels);
 }
 
@@ -171,14 +172,14 @@ __global__ static void both_kernel(const wf__gpu_compose c) {
 }
 
 /* Bytes of shared memory for the largest pair: votes, bits of a block's rows, lists. */
-static size_t pair_shared_bytes(const wf__gpu_compose *c) {
+static size_t pair_shared_bytes(const wf__gpu_compose *c, int ranks) {
   size_t words_of_block = (size_t)(c->max_pair_words + (u64)(c->ranks - 1) * c->max_words) / (size_t)c->ranks;
-  return WF__GPU_PAIR_RANKS * sizeof(u32) + words_of_block * 3 * sizeof(u64) + PAIR_WARPS * PAIR_LIST * sizeof(uint16_t);
+  return 2 * WF__GPU_PAIR_RANKS * sizeof(u32) + words_of_block * (2 + num_found(ranks)) * sizeof(u64) + pair_threads(ranks) / 32 * PAIR_LIST * sizeof(uint16_t);
 }
 
 template <int RANKS>
 static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
-  size_t shared = pair_shared_bytes(c);
+  size_t shared = pair_shared_bytes(c, RANKS);
   cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   if (code != cudaSuccess) return code;
   cudaLaunchAttribute cluster;
@@ -187,7 +188,7 @@ static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3((unsigned)(c->num_pairs * (c->connect ? 2 : 1) * RANKS));
-  config.blockDim = dim3(PAIR_THREADS);
+  config.blockDim = dim3(pair_threads(RANKS));
   config.dynamicSmemBytes = shared;
   config.stream = stream;
   config.attrs = &cluster;

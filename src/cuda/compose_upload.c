@@ -198,8 +198,10 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
   WF__TRY(add_inputs(to, a, b, &pair, err));
   if (pair.num_words > to->max_words) to->max_words = pair.num_words;
   if (to->num_words - pair.word_base > to->max_pair_words) to->max_pair_words = to->num_words - pair.word_base;
-  uint64_t work = plan->forward.off[plan->num_rows] * plan->b.num_states;
+  uint64_t num_steps = plan->forward.off[plan->num_rows], work = num_steps * plan->b.num_states, effort = work * ((num_steps + plan->num_rows - 1) / plan->num_rows);
   if (work > to->max_pair_work) to->max_pair_work = work;
+  if (effort > to->max_pair_effort) to->max_pair_effort = effort;
+  if (plan->num_rows > to->max_pair_rows) to->max_pair_rows = plan->num_rows;
   APPEND(&to->pairs, &pair, 1, "pairs");
   return WF_OK;
 }

@@ -1,83 +1,82 @@
-/* determinize_kernels.cu - kernels of determinization by levels (determinize_kernels.h). */
+/* determinize_kernels.cu - kernels of determinization by levels (determinize_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/. */
+#ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
+#endif
 
-#include "cuda/determinize_kernels.h"
-#include "cuda/ops_launch.cuh"
-#include "math/cost.h"
+#include "cuda/determinize_strings.cuh"
 
 #define FREE (~(u64)0)
 #define NEW ((u64)1 << 63)
 
+#ifndef FAKE_CUDA
 int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values, values_out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
 }
-
-/* Costs as integers in the same order. */
-__device__ static u64 ordered(double cost) {
-  u64 bits = (u64)__double_as_longlong(cost);
-  return bits >> 63 ? ~bits : bits | (u64)1 << 63;
-}
-__device__ static double cost_of(u64 key) { return __longlong_as_double((long long)(key >> 63 ? key & ~((u64)1 << 63) : ~key)); }
-
-/* --- strings ---------------------------------------------------------------------------------------------------------- */
-
-__device__ static u32 num_labels(u64 string) { return (string != 0) + (string >> WF__DET_LABEL_BITS != 0) + (string >> 2 * WF__DET_LABEL_BITS != 0); }
-
-/* Labels that two strings have in common at their begin. */
-__device__ static u32 num_common(u64 a, u64 b) {
-  u64 mask = ((u64)1 << WF__DET_LABEL_BITS) - 1;
-  u32 n = 0;
-  while (n < WF__DET_MOST_LABELS && (a & mask) != 0 && (a & mask) == (b & mask)) a >>= WF__DET_LABEL_BITS, b >>= WF__DET_LABEL_BITS, n++;
-  return n;
-}
-
-__device__ static u64 append(const wf__gpu_subsets &s, u64 string, int32_t label) {
-  if (label == 0) return string;
-  u32 n = num_labels(string);
-  if (n == WF__DET_MOST_LABELS) atomicOr(s.trouble, (u32)WF__DET_LONG_STRING);
-  if ((u32)label >> WF__DET_LABEL_BITS != 0) atomicOr(s.trouble, (u32)WF__DET_LONG_LABEL);
-  return n < WF__DET_MOST_LABELS ? string | (u64)label << n * WF__DET_LABEL_BITS : string;
-}
+#endif
 
 /* --- items ------------------------------------------------------------------------------------------------------------ */
 
-__device__ static u64 element_hash(const wf__gpu_subsets &s, u32 state, float cost, u64 string) {
-  return wf__hash_combine(wf__mix64(string + 1), (u64)wf__cost_bin(s.inverse_delta, cost) << 32 | state);
+__device__ static u64 element_hash(const wf__gpu_subsets &s, u32 state, float cost, u32 string) {
+  return wf__hash_combine(wf__mix64((u64)string + 1), (u64)wf__cost_bin(s.inverse_delta, cost) << 32 | state);
 }
 
-__global__ static void label_bits_kernel(const wf__gpu_fsts f, u32 *out) {
-  u32 bits = 0;
-  FOR_ALL(i, f.num_arcs) bits |= (u32)f.arcs[i].ilabel;
+__global__ static void labels_kernel(const wf__gpu_fsts f, u32 *out) {
+  u32 bits = 0, epsilon = 0;
+  FOR_ALL(i, f.num_arcs) {
+    bits |= (u32)f.arcs[i].ilabel;
+    epsilon |= f.arcs[i].ilabel == 0;
+  }
   bits = __reduce_or_sync(ALL_LANES, bits);
-  if (this_lane() == 0) atomicOr(out, bits);
+  epsilon = __reduce_or_sync(ALL_LANES, epsilon);
+  if (this_lane() != 0) return;
+  atomicOr(&out[0], bits);
+  if (epsilon != 0) atomicOr(&out[1], 1u);
 }
 
-int wf__determinize_label_bits(const wf__gpu_fsts *f, u32 *out, void *stream) { return LAUNCH(label_bits_kernel, f->num_arcs, stream, *f, out); }
+int wf__determinize_labels(const wf__gpu_fsts *f, u32 *out, void *stream) { return LAUNCH(labels_kernel, f->num_arcs, stream, *f, out); }
 
-__global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, u32 start) {
-  FOR_ALL(i, room_subsets) s.final_key[i] = ordered(INFINITY);
-  if (this_thread() != 0) return;
-  s.off[0] = s.arc_off[0] = 0;
-  s.off[1] = 1;
-  s.owner[0] = 0;
-  s.state[0] = start;
-  s.cost[0] = 0;
-  s.string[0] = 0;
-  s.hash[0] = element_hash(s, start, 0, 0);
-  s.slots[s.hash[0] & (s.num_slots - 1)] = 0;
+/* One subset more begins at the end of the last. */
+__global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, const u32 *starts, u64 num_starts) {
+  FOR_ALL(i, room_subsets) {
+    s.final_key[i] = ordered(INFINITY);
+    s.final_element[i] = ~(u64)0;
+  }
+  if (this_thread() == 0) s.off[0] = s.arc_off[0] = 0;
+  FOR_ALL(i, num_starts) {
+    s.off[i + 1] = i + 1;
+    s.owner[i] = (u32)i;
+    s.state[i] = starts[i];
+    s.cost[i] = 0;
+    s.string[i] = 0;
+    s.hash[i] = element_hash(s, starts[i], 0, 0);
+    if (s.num_of_fst != nullptr) s.num_of_fst[fst_of(s.f, starts[i])] = 1;
+    u64 slot = s.hash[i] & (s.num_slots - 1);
+    while (atomicCAS((ull *)&s.slots[slot], (ull)FREE, (ull)i) != FREE) slot = (slot + 1) & (s.num_slots - 1);
+  }
 }
 
-int wf__determinize_begin(const wf__gpu_subsets *s, u64 room_subsets, u32 start, void *stream) { return LAUNCH(begin_kernel, room_subsets, stream, *s, room_subsets, start); }
+int wf__determinize_begin(const wf__gpu_subsets *s, u64 room_subsets, const u32 *starts, u64 num_starts, void *stream) {
+  return LAUNCH(begin_kernel, room_subsets, stream, *s, room_subsets, starts, num_starts);
+}
+
+/* The cost of ending in an element, if it can be. */
+__device__ static bool ends(const wf__gpu_subsets &s, u64 element, double *cost) {
+  float final_cost = s.f.final_cost[s.state[element]];
+  *cost = (double)s.cost[element] + (double)final_cost;
+  return final_cost != INFINITY && s.cost[element] != INFINITY;
+}
 
 __global__ static void count_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(e, level.num_elements + 1) {
     u64 at = level.first_element + e, count = 0;
     if (e < level.num_elements) {
       u32 state = s.state[at];
+      double cost;
       count = s.f.off[state + 1] - s.f.off[state];
-      if (s.f.final_cost[state] != INFINITY) {
-        if (s.string[at] != 0) atomicOr(s.trouble, (u32)WF__DET_FINAL_STRING);
-        atomicMin((ull *)&s.final_key[s.owner[at]], (ull)ordered((double)s.cost[at] + (double)s.f.final_cost[state]));
+      if (ends(s, at, &cost)) atomicMin((ull *)&s.final_key[s.owner[at]], (ull)ordered(cost));
+      if (s.cost[at] == INFINITY) {
+        atomicOr(s.trouble, (u32)WF__DET_DROPPED);
+        count = 0;
       }
     }
     level.item_off[e] = count;
@@ -86,7 +85,21 @@ __global__ static void count_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
 
 int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(count_kernel, level->num_elements + 1, stream, *s, *level); }
 
+/* The first of the elements with the least final cost says what is put out at the end. */
+__device__ static void find_final_element(const wf__gpu_subsets &s, u64 at) {
+  double cost;
+  if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]]) atomicMin((ull *)&s.final_element[s.owner[at]], (ull)at);
+}
+
+__device__ static void check_final_string(const wf__gpu_subsets &s, u64 at) {
+  double cost;
+  if (!ends(s, at, &cost)) return;
+  if (s.string[at] != s.string[s.final_element[s.owner[at]]] && !s.allow_nonfunctional) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+  if (wf__cost_to_float(cost) == INFINITY) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
+}
+
 __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
+  FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
   FOR_ALL(item, level.num_items) {
     u64 low = 0, high = level.num_elements; /* the last element whose items begin at or before this one */
     while (high - low > 1) {
@@ -96,20 +109,27 @@ __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     }
     u64 at = level.first_element + low;
     wf_arc arc = s.f.arcs[s.f.off[s.state[at]] + (item - level.item_off[low])];
-    if (arc.weight == INFINITY) atomicOr(s.trouble, (u32)WF__DET_INFINITE);
-    level.keys[item] = ((u64)(s.owner[at] - level.first_subset) << level.label_bits | (u32)arc.ilabel) << level.state_bits | arc.nextstate;
+    bool never = arc.weight == INFINITY;
+    if (never) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
+    level.keys[item] = never ? (u64)1 << (level.key_bits - 1) : ((u64)(s.owner[at] - level.first_subset) << level.label_bits | (u32)arc.ilabel) << level.state_bits | arc.nextstate;
     level.index[item] = (u32)item;
     level.item_cost[item] = (double)s.cost[at] + (double)arc.weight;
-    level.item_string[item] = append(s, s.string[at], arc.olabel);
+    level.item_string[item] = never ? 0 : string_append(s, s.string[at], arc.olabel);
   }
 }
 
-int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(items_kernel, level->num_items, stream, *s, *level); }
+int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
+  return LAUNCH(items_kernel, level->num_items + level->num_elements, stream, *s, *level);
+}
 
-__global__ static void flags_kernel(const wf__gpu_det_level level) {
+/* Keys of items that are never taken, and of none. */
+__device__ static bool is_never(const wf__gpu_det_level &level, u64 key) { return key >> (level.key_bits - 1) & 1; }
+
+__global__ static void flags_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
+  FOR_ALL(e, level.num_elements) check_final_string(s, level.first_element + e);
   FOR_ALL(i, level.num_items + 1) {
     u64 flags = 0;
-    if (i < level.num_items) {
+    if (i < level.num_items && !is_never(level, level.sorted[i])) {
       u64 key = level.sorted[i], before = i != 0 ? level.sorted[i - 1] : ~key;
       flags = (u64)(key != before) << 32 | (key >> level.state_bits != before >> level.state_bits);
     }
@@ -117,37 +137,35 @@ __global__ static void flags_kernel(const wf__gpu_det_level level) {
   }
 }
 
-int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
-  (void)s;
-  return LAUNCH(flags_kernel, level->num_items + 1, stream, *level);
-}
+int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(flags_kernel, level->num_items + 1, stream, *s, *level); }
 
 /* --- parts and arcs --------------------------------------------------------------------------------------------------- */
 
 __global__ static void arcs_begin_kernel(const wf__gpu_det_level level) {
   FOR_ALL(a, level.num_arcs) {
     level.total[a] = ordered(INFINITY);
-    level.common[a] = WF__DET_MOST_LABELS;
+    level.common[a] = ~(u32)0;
     level.arc_hash[a] = 0;
   }
   if (this_thread() == 0) level.arc_part[level.num_arcs] = level.num_parts;
 }
 
-/* Equal items become a part, taken by the thread of the first; the first part of an arc begins it. */
+/* Equal items become a part, taken by the thread of the first, in the order in which the CPU does it; the first part of an arc begins it. */
 __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i];
-    if (i != 0 && level.sorted[i - 1] == key) continue;
-    u32 part = (u32)(level.ranks[i] >> 32), arc = (u32)level.ranks[i + 1] - 1, item = level.by_key[i];
+    if (is_never(level, key) || (i != 0 && level.sorted[i - 1] == key)) continue;
+    u32 part = (u32)(level.ranks[i] >> 32), arc = (u32)level.ranks[i + 1] - 1, item = level.by_key[i], string = level.item_string[item];
     double cost = level.item_cost[item];
-    u64 string = level.item_string[item];
     for (u64 k = i + 1; k < level.num_items && level.sorted[k] == key; k++) {
       item = level.by_key[k];
-      if (level.item_string[item] != string) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
-      cost = cost < level.item_cost[item] ? cost : level.item_cost[item];
+      if (level.item_string[item] != string && !s.allow_nonfunctional) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+      if (!(level.item_cost[item] < cost)) continue;
+      cost = level.item_cost[item];
+      string = level.item_string[item];
     }
     level.part_arc[part] = arc;
-    level.part_state[part] = (u32)key & (((u32)1 << level.state_bits) - 1);
+    level.part_state[part] = (u32)(key & (((u64)1 << level.state_bits) - 1));
     level.part_cost[part] = cost;
     level.part_string[part] = string;
     if (i == 0 || level.sorted[i - 1] >> level.state_bits != key >> level.state_bits) level.arc_part[arc] = part;
@@ -155,9 +173,9 @@ __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
   }
 }
 
-__global__ static void common_kernel(const wf__gpu_det_level level) {
+__global__ static void common_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(part, level.num_parts) {
-    u32 arc = level.part_arc[part], n = num_common(level.part_string[part], level.part_string[level.arc_part[arc]]);
+    u32 arc = level.part_arc[part], n = num_common(s, level.part_string[part], level.part_string[level.arc_part[arc]]);
     if (n < level.common[arc]) atomicMin(&level.common[arc], n);
   }
 }
@@ -165,14 +183,10 @@ __global__ static void common_kernel(const wf__gpu_det_level level) {
 /* What is left of a part when its arc has put out and charged what all have in common. */
 __global__ static void residuals_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(part, level.num_parts) {
-    u32 arc = level.part_arc[part];
+    u32 arc = level.part_arc[part], string = level.part_string[part], common = level.common[arc];
     double cost = (double)wf__cost_to_float(level.part_cost[part] - cost_of(level.total[arc]));
-    u64 string = level.common[arc] == WF__DET_MOST_LABELS ? 0 : level.part_string[part] >> level.common[arc] * WF__DET_LABEL_BITS;
-    if (part == level.arc_part[arc]) { /* the arc's output, which the residuals below no longer have, is kept aside: nobody else reads it */
-      u64 prefix = level.part_string[part] & (((u64)1 << level.common[arc] * WF__DET_LABEL_BITS) - 1);
-      if (num_labels(prefix) > 1) atomicOr(s.trouble, (u32)WF__DET_LONG_STRING);
-      level.arc_slot[arc] = prefix;
-    }
+    if (part == level.arc_part[arc]) level.output[arc] = string_drop(s, string, string_size(s, string) - common);
+    string = string_behind(s, string, common);
     level.part_cost[part] = cost;
     level.part_string[part] = string;
     atomicAdd((ull *)&level.arc_hash[arc], (ull)element_hash(s, level.part_state[part], (float)cost, string));
@@ -182,7 +196,7 @@ __global__ static void residuals_kernel(const wf__gpu_subsets s, const wf__gpu_d
 int wf__determinize_parts(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
   int code = LAUNCH(arcs_begin_kernel, level->num_arcs, stream, *level);
   if (code == 0) code = LAUNCH(merge_kernel, level->num_items, stream, *s, *level);
-  if (code == 0) code = LAUNCH(common_kernel, level->num_parts, stream, *level);
+  if (code == 0) code = LAUNCH(common_kernel, level->num_parts, stream, *s, *level);
   return code == 0 ? LAUNCH(residuals_kernel, level->num_parts, stream, *s, *level) : code;
 }
 
@@ -224,22 +238,19 @@ __global__ static void find_kernel(const wf__gpu_subsets s, const wf__gpu_det_le
       }
       if (is_known(s, level, arc, have)) break;
     }
-    level.fresh[arc] = slot;
+    level.arc_slot[arc] = slot;
   }
 }
 
-/* Where the arc is the one, its subset counts; `arc_slot` holds outputs until here, slots take their place in `fresh`. */
+/* Where the arc is the one, its subset counts. */
 __global__ static void fresh_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(arc, level.num_arcs + 1) {
     if (arc == level.num_arcs) {
       level.fresh[arc] = 0;
       continue;
     }
-    u64 slot = level.fresh[arc], output = level.arc_slot[arc];
-    u32 is_new = s.slots[slot] == (NEW | arc);
+    u32 is_new = s.slots[level.arc_slot[arc]] == (NEW | arc);
     level.is_new[arc] = is_new;
-    level.arc_slot[arc] = slot;
-    level.common[arc] = (u32)output; /* at most one label */
     level.fresh[arc] = is_new ? (level.arc_part[arc + 1] - level.arc_part[arc]) << 32 | 1 : 0;
   }
 }
@@ -256,6 +267,9 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     s.slots[level.arc_slot[arc]] = subset;
     s.hash[subset] = level.arc_hash[arc];
     s.off[subset + 1] = elements + (level.fresh[arc + 1] >> 32);
+    if (s.num_of_fst == nullptr) continue;
+    u32 count = atomicAdd(&s.num_of_fst[fst_of(s.f, level.part_state[level.arc_part[arc]])], 1u) + 1;
+    if (s.max_states != 0 && count > s.max_states) atomicOr(s.trouble, (u32)WF__DET_MANY_STATES);
   }
   FOR_ALL(part, level.num_parts) {
     u32 arc = level.part_arc[part];
@@ -272,14 +286,15 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
 __global__ static void store_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i] >> level.state_bits, next = i + 1 < level.num_items ? level.sorted[i + 1] >> level.state_bits : ~(u64)0;
-    if (key == next) continue; /* the last item of an arc writes it */
+    if (key == next || is_never(level, level.sorted[i])) continue; /* the last item of an arc writes it */
     u64 arc = (u32)level.ranks[i + 1] - 1;
     wf_arc made;
     made.ilabel = (int32_t)(key & (((u64)1 << level.label_bits) - 1));
-    made.olabel = (int32_t)level.common[arc];
+    made.olabel = (int32_t)level.output[arc];
     made.weight = wf__cost_to_float(cost_of(level.total[arc]));
     made.nextstate = (u32)s.slots[level.arc_slot[arc]];
     s.arcs[level.first_arc + arc] = made;
+    s.arc_owner[level.first_arc + arc] = (u32)(level.first_subset + (key >> level.label_bits));
   }
   FOR_ALL(k, level.num_subsets) {
     u64 low = 0, high = level.num_items; /* the first item of a later subset */
@@ -296,9 +311,3 @@ int wf__determinize_store(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
   int code = LAUNCH(names_kernel, level->num_parts, stream, *s, *level, num_known, elements);
   return code == 0 ? LAUNCH(store_kernel, level->num_items + level->num_subsets, stream, *s, *level) : code;
 }
-
-__global__ static void finals_kernel(const wf__gpu_subsets s, u64 num_subsets, float *final_cost) {
-  FOR_ALL(i, num_subsets) final_cost[i] = wf__cost_to_float(cost_of(s.final_key[i]));
-}
-
-int wf__determinize_finals(const wf__gpu_subsets *s, u64 num_subsets, float *final_cost, void *stream) { return LAUNCH(finals_kernel, num_subsets, stream, *s, num_subsets, final_cost); }

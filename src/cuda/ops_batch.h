@@ -23,6 +23,7 @@ typedef struct wf__gpu_blocks {
 struct wf__gpu_batch {
   wf__gpu_context *context;
   bool log_semiring;
+  bool trimmed; /* known to be: every state is on a path from its start to a final state */
   wf__gpu_fsts f;
   wf__gpu_blocks owned;
   uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory, as start and input_base */

@@ -7,6 +7,7 @@
 
 #include "cuda/ops_batch.h"
 #include "decode/backend.h"
+#include "fst/properties.h"
 
 /* --- context and memory ------------------------------------------------------------------------------------------------- */
 
@@ -230,6 +231,8 @@ static wf_status make_upload(wf__gpu_batch *batch, const void *from, wf__gpu_blo
     batch->state_base[i + 1] = batch->state_base[i] + view.num_states;
     batch->arc_base[i + 1] = batch->arc_base[i] + view.num_arcs;
   }
+  batch->trimmed = true;
+  for (size_t i = 0; i < count; i++) batch->trimmed = batch->trimmed && (batch->start[i] < 0 || wf__fst_known_trimmed(fsts[i]));
   uint64_t *off = wf__alloc(batch->state_base[count] + 1, sizeof *off);
   if (off == NULL) return wf__fail_memory(err, (batch->state_base[count] + 1) * sizeof *off, "states");
   wf_status status = upload_fsts(batch, fsts, off, err);
@@ -259,6 +262,7 @@ static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_block
   wf__gpu_arrays a;
   uint64_t count = batch->f.num_fsts, *arc_base;
   (void)how;
+  batch->trimmed = from->trimmed;
   WF__TRY(wf__gpu_batch_reserve(batch, from->state_base[count], from->arc_base[count], &a, err));
   for (size_t i = 0; i < count; i++) batch->start[i] = from->start[i] < 0 ? -1 : (int64_t)from->state_base[i] + from->start[i];
   TAKE(c, scratch, arc_base, count + 1, "a batch");
@@ -294,6 +298,7 @@ static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blo
   const wf__gpu_batch *from = user;
   wf__gpu_arrays a;
   (void)scratch;
+  batch->trimmed = from->trimmed;
   WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, from->f.num_arcs, &a, err));
   WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   WF__TRY(keep_origins(batch, from, err));
@@ -332,6 +337,7 @@ static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   wf__gpu_arrays a;
   uint64_t m = from->f.num_arcs;
   uint32_t *keys, *keys_out, *index, *index_out, *source;
+  batch->trimmed = from->trimmed;
   WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, m, &a, err));
   WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   WF__TRY(keep_origins(batch, from, err));
@@ -402,6 +408,7 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   wf__gpu_arrays a;
   uint64_t n = f->num_states, m = f->num_arcs;
   uint32_t *marks[2], *list, *counts, *keep, *keep_arcs, *number, *place, *some = NULL, sizes[2];
+  batch->trimmed = trimming->some == NULL;
   WF__TRY(wf__gpu_incoming_find(c, scratch, f, &in, err));
   if (trimming->some != NULL) {
     TAKE(c, scratch, some, f->num_fsts, "a batch");

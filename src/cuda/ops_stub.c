@@ -10,6 +10,7 @@ wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change
 wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta, double **out, uint64_t *out_count, wf_error *err) { return no_device("cuda", err); }

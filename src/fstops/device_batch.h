@@ -16,6 +16,7 @@ typedef struct wf__composed {
   const wf_arc *arcs;
   const float *final_cost;
   const wf_arc_origin *origins; /* or NULL */
+  bool trimmed;                  /* known to be */
   const uint64_t *input_base[2]; /* [count + 1] in host memory: where the arcs of each pair's inputs begin among those of all pairs */
 } wf__composed;
 
@@ -32,6 +33,8 @@ wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__
 wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* WF_ERR_UNSUPPORTED if there is a cycle of epsilons. */
 wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err);
+/* WF_ERR_UNSUPPORTED: the log semiring, rmepsilon of arcs with epsilon input, outputs more than 255 labels behind. WF_ERR_NOT_DETERMINIZABLE without a witness. */
+wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* `*out` is for free. */

@@ -186,31 +186,33 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
 
 /* --- operations --------------------------------------------------------------------------------------------------------- */
 
-enum operation { ARCSORT_I, ARCSORT_O, CONNECT, INVERT, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
+enum operation { ARCSORT_I, ARCSORT_O, CONNECT, DETERMINIZE, INVERT, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
 
-/* `rmepsilon`: options of the operation that has more of them than its name says. */
+/* `options`: the operation's, where it has more of them than its name says. */
 
-static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const wf_rmepsilon_options *rmepsilon, wf__gpu_batch **out, wf_error *err) {
+static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void *options, wf__gpu_batch **out, wf_error *err) {
   switch (op) {
     case ARCSORT_I: return wf__gpu_batch_arcsort(from, false, out, err);
     case ARCSORT_O: return wf__gpu_batch_arcsort(from, true, out, err);
     case CONNECT: return wf__gpu_batch_connect(from, out, err);
+    case DETERMINIZE: return wf__gpu_batch_determinize(from, options, out, err);
     case INVERT: return wf__gpu_batch_labels(from, WF__INVERT, out, err);
     case PROJECT_I: return wf__gpu_batch_labels(from, WF__PROJECT_INPUT, out, err);
     case PROJECT_O: return wf__gpu_batch_labels(from, WF__PROJECT_OUTPUT, out, err);
     case REVERSE: return wf__gpu_batch_reverse(from, out, err);
-    case RMEPSILON: return wf__gpu_batch_rmepsilon(from, rmepsilon->connect, out, err);
+    case RMEPSILON: return wf__gpu_batch_rmepsilon(from, ((const wf_rmepsilon_options *)options)->connect, out, err);
     case SHORTEST_PATH: return wf__gpu_batch_shortest_path(from, out, err);
   }
   return WF_OK;
 }
 
-static wf_status on_cpu(const wf_fst *fst, enum operation op, const wf_rmepsilon_options *rmepsilon, wf_fst **out, wf_error *err) {
+static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *options, wf_fst **out, wf_error *err) {
   wf_project_options project;
   switch (op) {
     case ARCSORT_I: return wf__arcsort(fst, false, out, err);
     case ARCSORT_O: return wf__arcsort(fst, true, out, err);
     case CONNECT: return wf_connect(fst, out, err);
+    case DETERMINIZE: return wf_determinize(fst, options, out, err);
     case INVERT: return wf_invert(fst, out, err);
     case PROJECT_I:
     case PROJECT_O:
@@ -218,7 +220,7 @@ static wf_status on_cpu(const wf_fst *fst, enum operation op, const wf_rmepsilon
       project.project_type = op == PROJECT_O;
       return wf_project(fst, &project, out, err);
     case REVERSE: return wf_reverse(fst, out, err);
-    case RMEPSILON: return wf_rmepsilon(fst, rmepsilon, out, err);
+    case RMEPSILON: return wf_rmepsilon(fst, options, out, err);
     case SHORTEST_PATH: return wf_shortest_path(fst, NULL, out, err);
   }
   return WF_OK;
@@ -242,18 +244,18 @@ static wf_status keep_origins(const struct cpu_item *from, enum operation op, st
   return WF_OK;
 }
 
-static wf_status operate_with(const wf_fst_batch *from, enum operation op, const wf_rmepsilon_options *rmepsilon, wf_fst_batch **out, wf_error *err) {
+static wf_status operate_with(const wf_fst_batch *from, enum operation op, const void *options, wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   int isymbols = op == INVERT || op == PROJECT_O, osymbols = op != INVERT && op != PROJECT_I;
   wf_status status = batch_new(from->count, from->semiring, from->gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < from->count; i++) {
     take_symbols(batch, i, from->symbols[isymbols][i], from->symbols[osymbols][i]);
     if (batch->items == NULL) continue;
-    status = on_cpu(from->items[i].fst, op, rmepsilon, &batch->items[i].fst, err);
+    status = on_cpu(from->items[i].fst, op, options, &batch->items[i].fst, err);
     if (status == WF_OK) status = keep_origins(&from->items[i], op, &batch->items[i], err);
     if (status != WF_OK) status = wf__fail_prefix(err, status, "fst %zu", i);
   }
-  if (status == WF_OK && from->gpu != NULL) status = on_gpu(from->gpu, op, rmepsilon, &batch->gpu, err);
+  if (status == WF_OK && from->gpu != NULL) status = on_gpu(from->gpu, op, options, &batch->gpu, err);
   return hand_out(status, batch, out);
 }
 
@@ -282,6 +284,27 @@ wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_o
   *out = NULL;
   WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
   return operate_with(batch, RMEPSILON, &o, out, err);
+}
+
+/* Why it cannot be done is the CPU's to say, which has a witness: the first fst that fails. */
+static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options *o, wf_error *err) {
+  for (size_t i = 0; i < batch->count; i++) {
+    wf_fst *in, *out = NULL;
+    WF__TRY(wf_fst_batch_get(batch, i, &in, err));
+    wf_status status = wf_determinize(in, o, &out, err);
+    wf_fst_free(in);
+    wf_fst_free(out);
+    if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);
+  }
+  return wf__fail(err, WF_ERR_DEVICE, "the GPU refuses what the CPU determinizes");
+}
+
+wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err) {
+  wf_determinize_options o;
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
+  wf_status status = operate_with(batch, DETERMINIZE, &o, out, err);
+  return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err) : status;
 }
 
 wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {

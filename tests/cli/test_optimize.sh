@@ -23,6 +23,9 @@ fstcompile --isymbols=syms --osymbols=syms --keep_isymbols --keep_osymbols in.tx
 "$WARPFST" determinize in.fst d2.fst
 "$WARPFST" determinize <in.fst | cmp - d.fst
 cmp d.fst d2.fst
+"$WARPFST" determinize --device=cpu in.fst on_device.fst
+cmp on_device.fst d.fst
+! "$WARPFST" determinize --device=tpu in.fst out.fst 2>err || exit 1
 fstdeterminize in.fst od.fst
 fstequal --delta=0.001 d.fst od.fst
 "$WARPFST" rmepsilon d.fst r.fst
@@ -66,6 +69,8 @@ printf '0 1 a x\n0 2 a y\n1 3 b <eps>\n2 3 b <eps>\n3\n' | fstcompile --isymbols
 expect 4 "$WARPFST" determinize bad.fst out.fst
 grep -q 'input "a b" has outputs "x" and "y"' err
 [[ ! -e out.fst ]]
+expect 4 "$WARPFST" determinize --device=cpu bad.fst out.fst
+grep -q 'fst 0: not functional: input "a b" has outputs "x" and "y"' err
 expect 0 "$WARPFST" determinize --allow-nonfunctional bad.fst out.fst
 
 # Costs that drift apart: stopped by --max-states, with the string that drifts.

@@ -34,6 +34,10 @@ static uint32_t atomicSub(uint32_t *at, uint32_t value) { return (*at -= value) 
 static unsigned long long atomicMin(unsigned long long *at, unsigned long long value) { return *at = std::min(*at, value); }
 static unsigned long long atomicAdd(unsigned long long *at, unsigned long long value) { return (*at += value) - value; }
 static unsigned long long atomicCAS(unsigned long long *at, unsigned long long old, unsigned long long value) { unsigned long long was = *at; return was == old ? *at = value, was : was; }
+static uint32_t atomicMin(uint32_t *at, uint32_t value) { return *at = std::min(*at, value); }
+static uint32_t atomicOr(uint32_t *at, uint32_t value) { return *at |= value; }
+static uint32_t __reduce_or_sync(uint32_t, uint32_t value) { return value; }
+static double __longlong_as_double(long long bits) { double value; return memcpy(&value, &bits, 8), value; }
 static long long __double_as_longlong(double value) { long long bits; return memcpy(&bits, &value, 8), bits; }
 
 /* In every program of kernels; the linker keeps one. */
@@ -75,6 +79,10 @@ extern "C" __attribute__((weak)) int wf__minimize_sort(const uint64_t *keys, uin
   std::stable_sort(order.begin(), order.end(), [&](uint64_t x, uint64_t y) { return keys[x] < keys[y]; });
   for (uint64_t i = 0; i < count; i++) keys_out[i] = keys[order[i]], values_out[i] = values[order[i]];
   return 0;
+}
+extern "C" __attribute__((weak)) int wf__determinize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, int, void *scratch,
+                                                          size_t *scratch_bytes, void *stream) {
+  return wf__minimize_sort(keys, keys_out, values, values_out, count, scratch, scratch_bytes, stream); /* there is nothing above key_bits */
 }
 
 #endif

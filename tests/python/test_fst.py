@@ -217,6 +217,8 @@ def test_batches_are_their_fsts(rng):
     assert all(wf.equal(batch.arcsort(sort_type="olabel")[i], wf.arcsort(one, sort_type="olabel")) for i, one in enumerate(ones))
     assert all(wf.equal(batch.project(project_type="output")[i], wf.project(one, project_type="output")) for i, one in enumerate(ones))
     assert [list(row) for row in batch.shortest_distance()] == [list(wf.shortest_distance(one)) for one in ones]
+    determinized = wf.FstBatch.create([one.with_semiring("tropical") for one in ones]).determinize(rmepsilon=True, allow_nonfunctional=True)
+    assert all(wf.equal(determinized[i], wf.determinize(one.with_semiring("tropical"), rmepsilon=True, allow_nonfunctional=True)) for i, one in enumerate(ones))
     best = wf.FstBatch.create([one.with_semiring("tropical") for one in ones]).shortest_path()
     for i, one in enumerate(ones):
         assert best[i].num_arcs == wf.shortest_path(one.with_semiring("tropical")).num_arcs

@@ -276,6 +276,11 @@ def test_batches_of_fsts():
     for name in ("arcsort", "connect", "invert", "project", "reverse"):
         a, b = getattr(there, name)(), getattr(here, name)()
         assert all(wf.equal(a[i], b[i]) for i in range(30)), name
+    tropical = [one.with_semiring("tropical") for one in left]
+    a, b = (wf.FstBatch.create(tropical, device=device).determinize(allow_nonfunctional=True) for device in ("cuda", "cpu"))
+    assert all(wf.equal(a[i], b[i]) for i in range(30))
+    with pytest.raises(wf.UnsupportedError, match="log semiring"):
+        there.determinize()
 
 
 def test_compositions_that_stay_on_the_gpu(device):
