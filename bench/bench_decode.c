@@ -326,7 +326,8 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
-  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->max_tokens == o.max_tokens && old->lattice_beam == o.lattice_beam &&
+  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->min_active == o.min_active && old->max_tokens == o.max_tokens &&
+              old->lattice_beam == o.lattice_beam && old->recombine == o.recombine &&
               old->num_threads == o.num_threads && run->frames == 0 && /* with frames, memory is the run's alone */
               strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;

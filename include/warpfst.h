@@ -1286,7 +1286,8 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * Utterances of a batch on the CPU go forward together where all have the same scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
  * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
  * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. With device=cuda the search and everything
- * that it asks for are on the GPU, in batches whose utterances all have this scorer alone, without lattices and recombine=state: the same words, costs within rounding (docs/rnnlm.md).
+ * that it asks for are on the GPU, in batches whose utterances all have this scorer (alone or in a chain of up to three) and in streams, without lattices and recombine=state: the same words, costs
+ * within rounding (docs/rnnlm.md).
  * Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
