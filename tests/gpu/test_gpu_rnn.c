@@ -235,6 +235,7 @@ static void test_small_errors(void **unused) {
 
 enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
 static uint64_t longest = LONGEST; /* frames of an utterance, at most */
+static size_t num_utterances = UTTERANCES; /* of a task with chains */
 
 static wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
   wf_scorer *scorer;
@@ -332,8 +333,8 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+  for (size_t i = 0; i < num_utterances; i += at_once)
+    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, num_utterances - i < at_once ? num_utterances - i : at_once, NULL, results + i, &err));
   wf_decoder_free(decoder);
 }
 
@@ -367,10 +368,10 @@ static void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) {
   t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
   t->num_chains = 1 + test_below(rng, MOST_CHAINS);
   for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
-  for (int u = 0; u < UTTERANCES; u++) {
+  for (size_t u = 0; u < num_utterances; u++) {
     t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
     for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);
-    t->scores[u] = (wf_scores){t->data[u], (int64_t)test_below(rng, longest + 1), INPUTS, INPUTS};
+    t->scores[u] = (wf_scores){t->data[u], (int64_t)(num_utterances < UTTERANCES ? longest : test_below(rng, longest + 1)), INPUTS, INPUTS};
   }
 }
 
@@ -391,17 +392,17 @@ static void test_small_chains(void **unused) {
     static chain_task t;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
     make_chain_task(seed, &rng, &t);
-    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, UTTERANCES, want);
-    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, got);
+    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, num_utterances, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, num_utterances, got);
     decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, 1 + seed % 6, other);
-    for (int u = 0; u < UTTERANCES; u++) {
-      check_alike(seed, u, got[u], want[u]);
+    for (size_t u = 0; u < num_utterances; u++) {
+      check_alike(seed, (int)u, got[u], want[u]);
       test_assert_same_result(other[u], got[u]);
       num_words += got[u]->num_words;
     }
-    test_free_results(want, UTTERANCES);
-    test_free_results(got, UTTERANCES);
-    test_free_results(other, UTTERANCES);
+    test_free_results(want, num_utterances);
+    test_free_results(got, num_utterances);
+    test_free_results(other, num_utterances);
     free_chain_task(&t);
   }
   assert_true(num_words > 0);
@@ -423,7 +424,8 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
   wf_decoder_options options = t->options;
   wf_decoder *decoder;
   wf_stream *streams[STREAMS] = {NULL};
-  int utterance[STREAMS], next = 0, open = 0;
+  size_t utterance[STREAMS], next = 0;
+  int open = 0;
   int64_t fed[STREAMS];
   options.device = "cuda";
   assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
@@ -432,7 +434,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
     wf_scores chunks[STREAMS];
     size_t count = 0;
     for (int i = 0; i < STREAMS; i++) {
-      if (streams[i] == NULL && next < UTTERANCES) {
+      if (streams[i] == NULL && next < num_utterances) {
         utterance[i] = next++;
         fed[i] = 0;
         open++;
@@ -458,7 +460,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
       assert_ok(wf_stream_finish(streams[i], &result, &err));
       test_assert_same_result(result, want[utterance[i]]);
       wf_result_free(result);
-      if (next < UTTERANCES && test_below(rng, 2)) {
+      if (next < num_utterances && test_below(rng, 2)) {
         assert_ok(wf_stream_reset(streams[i], &err));
         utterance[i] = next++;
         fed[i] = 0;
@@ -484,11 +486,11 @@ static void test_small_streams(void **unused) {
     static chain_task t;
     wf_result *want[UTTERANCES];
     make_chain_task(seed, &rng, &t);
-    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, num_utterances, want);
     wf_scorer *flat = random_part(&rng, t.words);
     const wf_scorer *scorers[UTTERANCES];
     memcpy(scorers, t.scorers, sizeof scorers);
-    for (int u = 0; u < UTTERANCES; u += 3) { /* some streams have another scorer or none */
+    for (size_t u = 0; u < num_utterances; u += 3) { /* some streams have another scorer or none */
       wf_decoder *decoder;
       scorers[u] = test_below(&rng, 2) ? flat : NULL;
       wf_result_free(want[u]);
@@ -503,7 +505,7 @@ static void test_small_streams(void **unused) {
     run_streams(&t, &rng, scorers, want);
     assert_ok(wf_scorer_rnn_stats(t.chains[0], &after, &err));
     evicted += after.num_evicted_contexts - before.num_evicted_contexts;
-    test_free_results(want, UTTERANCES);
+    test_free_results(want, num_utterances);
     wf_scorer_free(flat);
     free_chain_task(&t);
   }
@@ -523,7 +525,7 @@ static void test_small_stream_changes(void **unused) {
     make_chain_task(seed, &rng, &t);
     wf_scorer *flat = random_part(&rng, t.words);
     const wf_scorer *all[] = {t.chains[0], t.chains[t.num_chains - 1], flat, NULL};
-    for (int u = 0; u < UTTERANCES; u += 3) {
+    for (size_t u = 0; u < num_utterances; u += 3) {
       wf_result *results[2];
       const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)], all[test_below(&rng, 4)]};
       if (test_below(&rng, 3) == 0) scorers[0] = flat;
@@ -544,7 +546,7 @@ static void test_small_stream_changes(void **unused) {
         wf_stream_close(stream);
         wf_decoder_free(decoder);
       }
-      check_alike(seed, u, results[1], results[0]);
+      check_alike(seed, (int)u, results[1], results[0]);
       test_free_results(results, 2);
     }
     wf_scorer_free(flat);
@@ -641,11 +643,18 @@ static void test_large(void **unused) {
 }
 
 /* Every kernel once, in few frames, for racecheck. */
-static void test_races(void **unused) {
-  longest = 2;
+static void race_models(void **unused) {
   test_small_layers(unused);
   test_small_torch(unused);
+}
+
+static void race_chains(void **unused) {
+  longest = num_utterances = 2;
   test_small_chains(unused);
+}
+
+static void race_streams(void **unused) {
+  longest = num_utterances = 2;
   test_small_streams(unused);
 }
 
@@ -665,7 +674,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
+  const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chains), cmocka_unit_test(race_streams)};
   if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
