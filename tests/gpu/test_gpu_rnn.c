@@ -234,8 +234,6 @@ static void test_small_errors(void **unused) {
 /* --- decoding ---------------------------------------------------------------------------------------------------------------- */
 
 enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
-static uint64_t longest = LONGEST; /* frames of an utterance, at most */
-static size_t num_utterances = UTTERANCES; /* of a task with chains */
 
 static wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
   wf_scorer *scorer;
@@ -295,7 +293,7 @@ static void test_small_decoding(void **unused) {
     wf_scores scores[UTTERANCES];
     for (int u = 0; u < UTTERANCES; u++) {
       for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
-      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, longest + 1), INPUTS, INPUTS};
+      scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
     }
     wf_rnnlm *on_gpu;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *alone[UTTERANCES];
@@ -333,8 +331,8 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  for (size_t i = 0; i < num_utterances; i += at_once)
-    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, num_utterances - i < at_once ? num_utterances - i : at_once, NULL, results + i, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
   wf_decoder_free(decoder);
 }
 
@@ -368,10 +366,10 @@ static void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) {
   t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
   t->num_chains = 1 + test_below(rng, MOST_CHAINS);
   for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
-  for (size_t u = 0; u < num_utterances; u++) {
+  for (int u = 0; u < UTTERANCES; u++) {
     t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
     for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);
-    t->scores[u] = (wf_scores){t->data[u], (int64_t)(num_utterances < UTTERANCES ? longest : test_below(rng, longest + 1)), INPUTS, INPUTS};
+    t->scores[u] = (wf_scores){t->data[u], (int64_t)test_below(rng, LONGEST + 1), INPUTS, INPUTS};
   }
 }
 
@@ -392,17 +390,17 @@ static void test_small_chains(void **unused) {
     static chain_task t;
     wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
     make_chain_task(seed, &rng, &t);
-    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, num_utterances, want);
-    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, num_utterances, got);
+    decode_each(t.graph, t.options, "cpu", t.scorers, t.scores, UTTERANCES, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, got);
     decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, 1 + seed % 6, other);
-    for (size_t u = 0; u < num_utterances; u++) {
-      check_alike(seed, (int)u, got[u], want[u]);
+    for (int u = 0; u < UTTERANCES; u++) {
+      check_alike(seed, u, got[u], want[u]);
       test_assert_same_result(other[u], got[u]);
       num_words += got[u]->num_words;
     }
-    test_free_results(want, num_utterances);
-    test_free_results(got, num_utterances);
-    test_free_results(other, num_utterances);
+    test_free_results(want, UTTERANCES);
+    test_free_results(got, UTTERANCES);
+    test_free_results(other, UTTERANCES);
     free_chain_task(&t);
   }
   assert_true(num_words > 0);
@@ -424,8 +422,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
   wf_decoder_options options = t->options;
   wf_decoder *decoder;
   wf_stream *streams[STREAMS] = {NULL};
-  size_t utterance[STREAMS], next = 0;
-  int open = 0;
+  int utterance[STREAMS], next = 0, open = 0;
   int64_t fed[STREAMS];
   options.device = "cuda";
   assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
@@ -434,7 +431,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
     wf_scores chunks[STREAMS];
     size_t count = 0;
     for (int i = 0; i < STREAMS; i++) {
-      if (streams[i] == NULL && next < num_utterances) {
+      if (streams[i] == NULL && next < UTTERANCES) {
         utterance[i] = next++;
         fed[i] = 0;
         open++;
@@ -460,7 +457,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
       assert_ok(wf_stream_finish(streams[i], &result, &err));
       test_assert_same_result(result, want[utterance[i]]);
       wf_result_free(result);
-      if (next < num_utterances && test_below(rng, 2)) {
+      if (next < UTTERANCES && test_below(rng, 2)) {
         assert_ok(wf_stream_reset(streams[i], &err));
         utterance[i] = next++;
         fed[i] = 0;
@@ -486,11 +483,11 @@ static void test_small_streams(void **unused) {
     static chain_task t;
     wf_result *want[UTTERANCES];
     make_chain_task(seed, &rng, &t);
-    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, num_utterances, want);
+    decode_each(t.graph, t.options, "cuda", t.scorers, t.scores, UTTERANCES, want);
     wf_scorer *flat = random_part(&rng, t.words);
     const wf_scorer *scorers[UTTERANCES];
     memcpy(scorers, t.scorers, sizeof scorers);
-    for (size_t u = 0; u < num_utterances; u += 3) { /* some streams have another scorer or none */
+    for (int u = 0; u < UTTERANCES; u += 3) { /* some streams have another scorer or none */
       wf_decoder *decoder;
       scorers[u] = test_below(&rng, 2) ? flat : NULL;
       wf_result_free(want[u]);
@@ -505,7 +502,7 @@ static void test_small_streams(void **unused) {
     run_streams(&t, &rng, scorers, want);
     assert_ok(wf_scorer_rnn_stats(t.chains[0], &after, &err));
     evicted += after.num_evicted_contexts - before.num_evicted_contexts;
-    test_free_results(want, num_utterances);
+    test_free_results(want, UTTERANCES);
     wf_scorer_free(flat);
     free_chain_task(&t);
   }
@@ -525,7 +522,7 @@ static void test_small_stream_changes(void **unused) {
     make_chain_task(seed, &rng, &t);
     wf_scorer *flat = random_part(&rng, t.words);
     const wf_scorer *all[] = {t.chains[0], t.chains[t.num_chains - 1], flat, NULL};
-    for (size_t u = 0; u < num_utterances; u += 3) {
+    for (int u = 0; u < UTTERANCES; u += 3) {
       wf_result *results[2];
       const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)], all[test_below(&rng, 4)]};
       if (test_below(&rng, 3) == 0) scorers[0] = flat;
@@ -546,7 +543,7 @@ static void test_small_stream_changes(void **unused) {
         wf_stream_close(stream);
         wf_decoder_free(decoder);
       }
-      check_alike(seed, (int)u, results[1], results[0]);
+      check_alike(seed, u, results[1], results[0]);
       test_free_results(results, 2);
     }
     wf_scorer_free(flat);
@@ -642,20 +639,61 @@ static void test_large(void **unused) {
   check_torch(&rng, 4, 9001, 130, 260, 2, 2000);
 }
 
-/* Every kernel once, in few frames, for racecheck. */
+/* --- for racecheck, which takes seconds for a launch of the search: every kernel once, on next to nothing ------------------------------------- */
+
 static void race_models(void **unused) {
   test_small_layers(unused);
   test_small_torch(unused);
 }
 
-static void race_chains(void **unused) {
-  longest = num_utterances = 2;
-  test_small_chains(unused);
+/* A frame, of an utterance or as the only chunk of a stream. */
+static wf_result *decode_frame(const chain_task *t, const char *device, const wf_scorer *scorer, bool streamed) {
+  const wf_scores frame = {t->data[0], 1, INPUTS, INPUTS};
+  wf_decoder_options options = t->options;
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_result *result;
+  options.device = device;
+  assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
+  if (streamed) {
+    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_set_scorer(stream, scorer, &err));
+    assert_ok(wf_stream_accept(stream, &frame, NULL, &err));
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    wf_stream_close(stream);
+  } else {
+    assert_ok(wf_decode_scored(decoder, &frame, &scorer, 1, NULL, &result, &err));
+  }
+  wf_decoder_free(decoder);
+  return result;
 }
 
-static void race_streams(void **unused) {
-  longest = num_utterances = 2;
-  test_small_streams(unused);
+static void race(bool streamed) {
+  test_rng rng = {1};
+  static chain_task t;
+  make_chain_task(1, &rng, &t);
+  wf_scorer *chain = random_chain(&rng, t.chains[0], t.words);
+  wf_rnn_scorer_stats stats;
+  wf_rnn_scorer_stats_init(&stats);
+  wf_result *want = decode_frame(&t, "cpu", chain, streamed);
+  assert_ok(wf_scorer_rnn_stats(t.chains[0], &stats, &err));
+  assert_true(stats.num_requests > 0); /* words were asked for */
+  wf_result *got = decode_frame(&t, "cuda", chain, streamed);
+  check_alike(1, 0, got, want);
+  wf_result_free(want);
+  wf_result_free(got);
+  wf_scorer_free(chain);
+  free_chain_task(&t);
+}
+
+static void race_chain(void **unused) {
+  (void)unused;
+  race(false);
+}
+
+static void race_stream(void **unused) {
+  (void)unused;
+  race(true);
 }
 
 static bool no_gpu(void) {
@@ -674,7 +712,7 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chains), cmocka_unit_test(race_streams)};
+  const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chain), cmocka_unit_test(race_stream)};
   if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
