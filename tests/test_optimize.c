@@ -351,7 +351,8 @@ static void test_openfst_rmepsilon_and_push(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_distances),
-      cmocka_unit_test(test_distances_against_numbering), cmocka_unit_test(test_gains_below_delta),
+      cmocka_unit_test(test_distances_against_numbering),
+      cmocka_unit_test(test_gains_below_delta),
       cmocka_unit_test(test_bad_cycles),
       cmocka_unit_test(test_rmepsilon),
       cmocka_unit_test(test_push),
