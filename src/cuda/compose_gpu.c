@@ -22,7 +22,7 @@ enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
   PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, CELLS, MOVES, ENDS, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
-  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
+  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, HALVES, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
 };
 
 struct wf_composer {
@@ -138,6 +138,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
                       {COUNTS, 24},
                       {REACHED_COUNT, c->num_pairs * 8},
                       {FIRST, words * 4},
+                      {HALVES, words * 2 * sizeof(wf__gpu_half)},
                       {FIRST_SLOT, words * 8},
                       {TOTALS, 24},
                       {PLACES, (c->num_pairs + 1) * sizeof(wf__gpu_place)}};
@@ -189,6 +190,7 @@ static void point(wf_composer *self) {
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
   c->first = at[FIRST].data;
+  c->halves = at[HALVES].data;
   c->first_slot = at[FIRST_SLOT].data;
   c->slots = at[SLOTS].data;
   c->totals = at[TOTALS].data;
@@ -311,7 +313,7 @@ void wf_composer_free(wf_composer *composer) {
 /* --- a run -------------------------------------------------------------------------------------------------------------- */
 
 static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  uint64_t bytes = self->c.num_words * 20 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
+  uint64_t bytes = self->c.num_words * 36 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
   if (self->options.max_bytes <= 0 || bytes <= (uint64_t)self->options.max_bytes) return WF_OK;
   return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %lld (max_bytes)", (unsigned long long)bytes, (long long)self->options.max_bytes);
 }

@@ -18,7 +18,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned long long ull;
 
-enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 256, MAX_BLOCKS = 8192 };
+enum { STEP_LABEL = WF__GPU_STEP_LABEL, NO_ARC = 0xffffffffu, THREADS = 256, MAX_LIGHT = 64, STAGE = 288, MAX_BLOCKS = 8192 };
 
 static unsigned blocks_of(u64 num_threads) {
   u64 wanted = (num_threads + THREADS - 1) / THREADS;
@@ -100,19 +100,32 @@ struct states_of_word {
   __device__ u32 operator()(u64 at) const { return at < num_words ? (u32)__popcll(kept[at]) : 0; }
 };
 
+/* Those of the tile that begins with it. */
 struct slots_of_word {
   wf__gpu_compose c;
   __device__ u64 operator()(u64 at) const {
-    if (at >= c.num_words || c.kept[at] == 0) return 0;
-    u32 segments = num_segments(c, c.word_row[at]);
-    return segments == 1 ? 1 : (u64)__popcll(c.kept[at]) * segments;
+    if (at >= c.num_words) return 0;
+    const u32 row = c.word_row[at], segments = num_segments(c, row);
+    if (segments != 1) return (u64)__popcll(c.kept[at]) * segments;
+    const u64 begin = c.rows[row].word_off, row_end = row + 1 < c.num_rows ? c.rows[row + 1].word_off : c.num_words, end = at + WF__GPU_TILE_WORDS < row_end ? at + WF__GPU_TILE_WORDS : row_end;
+    if ((at - begin) % WF__GPU_TILE_WORDS != 0) return 0;
+    for (u64 word = at; word < end; word++)
+      if (c.kept[word] != 0) return 1;
+    return 0;
   }
 };
 
-__global__ static void totals_kernel(const wf__gpu_compose c) {
-  c.totals[2] = 0;
-  c.totals[0] = c.first[c.num_words];
-  c.totals[1] = c.first_slot[c.num_words];
+/* And the totals. */
+__global__ static void halves_kernel(const __grid_constant__ wf__gpu_compose c) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    c.totals[0] = c.first[c.num_words];
+    c.totals[1] = c.first_slot[c.num_words];
+    c.totals[2] = 0;
+  }
+  for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) {
+    const u32 first = c.first[at] - c.first[c.pairs[c.rows[c.word_row[at]].pair].word_base], low = (u32)c.kept[at], high = (u32)(c.kept[at] >> 32);
+    ((uint4 *)c.halves)[at] = make_uint4(low, first, high, first + (u32)__popc(low));
+  }
 }
 
 int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scratch_bytes, void *opaque) {
@@ -127,20 +140,24 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
     *scratch_bytes = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
     return code;
   }
-  return code == cudaSuccess ? WF__LAUNCH(totals_kernel, 1, 1, 0, stream, *c) : code;
+  return code == cudaSuccess ? WF__LAUNCH(halves_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
 }
 
 /* --- count and fill --------------------------------------------------------------------------------------------------- */
 
 #include "cuda/compose_arcs.cuh"
 
-static unsigned blocks_for(const wf__gpu_compose *c) { return blocks_of((c->num_words + c->num_part_words) * 32); }
+/* A warp a tile. */
+static unsigned blocks_for(const wf__gpu_compose *c, u32 threads) {
+  u64 tiles = c->num_words / WF__GPU_TILE_WORDS + 1 + c->num_part_words, blocks = (tiles * 32 + threads - 1) / threads;
+  return (unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+}
 
 int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   if (scratch != nullptr) {
     cudaError_t code = cudaMemsetAsync(c->slots + num_slots, 0, sizeof(u64), stream);
-    if (code == cudaSuccess) code = WF__LAUNCH(count_kernel, blocks_for(c), THREADS, 0, stream, *c);
+    if (code == cudaSuccess) code = WF__LAUNCH(count_kernel, blocks_for(c, THREADS), THREADS, 0, stream, *c);
     if (code != cudaSuccess) return code;
   }
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
@@ -166,5 +183,5 @@ __global__ static void places_kernel(const wf__gpu_compose c) {
 int wf__gpu_compose_fill(const wf__gpu_compose *c, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
   cudaError_t code = WF__LAUNCH(places_kernel, (unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream, *c);
-  return code == cudaSuccess && c->num_words != 0 ? WF__LAUNCH(fill_kernel, blocks_for(c), THREADS, 0, stream, *c) : code;
+  return code == cudaSuccess && c->num_words != 0 ? WF__LAUNCH(fill_kernel, blocks_for(c, FILL_THREADS), FILL_THREADS, 0, stream, *c) : code;
 }

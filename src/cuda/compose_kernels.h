@@ -4,8 +4,9 @@
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
  *
  *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
- *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
- *   count    slots: arcs of each word of states; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums make places of them
+ *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots; halves
+ *   count    slots: arcs of each tile, up to TILE_WORDS words of states of a row; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums
+ *            make places of them
  *   fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_KERNELS_H
 #define WF_CUDA_COMPOSE_KERNELS_H
@@ -19,7 +20,8 @@ extern "C" {
 enum {
   WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
   WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
-  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states; rows of more are long */
+  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a tile of states; rows of more are long */
+  WF__GPU_TILE_WORDS = 4,
   WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
   WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
   WF__GPU_WARP_WORDS = 64,
@@ -66,6 +68,11 @@ typedef struct wf__gpu_move {
 typedef struct wf__gpu_ends {
   uint32_t from, to;
 } wf__gpu_ends;
+
+/* Half a word of kept states, and the number that the first of them has in its pair. */
+typedef struct wf__gpu_half {
+  uint32_t bits, first;
+} wf__gpu_half;
 
 /* A label that moves all states of a narrow row alike. */
 #define WF__GPU_NO_SHIFT 64
@@ -158,6 +165,7 @@ typedef struct wf__gpu_compose {
   uint64_t *reached_count; /* [num_pairs], or NULL */
   /* the result */
   uint32_t *first;
+  wf__gpu_half *halves; /* [2 * num_words] */
   uint64_t *first_slot, *slots; /* slots [num_slots + 1] */
   uint64_t *totals;             /* [3] states, slots, arcs */
   uint64_t room_states, room_slots, room_arcs; /* what the arrays below hold: nothing is written beyond */
