@@ -46,9 +46,9 @@ typedef struct wf__gpu_link {
   uint32_t kind, arc;
 } wf__gpu_link;
 
-/* As wf__row_step; run: which of its row's. */
+/* As wf__row_step; run: which of its row's; next: the only step of the row that it leads to, or 2^32 - 1 where that has none or several. Read as 16 bytes at once. */
 typedef struct wf__gpu_step {
-  uint32_t row, kind, run;
+  uint32_t row, kind, run, next;
 } wf__gpu_step;
 
 /* Steps of a row with the same kind. */

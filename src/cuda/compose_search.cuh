@@ -124,51 +124,111 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* The row that a thread goes on with at once, and the bits it has found there, which are nobody else's business. */
+/* Steps that a thread goes on with at once, all of one row, and the bits it has found there, which are nobody else's business. */
 template <int W>
 struct follow {
-  u32 row;
-  u64 begin, end; /* its steps */
+  u64 begin, end; /* none: empty */
   u64 bits[W];
 };
+
+__device__ static wf__gpu_step load_step(const direction &d, u64 i) {
+  const uint4 words = __ldg((const uint4 *)&d.steps[i]);
+  return {words.x, words.y, words.z, words.w};
+}
+
+/* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before the first is waited for. */
+template <int W>
+__device__ static void set_narrow(const direction &d, u64 word_off, u32 num_words, const u64 *have, const narrow<W> &n, u64 *added, u64 *was) {
+  for (u32 w = 0; w < W; w++) {
+    added[w] = w < num_words ? n.out[w] & ~have[w] : 0;
+    if (d.limit != nullptr && added[w] != 0) added[w] &= d.limit[word_off + w];
+  }
+  for (u32 w = 0; w < W; w++) was[w] = added[w] != 0 ? or_word(&d.bits[word_off + w], added[w]) : 0;
+}
+
+/* Which were new. */
+template <int W>
+__device__ static bool keep_new(u64 *added, const u64 *was) {
+  u64 any = 0;
+  for (u32 w = 0; w < W; w++) any |= added[w] &= ~was[w];
+  return any != 0;
+}
+
+template <int W>
+__device__ static void load_narrow(const direction &d, u64 word_off, u32 num_words, u64 *have) {
+  for (u32 w = 0; w < W; w++) have[w] = w < num_words ? __ldcg(&d.bits[word_off + w]) : 0;
+}
+
+/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the visits of the next level take them. */
+template <int W>
+__device__ static void pass_on(const wf__gpu_compose &c, const direction &d, const wf__gpu_step &step, u64 word_off, const u64 *added, bool may_follow, follow<W> &next) {
+  const u64 begin = step.next != NO_ARC ? step.next : d.step_off[step.row], end = step.next != NO_ARC ? begin + 1 : d.step_off[step.row + 1];
+  if (may_follow && next.begin == next.end && end - begin <= MAX_LIGHT) {
+    next.begin = begin;
+    next.end = end;
+    for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
+    return;
+  }
+  for (u32 w = 0; w < W; w++)
+    if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
+  mark_dirty<1>(c, d, step.row, d.level + 1);
+}
 
 /* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. One of the rows that have got some is left to be followed. */
 template <int W>
 __device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool may_follow, follow<W> &next) {
   u32 kind = NO_ARC;
-  next.row = NO_ARC;
+  next.begin = next.end = 0;
   for (u64 i = begin; i < end; i += stride) {
-    wf__gpu_step step = d.steps[i];
-    u64 word_off = word_off_of(pair, step.row), added[W], any = 0;
+    const wf__gpu_step step = load_step(d, i);
+    const u64 word_off = word_off_of(pair, step.row);
+    u64 have[W], added[W], was[W];
+    load_narrow<W>(d, word_off, pair.num_words, have);
     if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
-    for (u32 w = 0; w < W; w++) added[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[word_off + w]) : ~(u64)0;
-    for (u32 w = 0; w < W; w++) {
-      added[w] = ~added[w] != 0 ? find_bits(d, word_off + w, n.out[w], added[w]) : 0;
-      any |= added[w];
-    }
-    if (any == 0) continue;
-    u64 next_begin = d.step_off[step.row], next_end = d.step_off[step.row + 1];
-    if (may_follow && next.row == NO_ARC && next_end - next_begin <= MAX_LIGHT) {
-      next.row = step.row;
-      next.begin = next_begin;
-      next.end = next_end;
-      for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
-      continue;
-    }
-    for (u32 w = 0; w < W; w++)
-      if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
-    mark_dirty<1>(c, d, step.row, d.level + 1);
+    set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
+    if (keep_new<W>(added, was)) pass_on(c, d, step, word_off, added, may_follow, next);
   }
 }
 
-/* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
+/* Along rows of one step each, bits n.in of the first: the step after the next, and what its row has, are on their way while this one's bits are set. Returns the hops made. */
+template <int W>
+__device__ static u32 take_chain(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 at, u32 hop, follow<W> &next) {
+  wf__gpu_step step = load_step(d, at);
+  u64 word_off = word_off_of(pair, step.row), have[W], added[W];
+  next.begin = next.end = 0;
+  load_narrow<W>(d, word_off, pair.num_words, have);
+  for (;; hop++) {
+    const bool more = step.next != NO_ARC && hop < MAX_HOPS;
+    wf__gpu_step after = step;
+    if (more) after = load_step(d, step.next);
+    move_narrow(c, d, pair, step.kind, n);
+    const u64 after_off = word_off_of(pair, after.row);
+    u64 was[W], after_have[W];
+    set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
+    load_narrow<W>(d, after_off, more ? pair.num_words : 0, after_have);
+    if (!keep_new<W>(added, was)) return hop;
+    if (!more) {
+      pass_on(c, d, step, word_off, added, hop < MAX_HOPS, next);
+      return hop + 1;
+    }
+    step = after;
+    word_off = after_off;
+    for (u32 w = 0; w < W; w++) {
+      n.in[w] = added[w];
+      have[w] = after_have[w];
+    }
+  }
+}
+
+/* Steps, and on along the rows that follow: a word of a lexicon to its end, in one level. */
 template <int W>
 __device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride) {
   follow<W> next;
   take_steps(c, d, pair, n, begin, end, stride, true, next);
-  for (u32 hop = 1; next.row != NO_ARC; hop++) {
+  for (u32 hop = 1; next.begin != next.end;) {
     for (u32 w = 0; w < W; w++) n.in[w] = next.bits[w];
-    take_steps(c, d, pair, n, next.begin, next.end, 1, hop < MAX_HOPS, next);
+    if (next.end - next.begin == 1) hop = take_chain(c, d, pair, n, next.begin, hop, next);
+    else take_steps(c, d, pair, n, next.begin, next.end, 1, hop++ < MAX_HOPS, next);
   }
 }
 

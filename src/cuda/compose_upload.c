@@ -55,7 +55,9 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
         to->runs[back].data[to->runs[back].size++] = (wf__gpu_run){base + i, step.kind};
       }
       if (to->runs[back].size - first_run > to->max_row_runs) to->max_row_runs = (uint32_t)(to->runs[back].size - first_run);
-      to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run)};
+      uint64_t next = base + steps->off[step.row];
+      bool only = steps->off[step.row + 1] - steps->off[step.row] == 1 && next < UINT32_MAX;
+      to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run), only ? (uint32_t)next : UINT32_MAX};
     }
   }
   return WF_OK;
