@@ -45,7 +45,7 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   enum { WARP_OUT = 512, BLOCK_OUT = 4096 };
   bool many = c->num_pairs >= WF__GPU_MANY_PAIRS;
   c->ranks = many ? 1 : WF__GPU_PAIR_RANKS;
-  bool fits = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks;
+  bool fits = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks && c->num_steps >> (32 - PAIR_STEP_BITS) == 0;
   bool little = c->max_pair_work <= WF__GPU_PAIR_WORK || (c->max_pair_effort <= WF__GPU_PAIR_EFFORT && c->max_pair_rows < WF__GPU_THREAD_ROWS);
   bool narrow = c->max_words <= WF__GPU_NARROW_WORDS, lines = narrow && c->max_pair_rows >= WF__GPU_LINE_ROWS && 2 * c->num_steps <= 3 * c->num_rows;
   if (fits && (many || (little && !lines))) c->group = 0;

@@ -31,9 +31,8 @@ enum {
   WF__GPU_MANY_PAIRS = 32,   /* from so many on a block takes a pair; of fewer a cluster does, where it is measured to be faster than all blocks: up to */
   WF__GPU_PAIR_WORK = 1 << 19, /* ... so many forward steps times states of B, or */
   WF__GPU_PAIR_EFFORT = 12 << 20, /* ... so many times the steps of a row, unless rows are so many that threads visit them */
-  WF__GPU_TARGET_BITS = 20,
-  WF__GPU_MOST_TARGETS = 3,
-  WF__GPU_MANY_TARGETS = 15,
+  WF__GPU_TARGET_BITS = 15,
+  WF__GPU_MANY_TARGETS = 3,
   WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each; */
   WF__GPU_LINE_ROWS = 512,    /* ... from this one on, where rows have little more than one step, as words do */
   WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
@@ -128,7 +127,7 @@ typedef struct wf__gpu_compose {
   const uint64_t *run_off[2]; /* [num_rows + 1] */
   const wf__gpu_run *runs[2];
   const uint32_t *off, *to;
-  const uint64_t *cells; /* by (label, state): bits 0 .. 3 how many states it leads to, then three of 20 bits; MANY_TARGETS: see off. NULL: too many of them */
+  const uint32_t *cells; /* by (label, state): two states of 15 bits that it leads to, then how many they are; MANY_TARGETS: see off. NULL: too many of them */
   const wf__gpu_move *moves;
   const wf__gpu_ends *ends; /* of each move */
   const wf__gpu_shift *shifts;

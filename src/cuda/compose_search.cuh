@@ -57,19 +57,28 @@ __device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
 __device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) { return c.masks + pair.mask_base + (u64)kind * pair.num_words; }
 __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pair.word_base + (u64)(row - pair.first_row) * pair.num_words; }
 
+/* B's arcs by label in one direction. */
+struct label_moves {
+  const u32 *cells, *off, *to;
+  u32 num_b;
+};
+
+__device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back) {
+  return {c.cells != nullptr ? c.cells + pair.cell_base[back] : nullptr, c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
+}
+
 /* Calls found(state) for the states that a label leads to, from one word where they are few. */
 template <class Found>
-__device__ static void for_targets(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back, u32 label, u32 state, const Found &found) {
-  const u64 at = (u64)label * pair.num_b + state, cell = c.cells != nullptr ? c.cells[pair.cell_base[back] + at] : WF__GPU_MANY_TARGETS;
-  const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
-  if (count <= WF__GPU_MOST_TARGETS) {
-    if (count > 0) found((u32)(cell >> 4) & target_mask);
-    if (count > 1) found((u32)(cell >> (4 + WF__GPU_TARGET_BITS)) & target_mask);
-    if (count > 2) found((u32)(cell >> (4 + 2 * WF__GPU_TARGET_BITS)));
+__device__ static void for_targets(const label_moves &moves, u32 label, u32 state, const Found &found) {
+  const u32 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u32)WF__GPU_MANY_TARGETS << (2 * WF__GPU_TARGET_BITS);
+  const u32 count = cell >> (2 * WF__GPU_TARGET_BITS), target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
+  if (count < WF__GPU_MANY_TARGETS) {
+    if (count > 0) found(cell & target_mask);
+    if (count > 1) found(cell >> WF__GPU_TARGET_BITS & target_mask);
     return;
   }
-  const u32 *off = c.off + pair.off_base[back] + at, *to = c.to + pair.to_base[back];
-  for (u32 k = off[0], end = off[1]; k < end; k++) found(to[k]);
+  const u32 *off = moves.off + (u64)label * moves.num_b + state;
+  for (u32 k = off[0], end = off[1]; k < end; k++) found(moves.to[k]);
 }
 
 /* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
@@ -355,9 +364,8 @@ __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, 
 
 /* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads are busy however few of either there are. */
 template <int GROUP>
-__device__ static void move_states(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
-                                   u32 rank) {
-  u32 *out = (u32 *)m.out, row_halves = pair.num_words * 2;
+__device__ static void move_states(const label_moves &moves, const u64 *masks, u32 num_words, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state, u32 rank) {
+  u32 *out = (u32 *)m.out, row_halves = num_words * 2;
   const u32 count = *m.count, more_states = GROUP / num_kinds, more_kinds = GROUP % num_kinds;
   for (u32 i = rank / num_kinds, q = rank % num_kinds; i < count; i += more_states, q += more_kinds) {
     if (q >= num_kinds) {
@@ -367,18 +375,21 @@ __device__ static void move_states(const wf__gpu_compose &c, const direction &d,
     const u32 state = first_state + m.list[i], kind = runs[q].kind;
     u32 *const row = out + q * row_halves;
     if (kind < STEP_LABEL) {
-      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
+      if (masks[kind * num_words + state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    for_targets(c, pair, d.back, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
+    for_targets(moves, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
 template <int GROUP>
 __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row, const group_memory<GROUP> &m, u32 rank) {
-  const wf__gpu_pair &pair = c.pairs[c.rows[row].pair];
-  const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words;
-  const u64 word_off = word_off_of(pair, row), runs_end = c.run_off[d.back][row + 1];
+  const wf__gpu_row info = c.rows[row];
+  const wf__gpu_pair &pair = c.pairs[info.pair];
+  const label_moves moves = moves_of(c, pair, (u32)d.back);
+  const u64 *masks = mask_of(c, pair, 0);
+  const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words, first_row = pair.first_row;
+  const u64 word_base = pair.word_base, word_off = info.word_off, runs_end = c.run_off[d.back][row + 1];
   for (u32 w = rank; w < num_words; w += GROUP) {
     u64 *fresh = &d.fresh[word_off + w];
     m.in[w] = __ldcg(fresh) != 0 ? atomicExch((ull *)fresh, 0ull) : 0;
@@ -391,7 +402,7 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
       u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w : group_memory<GROUP>::LIST_WORDS;
       sync_group<GROUP>();
       list_states<GROUP>(m, m.in + w, some, rank);
-      move_states<GROUP>(c, d, pair, m, runs, num_kinds, w * 64, rank);
+      move_states<GROUP>(moves, masks, num_words, m, runs, num_kinds, w * 64, rank);
     }
     sync_group<GROUP>();
     u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
@@ -402,8 +413,8 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
         w -= num_words;
         if (++i >= end) break;
       }
-      const wf__gpu_step step = d.steps[i];
-      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_off_of(pair, step.row) + w;
+      const wf__gpu_step step = load_step(d, i);
+      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_base + (u64)(step.row - first_row) * num_words + w;
       if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     }
     sync_group<GROUP>();
@@ -413,10 +424,10 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
 
 /* --- levels ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bits of either direction, for the visits of its first level. */
+/* The first bits of a direction, for the visits of its first level. */
 template <int GROUP>
 __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
-  u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, num_threads = (u64)gridDim.x * THREADS;
+  u64 thread = (u64)d.block * THREADS + threadIdx.x, num_threads = (u64)d.num_blocks * THREADS;
   if (!d.back) {
     for (u64 p = thread; p < c.num_pairs; p += num_threads) {
       const wf__gpu_pair &pair = c.pairs[p];
@@ -449,25 +460,24 @@ __device__ static void visit_level(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* Level by level until none of the directions finds anything. `mine` is the one this block works on. */
+/* Level by level until none of the directions finds anything. */
 template <int GROUP, int W>
-__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, const group_memory<GROUP> &m) {
+__device__ static void run_levels(const wf__gpu_compose &c, direction &d, const group_memory<GROUP> &m) {
   cg::grid_group grid = cg::this_grid();
-  u32 begin = directions[0].level;
+  const u32 begin = d.level;
   if (blockIdx.x == 0 && threadIdx.x < 6) c.counts[threadIdx.x] = 0;
   grid.sync();
-  for (int k = 0; k < num_directions; k++) seed<GROUP>(c, directions[k]);
+  seed<GROUP>(c, d);
   grid.sync();
   for (;;) {
-    u32 counts[2] = {0, 0};
-    for (int k = 0; k < num_directions; k++) counts[k] = __ldcg(count_of(directions[k], directions[k].level));
-    if (counts[0] + counts[1] == 0) break;
-    if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions) *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
-    visit_level<GROUP, W>(c, directions[mine], counts[mine], m);
-    for (int k = 0; k < num_directions; k++) directions[k].level++;
+    const u32 count = __ldcg(count_of(d, d.level)), others = c.both ? __ldcg(&c.counts[(1 - d.back) * 3 + d.level % 3]) : 0;
+    if (count + others == 0) break;
+    if (d.block == 0 && threadIdx.x == 0) *count_of(d, d.level + 2) = 0;
+    visit_level<GROUP, W>(c, d, count, m);
+    d.level++;
     grid.sync();
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[directions[0].back] += directions[0].level - begin;
+  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[d.back] += d.level - begin;
 }
 
 __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32 level, u32 share) {
@@ -480,20 +490,17 @@ __global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6) search_ker
   WF__DYNAMIC_SHARED(u64, words_of_groups);
   group_memory<GROUP> m;
   m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
-  if (c.both) {
-    direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
-    run_levels<GROUP, W>(c, directions, 2, (int)(blockIdx.x & 1), m);
+  direction d = direction_of(c, c.both ? (int)(blockIdx.x & 1) : 0, 0, c.both ? 2 : 1);
+  for (;;) {
+    run_levels<GROUP, W>(c, d, m);
+    if (c.both || !c.connect || d.back) break;
+    d = direction_of(c, 1, d.level, 1);
+    d.limit = c.reached;
     cg::this_grid().sync();
-    for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
-    return;
   }
-  direction d = direction_of(c, 0, 0, 1);
-  run_levels<GROUP, W>(c, &d, 1, 0, m);
-  if (!c.connect) return;
-  d = direction_of(c, 1, d.level, 1);
-  d.limit = c.reached;
+  if (!c.both) return;
   cg::this_grid().sync();
-  run_levels<GROUP, W>(c, &d, 1, 0, m);
+  for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
 }
 
 #endif
