@@ -51,7 +51,7 @@ __device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_war
     for (; word < end; word += size) {
       const u32 row = c.word_row[word], segments = num_segments(c, row), most = segments == 1 ? TILE_WORDS : 1;
       const wf__gpu_row info = c.rows[row];
-      const wf__gpu_pair &pair = c.pairs[info.pair];
+      const wf__gpu_pair pair = c.pairs[info.pair];
       const u32 in_row = (u32)(word - info.word_off), left = pair.num_words - in_row, past = in_row % most;
       size = most - past < left ? most - past : left;
       tile t = {word, 0, row, 0, segment, segments, size, in_row * 64, 0};

@@ -69,7 +69,7 @@ struct pair_search {
     for (; first < b.size; first += stride) {
       const u32 at = first + lane, fresh = lane < num_halves && at < b.size ? b.fresh[at] : 0;
       if (!__any_sync(~0u, fresh != 0)) continue;
-      const u32 row = __umulhi(at, per_row), state = (at - row * row_halves) * 32;
+      const u32 row = (u32)((u64)at * per_row >> 32), state = (at - row * row_halves) * 32;
       u32 begin = 0, length = 0;
       if (fresh != 0) {
         const u64 *off = step_off + (u64)row * RANKS + rank;

@@ -343,13 +343,10 @@ struct group_memory {
   }
 };
 
-/* The states of `num_words` words of `in`, in no order. */
+/* Adds the states of `num_words` words of `in` to the list, in no order. */
 template <int GROUP>
 __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words, u32 rank) {
-  typedef group_memory<GROUP> memory;
-  if (rank == 0) *m.count = 0;
-  sync_group<GROUP>();
-  u32 first = rank * memory::BITS, bits = 0;
+  u32 first = rank * group_memory<GROUP>::BITS, bits = 0;
   if (first < num_words * 64) bits = (u32)(in[first / 64] >> (first & 63));
   u32 count = (u32)__popc(bits), lane = rank & 31, sum = count, base = 0;
   for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -382,6 +379,29 @@ __device__ static void move_states(const label_moves &moves, const u64 *masks, u
   }
 }
 
+/* The listed states, where they are few, along all steps of their row: an item is a state and a step, and what it leads to is found at once. */
+template <int GROUP>
+__device__ static void move_few(const wf__gpu_compose &c, const direction &d, const label_moves &moves, const u64 *masks, u64 word_base, u32 first_row, u32 num_words, const group_memory<GROUP> &m,
+                                u64 first_step, u32 num_steps, u32 rank) {
+  if (num_steps == 0) return;
+  const u32 count = *m.count, more_states = GROUP / num_steps, more_steps = GROUP % num_steps;
+  for (u32 i = rank / num_steps, q = rank % num_steps; i < count; i += more_states, q += more_steps) {
+    if (q >= num_steps) {
+      q -= num_steps;
+      if (++i >= count) break;
+    }
+    const u32 state = m.list[i];
+    const wf__gpu_step step = load_step(d, first_step + q);
+    const u64 to_row = word_base + (u64)(step.row - first_row) * num_words;
+    const auto found = [&](u32 to) {
+      const u64 at = to_row + to / 64, bit = (u64)1 << (to & 63);
+      if (add_word(d, at, bit, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
+    };
+    if (step.kind >= STEP_LABEL) for_targets(moves, step.kind - STEP_LABEL, state, found);
+    else if (masks[step.kind * num_words + state / 64] >> (state & 63) & 1) found(state);
+  }
+}
+
 template <int GROUP>
 __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row, const group_memory<GROUP> &m, u32 rank) {
   const wf__gpu_row info = c.rows[row];
@@ -389,23 +409,39 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
   const label_moves moves = moves_of(c, pair, (u32)d.back);
   const u64 *masks = mask_of(c, pair, 0);
   const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words, first_row = pair.first_row;
-  const u64 word_base = pair.word_base, word_off = info.word_off, runs_end = c.run_off[d.back][row + 1];
+  const u64 word_base = pair.word_base, runs_end = c.run_off[d.back][row + 1], steps_end = d.step_off[row + 1];
+  const bool whole = num_words <= group_memory<GROUP>::LIST_WORDS; /* the list has room for all states of the row */
+  if (rank == 0) *m.count = 0;
   for (u32 w = rank; w < num_words; w += GROUP) {
-    u64 *fresh = &d.fresh[word_off + w];
+    u64 *fresh = &d.fresh[info.word_off + w];
     m.in[w] = __ldcg(fresh) != 0 ? atomicExch((ull *)fresh, 0ull) : 0;
+  }
+  sync_group<GROUP>();
+  if (whole) {
+    list_states<GROUP>(m, m.in, num_words, rank);
+    if (*m.count <= num_words) {
+      const u64 begin = d.step_off[row];
+      move_few<GROUP>(c, d, moves, masks, word_base, first_row, num_words, m, begin, (u32)(steps_end - begin), rank);
+      sync_group<GROUP>();
+      return;
+    }
   }
   for (u64 first_run = c.run_off[d.back][row]; first_run < runs_end; first_run += most_kinds) {
     const wf__gpu_run *runs = c.runs[d.back] + first_run;
     u32 num_kinds = (u32)(runs_end - first_run < most_kinds ? runs_end - first_run : most_kinds);
     for (u32 w = rank; w < num_kinds * num_words; w += GROUP) m.out[w] = 0;
-    for (u32 w = 0; w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
+    sync_group<GROUP>();
+    for (u32 w = 0; !whole && w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
       u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w : group_memory<GROUP>::LIST_WORDS;
+      if (rank == 0) *m.count = 0;
       sync_group<GROUP>();
       list_states<GROUP>(m, m.in + w, some, rank);
       move_states<GROUP>(moves, masks, num_words, m, runs, num_kinds, w * 64, rank);
+      sync_group<GROUP>();
     }
+    if (whole) move_states<GROUP>(moves, masks, num_words, m, runs, num_kinds, 0, rank);
     sync_group<GROUP>();
-    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
+    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : steps_end;
     const u32 more_steps = GROUP / num_words, more_words = GROUP % num_words, runs_before = (u32)(first_run - c.run_off[d.back][row]);
     u32 w = rank % num_words;
     for (u64 i = begin + rank / num_words; i < end; i += more_steps, w += more_words) { /* an item is a step and a word */
@@ -486,7 +522,7 @@ __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32
 }
 
 template <int GROUP, int W>
-__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6) search_kernel(const __grid_constant__ wf__gpu_compose c) {
+__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 4) search_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, words_of_groups);
   group_memory<GROUP> m;
   m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
