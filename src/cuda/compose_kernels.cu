@@ -120,7 +120,6 @@ __global__ static void halves_kernel(const __grid_constant__ wf__gpu_compose c) 
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     c.totals[0] = c.first[c.num_words];
     c.totals[1] = c.first_slot[c.num_words];
-    c.totals[2] = 0;
   }
   for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) {
     const u32 first = c.first[at] - c.first[c.pairs[c.rows[c.word_row[at]].pair].word_base], low = (u32)c.kept[at], high = (u32)(c.kept[at] >> 32);

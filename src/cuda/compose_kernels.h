@@ -151,7 +151,7 @@ typedef struct wf__gpu_compose {
   int32_t both;       /* both directions at once */
   int32_t ranks;      /* blocks that search a pair in a direction */
   int32_t connect;
-  /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, stats, which begin as 0. Of those by direction the second may be the first */
+  /* the search; `zeroed` holds totals, stats, places, reached, kept, fresh, heavy_bits, heavy_level, dirty, which begin as 0. Of those by direction the second may be the first */
   void *zeroed;
   uint64_t zeroed_bytes;
   uint64_t *reached, *kept, *fresh[2];
