@@ -25,6 +25,12 @@ static unsigned blocks_of(u64 num_threads) {
   return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
 }
 
+/* A block sums up all of it (compose_small.cuh): few words, each with a slot at most. */
+static bool is_small(const wf__gpu_compose *c) {
+  enum { SMALL = 4096 };
+  return c->num_words <= SMALL && c->num_pairs <= SMALL && c->num_parts == 0;
+}
+
 #include "cuda/compose_search.cuh"
 
 __global__ static void count_reached_kernel(const wf__gpu_compose c) {
@@ -100,32 +106,59 @@ struct states_of_word {
   __device__ u32 operator()(u64 at) const { return at < num_words ? (u32)__popcll(kept[at]) : 0; }
 };
 
-/* Those of the tile that begins with it. */
+/* Those of the tile that begins with word `at`. */
+__device__ static u64 slots_of(const wf__gpu_compose &c, u64 at) {
+  if (at >= c.num_words) return 0;
+  const u32 row = c.word_row[at], segments = num_segments(c, row);
+  if (segments != 1) return (u64)__popcll(c.kept[at]) * segments;
+  const u64 begin = c.rows[row].word_off, row_end = row + 1 < c.num_rows ? c.rows[row + 1].word_off : c.num_words, end = at + WF__GPU_TILE_WORDS < row_end ? at + WF__GPU_TILE_WORDS : row_end;
+  if ((at - begin) % WF__GPU_TILE_WORDS != 0) return 0;
+  for (u64 word = at; word < end; word++)
+    if (c.kept[word] != 0) return 1;
+  return 0;
+}
+
 struct slots_of_word {
   wf__gpu_compose c;
-  __device__ u64 operator()(u64 at) const {
-    if (at >= c.num_words) return 0;
-    const u32 row = c.word_row[at], segments = num_segments(c, row);
-    if (segments != 1) return (u64)__popcll(c.kept[at]) * segments;
-    const u64 begin = c.rows[row].word_off, row_end = row + 1 < c.num_rows ? c.rows[row + 1].word_off : c.num_words, end = at + WF__GPU_TILE_WORDS < row_end ? at + WF__GPU_TILE_WORDS : row_end;
-    if ((at - begin) % WF__GPU_TILE_WORDS != 0) return 0;
-    for (u64 word = at; word < end; word++)
-      if (c.kept[word] != 0) return 1;
-    return 0;
-  }
+  __device__ u64 operator()(u64 at) const { return slots_of(c, at); }
 };
 
-/* And the totals. */
-__global__ static void halves_kernel(const __grid_constant__ wf__gpu_compose c) {
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+/* Totals; halves of the words thread, thread + num_threads, ... */
+__device__ static void place_halves(const wf__gpu_compose &c, u64 thread, u64 num_threads) {
+  if (thread == 0) {
     c.totals[0] = c.first[c.num_words];
     c.totals[1] = c.first_slot[c.num_words];
   }
-  for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) {
+  for (u64 at = thread; at < c.num_words; at += num_threads) {
     const u32 first = c.first[at] - c.first[c.pairs[c.rows[c.word_row[at]].pair].word_base], low = (u32)c.kept[at], high = (u32)(c.kept[at] >> 32);
     ((uint4 *)c.halves)[at] = make_uint4(low, first, high, first + (u32)__popc(low));
   }
 }
+
+__global__ static void halves_kernel(const __grid_constant__ wf__gpu_compose c) { place_halves(c, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS); }
+
+/* Where each pair's part begins, the ends of their arc_off, their starts. */
+__device__ static void place_pairs(const wf__gpu_compose &c, u64 thread, u64 num_threads) {
+  if (thread == 0) c.totals[2] = c.slots[c.totals[1]];
+  for (u64 p = thread; p <= c.num_pairs; p += num_threads) {
+    u64 word = p < c.num_pairs ? c.pairs[p].word_base : c.num_words, state = c.first[word], arc = c.slots[c.first_slot[word]];
+    c.places[p].state_base = state;
+    c.places[p].arc_base = arc;
+    c.places[p].start = -1;
+    if (p > 0) c.arc_off[state + p - 1] = arc - c.slots[c.first_slot[c.pairs[p - 1].word_base]];
+    if (p == c.num_pairs || c.pairs[p].num_b == 0) continue;
+    const wf__gpu_pair &pair = c.pairs[p];
+    u64 at = c.rows[pair.start_row].word_off + pair.start_b / 64, below = ((u64)1 << (pair.start_b & 63)) - 1;
+    if (c.kept[at] >> (pair.start_b & 63) & 1) c.places[p].start = (int64_t)(c.first[at] - state + (u64)__popcll(c.kept[at] & below));
+  }
+}
+
+__global__ static void pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
+  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots) return;
+  place_pairs(c, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS);
+}
+
+#include "cuda/compose_small.cuh"
 
 int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scratch_bytes, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
@@ -133,6 +166,7 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
   auto states = thrust::make_transform_iterator(at, states_of_word{c->kept, c->num_words});
   auto slots = thrust::make_transform_iterator(at, slots_of_word{*c});
   size_t bytes[2] = {*scratch_bytes, *scratch_bytes};
+  if (scratch != nullptr && is_small(c)) return WF__LAUNCH(place_small_kernel, 1, SMALL_THREADS, 0, stream, *c);
   cudaError_t code = cub::DeviceScan::ExclusiveSum(scratch, bytes[0], states, c->first, (int64_t)(c->num_words + 1), stream);
   if (code == cudaSuccess) code = cub::DeviceScan::ExclusiveSum(scratch, bytes[1], slots, c->first_slot, (int64_t)(c->num_words + 1), stream);
   if (scratch == nullptr) {
@@ -154,33 +188,14 @@ static unsigned blocks_for(const wf__gpu_compose *c, u32 threads) {
 
 int wf__gpu_compose_count(const wf__gpu_compose *c, uint64_t num_slots, void *scratch, size_t *scratch_bytes, void *opaque) {
   cudaStream_t stream = (cudaStream_t)opaque;
-  if (scratch != nullptr) {
-    cudaError_t code = cudaMemsetAsync(c->slots + num_slots, 0, sizeof(u64), stream);
-    if (code == cudaSuccess) code = WF__LAUNCH(count_kernel, blocks_for(c, THREADS), THREADS, 0, stream, *c);
-    if (code != cudaSuccess) return code;
-  }
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
-}
-
-/* Where each pair's part begins, the ends of their arc_off, their starts. */
-__global__ static void places_kernel(const wf__gpu_compose c) {
-  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots) return;
-  if (blockIdx.x == 0 && threadIdx.x == 0) c.totals[2] = c.slots[c.totals[1]];
-  for (u64 p = (u64)blockIdx.x * THREADS + threadIdx.x; p <= c.num_pairs; p += (u64)gridDim.x * THREADS) {
-    u64 word = p < c.num_pairs ? c.pairs[p].word_base : c.num_words, state = c.first[word], arc = c.slots[c.first_slot[word]];
-    c.places[p].state_base = state;
-    c.places[p].arc_base = arc;
-    c.places[p].start = -1;
-    if (p > 0) c.arc_off[state + p - 1] = arc - c.slots[c.first_slot[c.pairs[p - 1].word_base]];
-    if (p == c.num_pairs || c.pairs[p].num_b == 0) continue;
-    const wf__gpu_pair &pair = c.pairs[p];
-    u64 at = c.rows[pair.start_row].word_off + pair.start_b / 64, below = ((u64)1 << (pair.start_b & 63)) - 1;
-    if (c.kept[at] >> (pair.start_b & 63) & 1) c.places[p].start = (int64_t)(c.first[at] - state + (u64)__popcll(c.kept[at] & below));
-  }
+  if (scratch == nullptr) return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
+  cudaError_t code = WF__LAUNCH(count_kernel, blocks_for(c, THREADS), THREADS, 0, stream, *c);
+  if (code == cudaSuccess && is_small(c)) return WF__LAUNCH(sum_small_kernel, 1, SMALL_THREADS, 0, stream, *c);
+  if (code == cudaSuccess) code = cudaMemsetAsync(c->slots + num_slots, 0, sizeof(u64), stream);
+  if (code == cudaSuccess) code = cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, c->slots, c->slots, (int64_t)(num_slots + 1), stream);
+  return code == cudaSuccess ? WF__LAUNCH(pairs_kernel, (unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream, *c) : code;
 }
 
 int wf__gpu_compose_fill(const wf__gpu_compose *c, void *opaque) {
-  cudaStream_t stream = (cudaStream_t)opaque;
-  cudaError_t code = WF__LAUNCH(places_kernel, (unsigned)(c->num_pairs / THREADS + 1), THREADS, 0, stream, *c);
-  return code == cudaSuccess && c->num_words != 0 ? WF__LAUNCH(fill_kernel, blocks_for(c, FILL_THREADS), FILL_THREADS, 0, stream, *c) : code;
+  return c->num_words != 0 ? WF__LAUNCH(fill_kernel, blocks_for(c, FILL_THREADS), FILL_THREADS, 0, (cudaStream_t)opaque, *c) : cudaSuccess;
 }

@@ -6,7 +6,7 @@
  *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots; halves
  *   count    slots: arcs of each tile, up to TILE_WORDS words of states of a row; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums
- *            make places of them
+ *            make places of them; places of pairs
  *   fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_KERNELS_H
 #define WF_CUDA_COMPOSE_KERNELS_H

@@ -201,7 +201,7 @@ static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   config.attrs = &cluster;
   config.numAttrs = RANKS > 1 ? 1 : 0;
   code = cudaLaunchKernelEx(&config, search_pairs_kernel<RANKS>, *c);
-  return code == cudaSuccess && c->connect ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
+  return code == cudaSuccess && c->connect && !is_small(c) ? WF__LAUNCH(both_kernel, blocks_of(c->num_words), THREADS, 0, stream, *c) : code;
 }
 
 #endif
