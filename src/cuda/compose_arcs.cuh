@@ -1,14 +1,14 @@
 /* compose_arcs.cuh - the arcs of a dense composition: counted, then written. Included by compose_kernels.cu.
  *
- * A warp takes a tile: up to TILE_WORDS words of states of a row. B's arcs with a label lie by state, so what a link may give for the states of a tile is one run of them, the link's
+ * A warp takes a tile: up to four words of states of a row. B's arcs with a label lie by state, so what a link may give for the states of a tile is one run of them, the link's
  * candidates. Lanes take the candidates of a link side by side, or where links have few, those of all links. A candidate counts if its state and the one it leads to are kept. In the
  * result the arcs of a state lie by link: where the arcs of each state of the tile begin follows from their numbers, and within a state a cursor moves on from link to link.
  *
- * Rows of more links than SEGMENT are cut into segments; a warp takes a word of states with one of them, and a lane a state. */
+ * Rows of more links than SEGMENT are cut into segments of PART links; a warp takes a word of states with one of them, and a lane a state. */
 #ifndef WF_CUDA_COMPOSE_ARCS_CUH
 #define WF_CUDA_COMPOSE_ARCS_CUH
 
-enum { TILE_WORDS = WF__GPU_TILE_WORDS, TILE_STATES = TILE_WORDS * 64, FEW_CANDIDATES = 16 /* of a link */, FILL_THREADS = 128 };
+enum { TILE_STATES = WF__GPU_TILE_WORDS * 64, FEW_CANDIDATES = 16 /* of a link */, FILL_THREADS = 128 };
 
 /* Words of states of a row with one segment of its links. */
 struct tile {
@@ -21,14 +21,15 @@ struct tile {
 /* What of a tile follows from its row, segment, and words. Returns whether any of its states is kept. */
 __device__ static bool open_tile(const wf__gpu_compose &c, tile &t) {
   const u64 end = c.link_off[t.row + 1];
-  t.links = c.link_off[t.row] + (u64)t.segment * WF__GPU_SEGMENT;
-  t.num_links = end - t.links < WF__GPU_SEGMENT ? (u32)(end - t.links) : (u32)WF__GPU_SEGMENT;
+  const u32 most = t.num_segments == 1 ? WF__GPU_SEGMENT : WF__GPU_PART;
+  t.links = c.link_off[t.row] + (u64)t.segment * most;
+  t.num_links = end - t.links < most ? (u32)(end - t.links) : most;
   const u32 lane = threadIdx.x & 31;
   t.kept = lane < 2 * t.num_words ? ((const u32 *)c.kept)[2 * t.word + lane] : 0;
   return __any_sync(~0u, t.kept != 0);
 }
 
-/* Word `i` of those that long rows have once more for each segment but the first; of which segment. */
+/* Word `i` of those that long rows have for each of their segments; of which segment. */
 __device__ static u64 find_part(const wf__gpu_compose &c, u64 i, u32 *segment) {
   u64 low = 0, high = c.num_parts; /* the last part whose words begin at or before i */
   while (high - low > 1) {
@@ -40,31 +41,42 @@ __device__ static u64 find_part(const wf__gpu_compose &c, u64 i, u32 *segment) {
   return c.rows[c.parts[low].row].word_off + (i - c.part_word[low]);
 }
 
-/* Calls visit(info, pair, tile) for tiles that have kept states, a warp a tile: first those of parts of long rows, which take longest; then those that begin in TILE_WORDS words. */
+/* Calls visit(info, pair, tile) for tiles that have kept states, a warp a tile: first words of long rows with their segments, which take longest; then the tiles that begin in tile_words words. */
 template <class Visit>
 __device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_warps, const Visit &visit) {
-  for (u64 i = warp; i < c.num_part_words + (c.num_words + TILE_WORDS - 1) / TILE_WORDS; i += num_warps) {
+  for (u64 i = warp; i < c.num_part_words + (c.num_words + c.tile_words - 1) / c.tile_words; i += num_warps) {
     const bool part = i < c.num_part_words;
     u32 segment = 0, size;
-    u64 word = part ? find_part(c, i, &segment) : (i - c.num_part_words) * TILE_WORDS;
-    const u64 end = part ? word + 1 : word + TILE_WORDS < c.num_words ? word + TILE_WORDS : c.num_words;
+    u64 word = part ? find_part(c, i, &segment) : (i - c.num_part_words) * c.tile_words;
+    const u64 end = part ? word + 1 : word + c.tile_words < c.num_words ? word + c.tile_words : c.num_words;
     for (; word < end; word += size) {
-      const u32 row = c.word_row[word], segments = num_segments(c, row), most = segments == 1 ? TILE_WORDS : 1;
+      const u32 row = c.word_row[word], segments = num_segments(c, row), most = part ? 1 : c.tile_words;
       const wf__gpu_row info = c.rows[row];
-      const wf__gpu_pair pair = c.pairs[info.pair];
+      const wf__gpu_pair &pair = c.pairs[info.pair];
       const u32 in_row = (u32)(word - info.word_off), left = pair.num_words - in_row, past = in_row % most;
       size = most - past < left ? most - past : left;
       tile t = {word, 0, row, 0, segment, segments, size, in_row * 64, 0};
-      if (past == 0 && open_tile(c, t)) visit(info, pair, t);
+      if (past == 0 && part == (segments > 1) && open_tile(c, t)) visit(info, pair, t);
     }
   }
 }
 
-/* The number in its pair of a state of a row, by half words of ranks. */
-__device__ static u32 number_of(const wf__gpu_half *row, u32 state) {
-  const wf__gpu_half rank = row[state >> 5];
-  return rank.first + (u32)__popc(rank.bits & ((1u << (state & 31)) - 1));
+/* Each read at once. */
+__device__ static wf__gpu_half load_half(const wf__gpu_half *at) {
+  const uint2 words = __ldg((const uint2 *)at);
+  return {words.x, words.y};
 }
+__device__ static wf__gpu_ends load_ends(const wf__gpu_ends *at) {
+  const uint2 words = __ldg((const uint2 *)at);
+  return {words.x, words.y};
+}
+__device__ static wf__gpu_move load_move(const wf__gpu_move *at) {
+  const uint4 words = __ldg((const uint4 *)at);
+  return {words.x, words.y, __uint_as_float(words.z), (int32_t)words.w};
+}
+
+/* The number in its pair of a state whose half word is given. */
+__device__ static u32 number_in(const wf__gpu_half &half, u32 state) { return half.first + (u32)__popc(half.bits & ((1u << (state & 31)) - 1)); }
 
 __device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int32_t ilabel, float weight, const wf__gpu_move &y, u32 next) {
   float4 made; /* as wf_arc, so that it is written at once */
@@ -88,24 +100,24 @@ __device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair
   for (u64 i = t.links; i < t.links + t.num_links; i++) {
     const wf__gpu_link link = c.links[i];
     const u64 *bits = c.kept + link.word_off;
-    const wf__gpu_half *ranks = c.halves + 2 * link.word_off;
+    const wf__gpu_half *halves = c.halves + 2 * link.word_off;
     wf_arc x = {0, 0, 0, 0};
     if (WRITE && link.arc != NO_ARC) x = c.a_arcs[pair.a_base + link.arc];
     if (link.kind < STEP_LABEL) {
       const u64 *mask = mask_of(c, pair, link.kind);
       const wf__gpu_move stays = {state, NO_ARC, 0, 0};
       if (!(mask[state / 64] & bits[state / 64] & (u64)1 << (state & 63))) continue;
-      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, stays, number_of(ranks, state));
+      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, stays, number_in(load_half(halves + state / 32), state));
       at++;
       continue;
     }
     const u32 *off = c.off + pair.off_base[0] + (u64)(link.kind - STEP_LABEL) * pair.num_b + state;
     for (u32 k = off[0], end = off[1]; k < end; k++) {
       wf__gpu_move move = {0, 0, 0, 0}; /* counting reads no more than it must */
-      if (WRITE) move = c.moves[pair.move_base + k];
+      if (WRITE) move = load_move(&c.moves[pair.move_base + k]);
       else move.to = c.to[pair.to_base[0] + k];
       if (!(bits[move.to / 64] >> (move.to & 63) & 1)) continue;
-      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, move, number_of(ranks, move.to));
+      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, move, number_in(load_half(halves + move.to / 32), move.to));
       at++;
     }
   }
@@ -172,49 +184,66 @@ __device__ static u32 list_links(const wf__gpu_compose &c, const wf__gpu_pair &p
   return count;
 }
 
-/* A candidate; `counts` if it is an arc. */
-struct candidate {
-  u32 link, number; /* in the table; through all links */
-  u32 from;         /* from the tile's first state */
-  u32 next;         /* where it leads to: number in the pair; only where it is asked for */
-  bool counts;
+/* Arrays of a pair, kept in registers. */
+struct pair_arrays {
+  const wf__gpu_ends *ends;
+  const wf__gpu_move *moves;
+  const u32 *kept; /* half words */
+  const wf__gpu_half *halves;
 };
 
-template <bool NEXT>
-__device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t, const tile_link &link, u32 l, u32 number, u32 shift, bool exists) {
-  candidate made = {l, number, 0, 0, exists};
+__device__ static pair_arrays arrays_of(const wf__gpu_compose &c, const wf__gpu_pair &pair) {
+  return {c.ends + pair.move_base, c.moves + pair.move_base, (const u32 *)(c.kept + pair.word_base), c.halves + 2 * pair.word_base};
+}
+
+enum { ONLY_COUNTS, WITH_NEXT, WITH_MOVE };
+
+/* A candidate; `counts` if it is an arc. */
+struct candidate {
+  u32 link, number;  /* in the table; through all links */
+  u32 from;          /* from the tile's first state */
+  bool counts;
+  u32 next;          /* WITH_NEXT, WITH_MOVE: where it leads to: number in the pair */
+  wf__gpu_move move; /* WITH_MOVE */
+};
+
+template <int WHAT>
+__device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair &pair, const pair_arrays &arrays, const tile &t, const tile_link &link, u32 l, u32 number, u32 shift, bool exists) {
+  candidate made = {l, number, 0, exists, 0, {0, NO_ARC, 0, 0}};
   u32 to = 0;
   if (exists && link.kind < STEP_LABEL) {
     made.from = shift + number - link.begin;
     to = t.first_state + made.from;
     made.counts = (mask_of(c, pair, link.kind)[to >> 6] >> (to & 63) & 1) != 0;
   } else if (exists) {
-    const wf__gpu_ends ends = c.ends[pair.move_base + (u32)(link.move + number)];
+    const wf__gpu_ends ends = load_ends(arrays.ends + (u32)(link.move + number));
+    if (WHAT == WITH_MOVE) made.move = load_move(arrays.moves + (u32)(link.move + number));
     made.from = ends.from - t.first_state;
     to = ends.to;
   }
   made.counts = (__shfl_sync(~0u, t.kept, (int)(made.from >> 5)) >> (made.from & 31) & 1) != 0 && made.counts;
-  if (!made.counts) return made;
-  const u64 half = 2 * (pair.word_base + link.words) + (to >> 5);
-  wf__gpu_half rank = {0, 0};
-  if (NEXT) rank = c.halves[half];
-  else rank.bits = ((const u32 *)c.kept)[half];
-  made.counts = (rank.bits >> (to & 31) & 1) != 0;
-  made.next = rank.first + (u32)__popc(rank.bits & ((1u << (to & 31)) - 1));
+  wf__gpu_half half = {0, 0};
+  if (made.counts) {
+    const u64 at = 2 * (u64)link.words + (to >> 5);
+    if (WHAT == ONLY_COUNTS) half.bits = arrays.kept[at];
+    else half = load_half(arrays.halves + at);
+  }
+  made.counts = (half.bits >> (to & 31) & 1) != 0;
+  made.next = number_in(half, to);
   return made;
 }
 
 /* Calls visit(candidate, same) for the candidates of listed links, 32 at a time, by all lanes together, link by link. `shift`: how far the words that they were listed for lie from the
  * tile's first state. `same` is called with a state and gives the lanes whose candidates have it: those of a link lie side by side. */
-template <bool NEXT, class Visit>
-__device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t, const tile_link *table, u32 num_links, u32 shift, const Visit &visit) {
+template <int WHAT, class Visit>
+__device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pair &pair, const pair_arrays &arrays, const tile &t, const tile_link *table, u32 num_links, u32 shift, const Visit &visit) {
   const u32 lane = threadIdx.x & 31, to_here = (2u << lane) - 1, total = table[num_links].begin;
   if (total >= FEW_CANDIDATES * num_links) {
     for (u32 l = 0; l < num_links; l++) {
       const tile_link link = table[l];
       const u32 end = table[l + 1].begin;
       for (u32 first = link.begin; first < end; first += 32)
-        visit(look_at<NEXT>(c, pair, t, link, l, first + lane, shift, first + lane < end), [&](u32 from) {
+        visit(look_at<WHAT>(c, pair, arrays, t, link, l, first + lane, shift, first + lane < end), [&](u32 from) {
           const u32 before = __shfl_up_sync(~0u, from, 1), heads = __ballot_sync(~0u, lane == 0 || before != from);
           return ~0u << (31 - __clz((int)(heads & to_here)));
         });
@@ -230,7 +259,7 @@ __device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pa
     const u32 marks = __reduce_or_sync(~0u, mark), l = past + (u32)__popc(marks & to_here);
     past += (u32)__popc(marks);
     const bool exists = first + lane < total;
-    visit(look_at<NEXT>(c, pair, t, table[exists ? l : 0], l, first + lane, shift, exists), [&](u32 from) { return __match_any_sync(~0u, from); });
+    visit(look_at<WHAT>(c, pair, arrays, t, table[exists ? l : 0], l, first + lane, shift, exists), [&](u32 from) { return __match_any_sync(~0u, from); });
   }
 }
 
@@ -247,9 +276,10 @@ __global__ static void __launch_bounds__(THREADS, 5) count_kernel(const __grid_c
   tile_link *table = memory.of[threadIdx.x / 32].links;
   for_tiles(c, ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, (u64)gridDim.x * THREADS / 32, [&](const wf__gpu_row &, const wf__gpu_pair &pair, const tile &t) {
     if (t.num_segments == 1) {
+      const pair_arrays arrays = arrays_of(c, pair);
       const u32 num_links = list_links(c, pair, t, t.first_state, t.num_words, table);
       u32 count = 0;
-      for_candidates<false>(c, pair, t, table, num_links, 0, [&](const candidate &each, auto) { count += each.counts; });
+      for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, 0, [&](const candidate &each, auto) { count += each.counts; });
       count = __reduce_add_sync(~0u, count);
       if (lane == 0) c.slots[c.first_slot[t.word]] = count;
       return;
@@ -290,9 +320,9 @@ __device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, 
 }
 
 /* The arc of a candidate. */
-__device__ static void put_candidate(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile_link &link, u32 number, u32 next, u64 at) {
+__device__ static void put_candidate(const wf__gpu_compose &c, const pair_arrays &arrays, const tile_link &link, u32 number, u32 next, u64 at) {
   wf__gpu_move y = {0, NO_ARC, 0, 0};
-  if (link.kind >= STEP_LABEL) y = c.moves[pair.move_base + (u32)(link.move + number)];
+  if (link.kind >= STEP_LABEL) y = load_move(arrays.moves + (u32)(link.move + number));
   put_arc(c, at, link.arc, link.ilabel, link.weight, y, next);
 }
 
@@ -334,6 +364,7 @@ __device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &p
 __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile &t, u32 first, u32 num_words, tile_place &place, tile_memory &m) {
   const u32 lane = threadIdx.x & 31, below = (1u << lane) - 1, shift = first * 64;
   const tile_link *table = m.table.links;
+  const pair_arrays arrays = arrays_of(c, pair);
   const u32 num_links = list_links(c, pair, t, t.first_state + shift, num_words, m.table.links);
   const u64 at = place.arc;
   const bool listed = num_links > 1 && table[num_links].begin <= MOST_CANDIDATES;
@@ -341,22 +372,22 @@ __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &
   for (u32 k = lane; k < 64 * num_words; k += 32) m.cursor[shift + k] = 0;
   __syncwarp();
   if (num_links <= 1) {
-    for_candidates<true>(c, pair, t, table, num_links, shift, [&](const candidate &each, auto) {
+    for_candidates<WITH_MOVE>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto) {
       const u32 valid = __ballot_sync(~0u, each.counts);
       if (each.counts) {
-        put_candidate(c, pair, table[0], each.number, each.next, at + count + (u32)__popc(valid & below));
+        put_arc(c, at + count + (u32)__popc(valid & below), table[0].arc, table[0].ilabel, table[0].weight, each.move, each.next);
         atomicAdd(&m.cursor[each.from], 1u);
       }
       count += (u32)__popc(valid);
     });
   } else if (listed) {
-    for_candidates<true>(c, pair, t, table, num_links, shift, [&](const candidate &each, auto same) {
+    for_candidates<WITH_NEXT>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
       const u32 valid = __ballot_sync(~0u, each.counts), rank = next_place(m.cursor, each, valid, same, lane), k = count + (u32)__popc(valid & below);
       if (each.counts && k < STAGE) m.arcs[k] = make_uint2(each.next, ((each.from << LINK_BITS | each.link) << PLACE_BITS | rank) << NUMBER_BITS | each.number);
       count += (u32)__popc(valid);
     });
   } else {
-    for_candidates<false>(c, pair, t, table, num_links, shift, [&](const candidate &each, auto) {
+    for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto) {
       if (each.counts) atomicAdd(&m.cursor[each.from], 1u);
     });
   }
@@ -372,13 +403,13 @@ __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &
     __syncwarp();
     for (u32 k = lane; k < count; k += 32) {
       const uint2 arc = m.arcs[m.order[k]];
-      put_candidate(c, pair, table[arc.y >> (NUMBER_BITS + PLACE_BITS) & links], arc.y & numbers, arc.x, at + k);
+      put_candidate(c, arrays, table[arc.y >> (NUMBER_BITS + PLACE_BITS) & links], arc.y & numbers, arc.x, at + k);
     }
     return;
   }
-  for_candidates<true>(c, pair, t, table, num_links, shift, [&](const candidate &each, auto same) {
+  for_candidates<WITH_NEXT>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
     const u32 rank = next_place(m.cursor, each, __ballot_sync(~0u, each.counts), same, lane);
-    if (each.counts) put_candidate(c, pair, table[each.link], each.number, each.next, at + rank);
+    if (each.counts) put_candidate(c, arrays, table[each.link], each.number, each.next, at + rank);
   });
 }
 

@@ -58,6 +58,7 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   else if (narrow && (lines || c->num_rows >= WF__GPU_THREAD_ROWS)) c->group = 1;
   else c->group = c->max_words <= WF__GPU_WARP_WORDS && c->num_rows >= WF__GPU_WARP_ROWS ? 32 : THREADS;
   c->both = c->connect && c->group >= 1 && c->num_words <= (c->group == 1 ? WF__GPU_BOTH_NARROW : WF__GPU_BOTH_WORDS);
+  c->tile_words = c->num_words < WF__GPU_MANY_WORDS ? 1 : WF__GPU_TILE_WORDS;
   u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT, wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);
   if (wanted < most) most = wanted; /* the less, the more groups at once */
   c->out_words = c->max_words > most ? c->max_words : (u32)most;
@@ -97,7 +98,7 @@ int wf__gpu_compose_word_rows(const wf__gpu_compose *c, u32 *word_row, void *str
 
 __device__ static u32 num_segments(const wf__gpu_compose &c, u32 row) {
   u64 count = c.link_off[row + 1] - c.link_off[row];
-  return count <= WF__GPU_SEGMENT ? 1 : (u32)((count + WF__GPU_SEGMENT - 1) / WF__GPU_SEGMENT);
+  return count <= WF__GPU_SEGMENT ? 1 : (u32)((count + WF__GPU_PART - 1) / WF__GPU_PART);
 }
 
 struct states_of_word {
@@ -111,8 +112,8 @@ __device__ static u64 slots_of(const wf__gpu_compose &c, u64 at) {
   if (at >= c.num_words) return 0;
   const u32 row = c.word_row[at], segments = num_segments(c, row);
   if (segments != 1) return (u64)__popcll(c.kept[at]) * segments;
-  const u64 begin = c.rows[row].word_off, row_end = row + 1 < c.num_rows ? c.rows[row + 1].word_off : c.num_words, end = at + WF__GPU_TILE_WORDS < row_end ? at + WF__GPU_TILE_WORDS : row_end;
-  if ((at - begin) % WF__GPU_TILE_WORDS != 0) return 0;
+  const u64 begin = c.rows[row].word_off, row_end = row + 1 < c.num_rows ? c.rows[row + 1].word_off : c.num_words, end = at + c.tile_words < row_end ? at + c.tile_words : row_end;
+  if ((at - begin) % c.tile_words != 0) return 0;
   for (u64 word = at; word < end; word++)
     if (c.kept[word] != 0) return 1;
   return 0;
@@ -182,7 +183,7 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
 
 /* A warp a tile. */
 static unsigned blocks_for(const wf__gpu_compose *c, u32 threads) {
-  u64 tiles = c->num_words / WF__GPU_TILE_WORDS + 1 + c->num_part_words, blocks = (tiles * 32 + threads - 1) / threads;
+  u64 tiles = c->num_words / c->tile_words + 1 + c->num_part_words, blocks = (tiles * 32 + threads - 1) / threads;
   return (unsigned)(blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
 }
 

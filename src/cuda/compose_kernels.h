@@ -5,7 +5,7 @@
  *
  *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
  *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots; halves
- *   count    slots: arcs of each tile, up to TILE_WORDS words of states of a row; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums
+ *   count    slots: arcs of each tile, up to TILE_WORDS words of states of a row; where a row has more than SEGMENT links, of each of its states, a slot for each PART of them. Prefix sums
  *            make places of them; places of pairs
  *   fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_KERNELS_H
@@ -20,8 +20,10 @@ extern "C" {
 enum {
   WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
   WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
-  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a tile of states; rows of more are long */
-  WF__GPU_TILE_WORDS = 4,
+  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a tile of states; rows of more are long, */
+  WF__GPU_PART = 16,         /* ... and a warp goes through so many of them for a word of states */
+  WF__GPU_TILE_WORDS = 4,    /* most words of a tile; one, where there are fewer than MANY_WORDS, so that all processors have some */
+  WF__GPU_MANY_WORDS = 1 << 15,
   WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
   WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
   WF__GPU_WARP_WORDS = 64,
@@ -31,8 +33,9 @@ enum {
   WF__GPU_MANY_PAIRS = 32,   /* from so many on a block takes a pair; of fewer a cluster does, where it is measured to be faster than all blocks: up to */
   WF__GPU_PAIR_WORK = 1 << 19, /* ... so many forward steps times states of B, or */
   WF__GPU_PAIR_EFFORT = 12 << 20, /* ... so many times the steps of a row, unless rows are so many that threads visit them */
-  WF__GPU_TARGET_BITS = 15,
-  WF__GPU_MANY_TARGETS = 3,
+  WF__GPU_TARGET_BITS = 20,
+  WF__GPU_MOST_TARGETS = 3,
+  WF__GPU_MANY_TARGETS = 15,
   WF__GPU_THREAD_ROWS = 2048, /* narrow rows from this number on are visited by a thread each; */
   WF__GPU_LINE_ROWS = 512,    /* ... from this one on, where rows have little more than one step, as words do */
   WF__GPU_BOTH_WORDS = 1 << 16, /* tables up to this size are searched in both directions at once */
@@ -105,7 +108,7 @@ typedef struct wf__gpu_place {
   int64_t start;
 } wf__gpu_place;
 
-/* A part of a row's links beyond the first SEGMENT. */
+/* A part of a long row's links. */
 typedef struct wf__gpu_part {
   uint32_t row, segment;
 } wf__gpu_part;
@@ -127,7 +130,7 @@ typedef struct wf__gpu_compose {
   const uint64_t *run_off[2]; /* [num_rows + 1] */
   const wf__gpu_run *runs[2];
   const uint32_t *off, *to;
-  const uint32_t *cells; /* by (label, state): two states of 15 bits that it leads to, then how many they are; MANY_TARGETS: see off. NULL: too many of them */
+  const uint64_t *cells; /* by (label, state): bits 0 .. 3 how many states it leads to, then three of 20 bits; MANY_TARGETS: see off. NULL: too many of them */
   const wf__gpu_move *moves;
   const wf__gpu_ends *ends; /* of each move */
   const wf__gpu_shift *shifts;
@@ -147,9 +150,10 @@ typedef struct wf__gpu_compose {
   uint64_t max_pair_words, max_pair_rows, max_pair_work; /* of a pair: words; rows; forward steps times states of B */
   uint64_t max_pair_effort;                              /* and that times the steps of a row: the more of those, the fewer levels share the work */
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
-  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both` and `ranks` */
+  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both`, `ranks`, `tile_words` */
   int32_t both;       /* both directions at once */
   int32_t ranks;      /* blocks that search a pair in a direction */
+  uint32_t tile_words;
   int32_t connect;
   /* the search; `zeroed` holds totals, stats, places, reached, kept, fresh, heavy_bits, heavy_level, dirty, which begin as 0. Of those by direction the second may be the first */
   void *zeroed;

@@ -39,7 +39,8 @@ struct pair_search {
   __device__ void find(u32 row_address, u32 state) const { set_shared_bits<(RANKS > 1)>(row_address + (state >> 5) * 4, 1u << (state & 31)); }
 
   /* A state of a row along one step. */
-  __device__ void take(u32 address, u32 state, const wf__gpu_step &step) const {
+  __device__ void take(u32 address, u32 state, const wf__gpu_step *at) const {
+    const wf__gpu_step step = load_step(at);
     const u32 row = step.row - first_row;
     address += row / RANKS * row_halves * 4;
     if (RANKS > 1) address = address_of_rank(address, row % RANKS);
@@ -58,7 +59,7 @@ struct pair_search {
     for (u32 i = lane / sharing; i < count; i += 32) {
       const uint2 item = list[i];
       const wf__gpu_step *first = own + (item.y >> PAIR_STEP_BITS);
-      for (u32 k = lane % sharing; k < (item.y & ((1u << PAIR_STEP_BITS) - 1)); k += sharing) take(address, item.x, first[k]);
+      for (u32 k = lane % sharing; k < (item.y & ((1u << PAIR_STEP_BITS) - 1)); k += sharing) take(address, item.x, first + k);
     }
     __syncwarp();
   }
@@ -94,7 +95,7 @@ struct pair_search {
       for (u32 rows = __ballot_sync(~0u, many); rows != 0; rows &= rows - 1) {
         const u32 from = (u32)__ffs((int)rows) - 1, first_state = __shfl_sync(~0u, state, from), last = __shfl_sync(~0u, begin + length, from), all = __shfl_sync(~0u, fresh, from);
         for (u32 k = __shfl_sync(~0u, begin, from) + lane; k < last; k += 32)
-          for (u32 left = all; left != 0; left &= left - 1) take(address, first_state + (u32)__ffs((int)left) - 1, own[k]);
+          for (u32 left = all; left != 0; left &= left - 1) take(address, first_state + (u32)__ffs((int)left) - 1, own + k);
       }
       __syncwarp();
     }

@@ -59,7 +59,8 @@ __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pa
 
 /* B's arcs by label in one direction. */
 struct label_moves {
-  const u32 *cells, *off, *to;
+  const u64 *cells;
+  const u32 *off, *to;
   u32 num_b;
 };
 
@@ -70,15 +71,21 @@ __device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_p
 /* Calls found(state) for the states that a label leads to, from one word where they are few. */
 template <class Found>
 __device__ static void for_targets(const label_moves &moves, u32 label, u32 state, const Found &found) {
-  const u32 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u32)WF__GPU_MANY_TARGETS << (2 * WF__GPU_TARGET_BITS);
-  const u32 count = cell >> (2 * WF__GPU_TARGET_BITS), target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
-  if (count < WF__GPU_MANY_TARGETS) {
-    if (count > 0) found(cell & target_mask);
-    if (count > 1) found(cell >> WF__GPU_TARGET_BITS & target_mask);
+  const u64 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS;
+  const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
+  if (count <= WF__GPU_MOST_TARGETS) {
+    if (count > 0) found((u32)(cell >> 4) & target_mask);
+    if (count > 1) found((u32)(cell >> (4 + WF__GPU_TARGET_BITS)) & target_mask);
+    if (count > 2) found((u32)(cell >> (4 + 2 * WF__GPU_TARGET_BITS)));
     return;
   }
   const u32 *off = moves.off + (u64)label * moves.num_b + state;
   for (u32 k = off[0], end = off[1]; k < end; k++) found(moves.to[k]);
+}
+
+__device__ static wf__gpu_step load_step(const wf__gpu_step *at) {
+  const uint4 words = __ldg((const uint4 *)at);
+  return {words.x, words.y, words.z, words.w};
 }
 
 /* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
@@ -137,13 +144,10 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
 template <int W>
 struct follow {
   u64 begin, end; /* none: empty */
+  wf__gpu_step only;
+  bool known; /* there is one, `only` */
   u64 bits[W];
 };
-
-__device__ static wf__gpu_step load_step(const direction &d, u64 i) {
-  const uint4 words = __ldg((const uint4 *)&d.steps[i]);
-  return {words.x, words.y, words.z, words.w};
-}
 
 /* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before the first is waited for. */
 template <int W>
@@ -168,13 +172,15 @@ __device__ static void load_narrow(const direction &d, u64 word_off, u32 num_wor
   for (u32 w = 0; w < W; w++) have[w] = w < num_words ? __ldcg(&d.bits[word_off + w]) : 0;
 }
 
-/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the visits of the next level take them. */
+/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the visits of the next level take them. `after`: the only step there, if it has one. */
 template <int W>
-__device__ static void pass_on(const wf__gpu_compose &c, const direction &d, const wf__gpu_step &step, u64 word_off, const u64 *added, bool may_follow, follow<W> &next) {
+__device__ static void pass_on(const wf__gpu_compose &c, const direction &d, const wf__gpu_step &step, const wf__gpu_step &after, u64 word_off, const u64 *added, bool may_follow, follow<W> &next) {
   const u64 begin = step.next != NO_ARC ? step.next : d.step_off[step.row], end = step.next != NO_ARC ? begin + 1 : d.step_off[step.row + 1];
   if (may_follow && next.begin == next.end && end - begin <= MAX_LIGHT) {
     next.begin = begin;
     next.end = end;
+    next.only = after;
+    next.known = step.next != NO_ARC;
     for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
     return;
   }
@@ -183,61 +189,38 @@ __device__ static void pass_on(const wf__gpu_compose &c, const direction &d, con
   mark_dirty<1>(c, d, step.row, d.level + 1);
 }
 
-/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. One of the rows that have got some is left to be followed. */
+/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in; `only`: the one step, if it is known. One of the rows that have got some is left to be followed.
+ * By all lanes of a warp together, each with steps of its own or none: else they part at the first difference, and wait for each read apart. */
 template <int W>
-__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool may_follow, follow<W> &next) {
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool known, wf__gpu_step only, bool may_follow,
+                                  follow<W> &next) {
   u32 kind = NO_ARC;
   next.begin = next.end = 0;
-  for (u64 i = begin; i < end; i += stride) {
-    const wf__gpu_step step = load_step(d, i);
-    const u64 word_off = word_off_of(pair, step.row);
-    u64 have[W], added[W], was[W];
-    load_narrow<W>(d, word_off, pair.num_words, have);
-    if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
-    set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
-    if (keep_new<W>(added, was)) pass_on(c, d, step, word_off, added, may_follow, next);
+  next.known = false;
+  for (u64 i = begin; __any_sync(~0u, i < end); i += stride) {
+    if (i < end) {
+      const wf__gpu_step step = known ? only : load_step(&d.steps[i]);
+      const u64 word_off = word_off_of(pair, step.row);
+      wf__gpu_step after = step; /* on its way while bits are moved and set */
+      u64 have[W], added[W], was[W];
+      if (step.next != NO_ARC) after = load_step(&d.steps[step.next]);
+      load_narrow<W>(d, word_off, pair.num_words, have);
+      if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
+      set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
+      if (keep_new<W>(added, was)) pass_on(c, d, step, after, word_off, added, may_follow, next);
+    }
+    __syncwarp();
   }
 }
 
-/* Along rows of one step each, bits n.in of the first: the step after the next, and what its row has, are on their way while this one's bits are set. Returns the hops made. */
-template <int W>
-__device__ static u32 take_chain(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 at, u32 hop, follow<W> &next) {
-  wf__gpu_step step = load_step(d, at);
-  u64 word_off = word_off_of(pair, step.row), have[W], added[W];
-  next.begin = next.end = 0;
-  load_narrow<W>(d, word_off, pair.num_words, have);
-  for (;; hop++) {
-    const bool more = step.next != NO_ARC && hop < MAX_HOPS;
-    wf__gpu_step after = step;
-    if (more) after = load_step(d, step.next);
-    move_narrow(c, d, pair, step.kind, n);
-    const u64 after_off = word_off_of(pair, after.row);
-    u64 was[W], after_have[W];
-    set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
-    load_narrow<W>(d, after_off, more ? pair.num_words : 0, after_have);
-    if (!keep_new<W>(added, was)) return hop;
-    if (!more) {
-      pass_on(c, d, step, word_off, added, hop < MAX_HOPS, next);
-      return hop + 1;
-    }
-    step = after;
-    word_off = after_off;
-    for (u32 w = 0; w < W; w++) {
-      n.in[w] = added[w];
-      have[w] = after_have[w];
-    }
-  }
-}
-
-/* Steps, and on along the rows that follow: a word of a lexicon to its end, in one level. */
+/* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
 template <int W>
 __device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride) {
   follow<W> next;
-  take_steps(c, d, pair, n, begin, end, stride, true, next);
-  for (u32 hop = 1; next.begin != next.end;) {
+  take_steps<W>(c, d, pair, n, begin, end, stride, false, {}, true, next);
+  for (u32 hop = 1; __any_sync(~0u, next.begin != next.end); hop++) {
     for (u32 w = 0; w < W; w++) n.in[w] = next.bits[w];
-    if (next.end - next.begin == 1) hop = take_chain(c, d, pair, n, next.begin, hop, next);
-    else take_steps(c, d, pair, n, next.begin, next.end, 1, hop++ < MAX_HOPS, next);
+    take_steps<W>(c, d, pair, n, next.begin, next.end, 1, next.known, next.only, hop < MAX_HOPS, next);
   }
 }
 
@@ -297,20 +280,25 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
     if (mine) dirty[row] = 0;
     narrow<W> n;
     for (u32 rows = __ballot_sync(~0u, mine && !light);; rows &= rows - 1) { /* those, and in the end the light ones */
-      const u32 from = rows != 0 ? (u32)__ffs((int)rows) - 1 : lane, stride_of_steps = rows != 0 ? 32 : 1;
-      if (rows != 0 || (mine && light)) {
-        const wf__gpu_row info = c.rows[base + from];
-        const wf__gpu_pair &pair = c.pairs[info.pair];
-        if (rows == 0) {
-          take_narrow<W>(d, info.word_off, pair.num_words, n.in);
-        } else {
-          u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
-          for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
-        }
-        walk_steps(c, d, pair, n, d.step_off[base + from] + (rows != 0 ? lane : 0), d.step_off[base + from + 1], stride_of_steps);
+      const bool together = rows != 0, takes = together || (mine && light);
+      const u64 from = base + (together ? (u32)__ffs((int)rows) - 1 : lane);
+      wf__gpu_row info = {0, 0, 0};
+      if (takes) info = c.rows[from];
+      const wf__gpu_pair &pair = c.pairs[info.pair];
+      u64 first = 0, last = 0;
+      if (takes) {
+        first = d.step_off[from] + (together ? lane : 0);
+        last = d.step_off[from + 1];
       }
-      if (rows == 0) break;
+      if (together) {
+        u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
+        for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
+      } else if (takes) {
+        take_narrow<W>(d, info.word_off, pair.num_words, n.in);
+      }
       __syncwarp();
+      walk_steps(c, d, pair, n, first, last, together ? 32 : 1);
+      if (!together) break;
     }
     __syncwarp();
   }
@@ -391,7 +379,7 @@ __device__ static void move_few(const wf__gpu_compose &c, const direction &d, co
       if (++i >= count) break;
     }
     const u32 state = m.list[i];
-    const wf__gpu_step step = load_step(d, first_step + q);
+    const wf__gpu_step step = load_step(&d.steps[first_step + q]);
     const u64 to_row = word_base + (u64)(step.row - first_row) * num_words;
     const auto found = [&](u32 to) {
       const u64 at = to_row + to / 64, bit = (u64)1 << (to & 63);
@@ -449,7 +437,7 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
         w -= num_words;
         if (++i >= end) break;
       }
-      const wf__gpu_step step = load_step(d, i);
+      const wf__gpu_step step = load_step(&d.steps[i]);
       const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_base + (u64)(step.row - first_row) * num_words + w;
       if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     }

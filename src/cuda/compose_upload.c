@@ -105,16 +105,17 @@ static wf_status add_shifts(wf__gpu_problem *to, const wf__row_plan *plan, int b
 }
 
 /* What each (label, state) leads to in one word, so that searches need not look twice. Without them in any pair there are none at all. */
-static wf_status add_cells(wf__gpu_problem *to, const wf__label_moves *moves, uint64_t num_b, uint64_t num_cells, uint64_t *out_base, wf_error *err) {
+static wf_status add_cells(wf__gpu_problem *to, const wf__label_moves *moves, uint64_t num_cells, uint64_t *out_base, wf_error *err) {
   *out_base = to->cells.size;
-  to->no_cells = to->no_cells || to->cells.size + num_cells > MAX_CELLS || num_b > 1u << WF__GPU_TARGET_BITS;
+  to->no_cells = to->no_cells || to->cells.size + num_cells > MAX_CELLS;
   if (to->no_cells) return WF_OK;
   WF__TRY(wf__vec_grow(&to->cells, num_cells, "arcs by label", err));
   for (uint64_t i = 0; i < num_cells; i++) {
     uint32_t count = moves->off[i + 1] - moves->off[i];
-    if (count > WF__GPU_MANY_TARGETS) count = WF__GPU_MANY_TARGETS;
-    uint32_t cell = count << (2 * WF__GPU_TARGET_BITS);
-    for (uint32_t k = 0; count < WF__GPU_MANY_TARGETS && k < count; k++) cell |= moves->to[moves->off[i] + k] << (k * WF__GPU_TARGET_BITS);
+    uint64_t cell = count;
+    if (count > WF__GPU_MOST_TARGETS) cell = WF__GPU_MANY_TARGETS;
+    else
+      for (uint32_t k = 0; k < count; k++) cell |= (uint64_t)moves->to[moves->off[i] + k] << (4 + k * WF__GPU_TARGET_BITS);
     to->cells.data[to->cells.size++] = cell;
   }
   return WF_OK;
@@ -130,7 +131,7 @@ static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const 
     APPEND(&to->off, moves->off, num_cells + 1, "arcs by label");
     APPEND(&to->to, moves->to, count, "arcs by label");
     WF__TRY(add_shifts(to, plan, back, pair, err));
-    WF__TRY(add_cells(to, moves, plan->b.num_states, num_cells, &pair->cell_base[back], err));
+    WF__TRY(add_cells(to, moves, num_cells, &pair->cell_base[back], err));
   }
   pair->move_base = to->moves.size;
   WF__TRY(wf__vec_grow(&to->moves, count + 1, "arcs by label", err));
@@ -151,7 +152,7 @@ static wf_status add_rows(wf__gpu_problem *to, const wf__row_plan *plan, uint32_
   for (uint64_t row = 0; row < plan->num_rows; row++) {
     uint64_t num_links = plan->link_off[row + 1] - plan->link_off[row];
     to->rows.data[to->rows.size++] = (wf__gpu_row){to->num_words + row * plan->num_words, pair, plan->a.final_cost[row / plan->num_filters]};
-    for (uint64_t segment = 1; segment * WF__GPU_SEGMENT < num_links; segment++) {
+    for (uint64_t segment = 0; num_links > WF__GPU_SEGMENT && segment * WF__GPU_PART < num_links; segment++) {
       uint64_t words = to->part_word.size != 0 ? to->part_word.data[to->part_word.size - 1] : 0;
       if (to->part_word.size == 0) WF__TRY(wf__vec_push(&to->part_word, 0, "parts of rows", err));
       WF__TRY(wf__vec_push(&to->part_word, words + plan->num_words, "parts of rows", err));

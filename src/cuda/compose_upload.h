@@ -16,7 +16,7 @@ typedef struct wf__gpu_problem {
   WF__VEC(uint32_t) off, to;
   WF__VEC(wf__gpu_move) moves;
   WF__VEC(wf__gpu_ends) ends;
-  WF__VEC(uint32_t) cells;
+  WF__VEC(uint64_t) cells;
   WF__VEC(wf__gpu_shift) shifts;
   WF__VEC(wf_arc) a_arcs;
   WF__VEC(float) b_final;
