@@ -113,8 +113,6 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
   c->max_pair_words = from->max_pair_words;
   c->max_pair_work = from->max_pair_work;
   c->max_pair_effort = from->max_pair_effort;
-  c->max_pair_steps = from->max_pair_steps;
-  c->max_pair_cells = from->no_cells ? UINT64_MAX : from->max_pair_cells;
   c->max_pair_rows = from->max_pair_rows;
   c->num_steps = from->steps[0].size;
   c->connect = self->options.connect;

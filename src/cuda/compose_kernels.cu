@@ -53,7 +53,6 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   c->ranks = many ? 1 : WF__GPU_PAIR_RANKS;
   bool fits = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks && c->num_steps >> (32 - PAIR_STEP_BITS) == 0;
   bool little = c->max_pair_work <= WF__GPU_PAIR_WORK || (c->max_pair_effort <= WF__GPU_PAIR_EFFORT && c->max_pair_rows < WF__GPU_THREAD_ROWS);
-  c->near = c->max_pair_cells < PAIR_NEAR_BYTES && c->max_pair_steps < PAIR_NEAR_BYTES && pair_shared_bytes(c, true) <= (many ? PAIR_NEAR_BYTES / 3 : PAIR_NEAR_BYTES);
   bool narrow = c->max_words <= WF__GPU_NARROW_WORDS, lines = narrow && c->max_pair_rows >= WF__GPU_LINE_ROWS && 2 * c->num_steps <= 3 * c->num_rows;
   if (fits && (many || (little && !lines))) c->group = 0;
   else if (narrow && (lines || c->num_rows >= WF__GPU_THREAD_ROWS)) c->group = 1;

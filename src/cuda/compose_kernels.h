@@ -100,7 +100,6 @@ typedef struct wf__gpu_pair {
   uint64_t a_base;         /* first arc of A in a_arcs */
   uint64_t b_final_base;
   uint32_t num_b, num_words, first_row, start_row, start_b;
-  uint32_t num_cells; /* in a direction */
 } wf__gpu_pair;
 
 /* Where a pair's result lies. */
@@ -150,12 +149,10 @@ typedef struct wf__gpu_compose {
   uint64_t num_steps;                     /* forward */
   uint64_t max_pair_words, max_pair_rows, max_pair_work; /* of a pair: words; rows; forward steps times states of B */
   uint64_t max_pair_effort;                              /* and that times the steps of a row: the more of those, the fewer levels share the work */
-  uint64_t max_pair_steps, max_pair_cells;               /* in a direction */
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
-  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both`, `ranks`, `near`, `tile_words` */
+  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both`, `ranks`, `tile_words` */
   int32_t both;       /* both directions at once */
   int32_t ranks;      /* blocks that search a pair in a direction */
-  int32_t near;       /* each with the pair's steps and cells in shared memory */
   uint32_t tile_words;
   int32_t connect;
   /* the search; `zeroed` holds totals, stats, places, reached, kept, fresh, heavy_bits, heavy_level, dirty, which begin as 0. Of those by direction the second may be the first */

@@ -10,7 +10,6 @@
 #ifndef WF_CUDA_COMPOSE_PAIRS_CUH
 #define WF_CUDA_COMPOSE_PAIRS_CUH
 
-enum { PAIR_NEAR_BYTES = 220 << 10 }; /* so much shared memory a block, or three of an SM, may have together */
 enum { PAIR_LIST = 128, PAIR_STEP_BITS = 6, PAIR_MANY_STEPS = 32 }; /* a row of so few steps has less than 2^STEP_BITS */
 /* A block that has an SM to itself takes all of its threads: a level is a chain of dependent reads, the shorter the more warps share it. */
 #ifdef WF__PAIR_THREADS
@@ -35,34 +34,21 @@ struct pair_search {
   const wf__gpu_step *own;     /* the pair's steps */
   u64 base;                    /* number of the first of them */
   u32 first_row, num_words;
-  /* in shared memory, or NULL: row in the pair and kind of each step; cells; offsets of steps in the pair */
-  const uint2 *near_steps;
-  const u64 *near_cells;
-  const u32 *near_off;
   u32 back, rank, row_halves, per_row; /* per_row: 2^32 / row_halves, rounded up */
 
   __device__ void find(u32 row_address, u32 state) const { set_shared_bits<(RANKS > 1)>(row_address + (state >> 5) * 4, 1u << (state & 31)); }
 
   /* A state of a row along one step. */
-  __device__ void take(u32 address, u32 state, u32 k) const {
-    u32 row, kind;
-    if (near_steps != nullptr) {
-      const uint2 step = near_steps[k];
-      row = step.x;
-      kind = step.y;
-    } else {
-      const wf__gpu_step step = load_step(own + k);
-      row = step.row - first_row;
-      kind = step.kind;
-    }
+  __device__ void take(u32 address, u32 state, const wf__gpu_step *at) const {
+    const wf__gpu_step step = load_step(at);
+    const u32 row = step.row - first_row;
     address += row / RANKS * row_halves * 4;
     if (RANKS > 1) address = address_of_rank(address, row % RANKS);
-    if (kind < STEP_LABEL) {
-      if ((masks[kind * num_words + state / 64] >> (state & 63) & 1) != 0) find(address, state);
+    if (step.kind < STEP_LABEL) {
+      if ((masks[step.kind * num_words + state / 64] >> (state & 63) & 1) != 0) find(address, state);
       return;
     }
-    const u64 cell = near_cells != nullptr ? near_cells[(kind - STEP_LABEL) * moves.num_b + state] : cell_of(moves, kind - STEP_LABEL, state);
-    for_targets(moves, cell, kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
+    for_targets(moves, step.kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
   }
 
   /* Listed states, along all steps of their rows; where there are few, several threads share the steps of one. */
@@ -72,8 +58,8 @@ struct pair_search {
     __syncwarp();
     for (u32 i = lane / sharing; i < count; i += 32) {
       const uint2 item = list[i];
-      const u32 begin = item.y >> PAIR_STEP_BITS, end = begin + (item.y & ((1u << PAIR_STEP_BITS) - 1));
-      for (u32 k = begin + lane % sharing; k < end; k += sharing) take(address, item.x, k);
+      const wf__gpu_step *first = own + (item.y >> PAIR_STEP_BITS);
+      for (u32 k = lane % sharing; k < (item.y & ((1u << PAIR_STEP_BITS) - 1)); k += sharing) take(address, item.x, first + k);
     }
     __syncwarp();
   }
@@ -87,9 +73,9 @@ struct pair_search {
       const u32 row = (u32)((u64)at * per_row >> 32), state = (at - row * row_halves) * 32;
       u32 begin = 0, length = 0;
       if (fresh != 0) {
-        const u64 in_pair = (u64)row * RANKS + rank;
-        begin = near_off != nullptr ? near_off[in_pair] : (u32)(step_off[in_pair] - base);
-        length = (near_off != nullptr ? near_off[in_pair + 1] : (u32)(step_off[in_pair + 1] - base)) - begin;
+        const u64 *off = step_off + (u64)row * RANKS + rank;
+        begin = (u32)(off[0] - base);
+        length = (u32)(off[1] - off[0]);
       }
       const bool many = length > PAIR_MANY_STEPS;
       u32 bits = many ? 0 : fresh, sum = (u32)__popc(bits);
@@ -109,7 +95,7 @@ struct pair_search {
       for (u32 rows = __ballot_sync(~0u, many); rows != 0; rows &= rows - 1) {
         const u32 from = (u32)__ffs((int)rows) - 1, first_state = __shfl_sync(~0u, state, from), last = __shfl_sync(~0u, begin + length, from), all = __shfl_sync(~0u, fresh, from);
         for (u32 k = __shfl_sync(~0u, begin, from) + lane; k < last; k += 32)
-          for (u32 left = all; left != 0; left &= left - 1) take(address, first_state + (u32)__ffs((int)left) - 1, k);
+          for (u32 left = all; left != 0; left &= left - 1) take(address, first_state + (u32)__ffs((int)left) - 1, own + k);
       }
       __syncwarp();
     }
@@ -166,36 +152,6 @@ __device__ static void seed_pair(const wf__gpu_compose &c, const wf__gpu_pair &p
   sync_ranks<RANKS>(); /* nobody finds anything before all are ready */
 }
 
-/* Shared memory of a block: votes, bits, lists, and where `near` is set, the pair's steps, cells, and offsets of steps. */
-struct pair_room {
-  size_t halves, lists, steps, cells, off, end;
-};
-static __host__ __device__ pair_room room_of(const wf__gpu_compose &c, int ranks, u32 room, bool near) {
-  pair_room at;
-  at.halves = 2 * WF__GPU_PAIR_RANKS * sizeof(u32);
-  at.lists = at.halves + (size_t)(2 + num_found(ranks)) * room * sizeof(u32);
-  at.steps = (at.lists + pair_threads(ranks) / 32 * PAIR_LIST * sizeof(uint2) + 7) & ~(size_t)7;
-  at.cells = at.steps + (near ? c.max_pair_steps * sizeof(uint2) : 0);
-  at.off = at.cells + (near ? c.max_pair_cells * sizeof(u64) : 0);
-  at.end = at.off + (near ? (c.max_pair_rows + 1) * sizeof(u32) : 0);
-  return at;
-}
-
-/* What every level reads comes into the block's memory: the barrier of a cluster leaves nothing in the cache. */
-template <int RANKS>
-__device__ static void bring_near(pair_search<RANKS> &search, unsigned char *memory, const pair_room &at, u32 num_rows, u32 num_cells) {
-  uint2 *steps = (uint2 *)(memory + at.steps);
-  u64 *cells = (u64 *)(memory + at.cells);
-  u32 *off = (u32 *)(memory + at.off);
-  const u32 num_steps = (u32)(search.step_off[num_rows] - search.base);
-  for (u32 i = threadIdx.x; i < num_steps; i += pair_threads(RANKS)) steps[i] = make_uint2(search.own[i].row - search.first_row, search.own[i].kind);
-  for (u32 i = threadIdx.x; i < num_cells; i += pair_threads(RANKS)) cells[i] = search.moves.cells[i];
-  for (u32 i = threadIdx.x; i <= num_rows; i += pair_threads(RANKS)) off[i] = (u32)(search.step_off[i] - search.base);
-  search.near_steps = steps;
-  search.near_cells = cells;
-  search.near_off = off;
-}
-
 template <int RANKS>
 __global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3) search_pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, pair_memory);
@@ -203,20 +159,18 @@ __global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3)
   const u64 p = c.connect ? cluster / 2 : cluster;
   const wf__gpu_pair &pair = c.pairs[p];
   if (pair.num_b == 0) return;
-  const u64 words_end = p + 1 < c.num_pairs ? c.pairs[p + 1].word_base : c.num_words, base = c.step_off[back][pair.first_row];
+  const u64 words_end = p + 1 < c.num_pairs ? c.pairs[p + 1].word_base : c.num_words;
   const u32 row_halves = pair.num_words * 2, num_rows = (u32)(words_end - pair.word_base) / pair.num_words, size = (num_rows + RANKS - 1 - rank) / RANKS * row_halves;
   const u32 room = (num_rows + RANKS - 1) / RANKS * row_halves; /* the same in all blocks, so that addresses are */
-  const pair_room at = room_of(c, RANKS, room, c.near != 0);
-  unsigned char *memory = (unsigned char *)pair_memory;
-  u32 *votes = (u32 *)memory, *halves = (u32 *)(memory + at.halves);
-  pair_search<RANKS> search = {moves_of(c, pair, back), mask_of(c, pair, 0), c.step_off[back] + pair.first_row, c.steps[back] + base, base, pair.first_row, pair.num_words, nullptr, nullptr, nullptr, back, rank, row_halves,
-                               ~0u / row_halves + 1};
+  u32 *votes = (u32 *)pair_memory, *halves = votes + 2 * WF__GPU_PAIR_RANKS;
+  const u64 base = c.step_off[back][pair.first_row];
+  const pair_search<RANKS> search = {moves_of(c, pair, back), mask_of(c, pair, 0), c.step_off[back] + pair.first_row, c.steps[back] + base, base, pair.first_row, pair.num_words, back, rank, row_halves,
+                                     ~0u / row_halves + 1};
   const pair_bits b = {halves, halves + room, halves + 2 * room, size, room};
-  if (c.near) bring_near(search, memory, at, num_rows, pair.num_cells);
   seed_pair(c, pair, search, b);
-  u32 levels = search_pair<RANKS>(search, b, (uint2 *)(memory + at.lists), votes);
+  u32 levels = search_pair<RANKS>(search, b, (uint2 *)(halves + (2 + num_found(RANKS)) * room), votes);
   u32 *to = (u32 *)((back ? c.kept : c.reached) + pair.word_base);
-  for (u32 i = threadIdx.x; i < size; i += pair_threads(RANKS)) to[(i / row_halves * RANKS + rank) * row_halves + i % row_halves] = b.done[i];
+  for (u32 at = threadIdx.x; at < size; at += pair_threads(RANKS)) to[(at / row_halves * RANKS + rank) * row_halves + at % row_halves] = b.done[at];
   if (threadIdx.x == 0 && rank == 0) atomicMax(&c.stats[back], levels);
 }
 
@@ -225,15 +179,15 @@ __global__ static void both_kernel(const wf__gpu_compose c) {
   for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
 }
 
-/* Bytes of shared memory for the largest pair. */
-static size_t pair_shared_bytes(const wf__gpu_compose *c, bool near) {
-  u32 words_of_block = (u32)((c->max_pair_words + (u64)(c->ranks - 1) * c->max_words) / (u64)c->ranks);
-  return room_of(*c, c->ranks, 2 * words_of_block, near).end;
+/* Bytes of shared memory for the largest pair: votes, bits of a block's rows, lists. */
+static size_t pair_shared_bytes(const wf__gpu_compose *c, int ranks) {
+  size_t words_of_block = (size_t)(c->max_pair_words + (u64)(c->ranks - 1) * c->max_words) / (size_t)c->ranks;
+  return 2 * WF__GPU_PAIR_RANKS * sizeof(u32) + words_of_block * (2 + num_found(ranks)) * sizeof(u64) + pair_threads(ranks) / 32 * PAIR_LIST * sizeof(uint2);
 }
 
 template <int RANKS>
 static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
-  size_t shared = pair_shared_bytes(c, c->near != 0);
+  size_t shared = pair_shared_bytes(c, RANKS);
   cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
   if (code != cudaSuccess) return code;
   cudaLaunchAttribute cluster;

@@ -68,11 +68,10 @@ __device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_p
   return {c.cells != nullptr ? c.cells + pair.cell_base[back] : nullptr, c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
 }
 
-__device__ static u64 cell_of(const label_moves &moves, u32 label, u32 state) { return moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS; }
-
-/* Calls found(state) for the states that a label leads to, from their cell where they are few. */
+/* Calls found(state) for the states that a label leads to, from one word where they are few. */
 template <class Found>
-__device__ static void for_targets(const label_moves &moves, u64 cell, u32 label, u32 state, const Found &found) {
+__device__ static void for_targets(const label_moves &moves, u32 label, u32 state, const Found &found) {
+  const u64 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS;
   const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
   if (count <= WF__GPU_MOST_TARGETS) {
     if (count > 0) found((u32)(cell >> 4) & target_mask);
@@ -364,7 +363,7 @@ __device__ static void move_states(const label_moves &moves, const u64 *masks, u
       if (masks[kind * num_words + state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    for_targets(moves, cell_of(moves, kind - STEP_LABEL, state), kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
+    for_targets(moves, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
@@ -386,7 +385,7 @@ __device__ static void move_few(const wf__gpu_compose &c, const direction &d, co
       const u64 at = to_row + to / 64, bit = (u64)1 << (to & 63);
       if (add_word(d, at, bit, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     };
-    if (step.kind >= STEP_LABEL) for_targets(moves, cell_of(moves, step.kind - STEP_LABEL, state), step.kind - STEP_LABEL, state, found);
+    if (step.kind >= STEP_LABEL) for_targets(moves, step.kind - STEP_LABEL, state, found);
     else if (masks[step.kind * num_words + state / 64] >> (state & 63) & 1) found(state);
   }
 }

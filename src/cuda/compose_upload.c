@@ -134,8 +134,6 @@ static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const 
     WF__TRY(add_cells(to, moves, num_cells, &pair->cell_base[back], err));
   }
   pair->move_base = to->moves.size;
-  pair->num_cells = (uint32_t)num_cells;
-  if (num_cells > to->max_pair_cells) to->max_pair_cells = num_cells;
   WF__TRY(wf__vec_grow(&to->moves, count + 1, "arcs by label", err));
   for (uint64_t k = 0; k < count; k++) {
     uint32_t arc = plan->moves.arc[k];
@@ -203,7 +201,6 @@ static wf_status add_plan(wf__gpu_problem *to, const wf__row_plan *plan, const w
   if (pair.num_words > to->max_words) to->max_words = pair.num_words;
   if (to->num_words - pair.word_base > to->max_pair_words) to->max_pair_words = to->num_words - pair.word_base;
   uint64_t num_steps = plan->forward.off[plan->num_rows], work = num_steps * plan->b.num_states, effort = work * ((num_steps + plan->num_rows - 1) / plan->num_rows);
-  if (num_steps > to->max_pair_steps) to->max_pair_steps = num_steps;
   if (work > to->max_pair_work) to->max_pair_work = work;
   if (effort > to->max_pair_effort) to->max_pair_effort = effort;
   if (plan->num_rows > to->max_pair_rows) to->max_pair_rows = plan->num_rows;

@@ -23,7 +23,7 @@ typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_part) parts;
   WF__VEC(uint32_t) heavy[2];
   WF__VEC(wf__gpu_chunk) chunks[2];
-  uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort, max_pair_rows, max_pair_steps, max_pair_cells; /* as in wf__gpu_compose */
+  uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort, max_pair_rows; /* as in wf__gpu_compose */
   uint32_t max_words, max_row_runs;
   bool no_cells; /* there would be too many */
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
