@@ -23,7 +23,7 @@ enum {
   WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a tile of states; rows of more are long, */
   WF__GPU_PART = 16,         /* ... and a warp goes through so many of them for a word of states */
   WF__GPU_TILE_WORDS = 4,    /* most words of a tile; one, where there are fewer than MANY_WORDS, so that all processors have some */
-  WF__GPU_MANY_WORDS = 1 << 13,
+  WF__GPU_MANY_WORDS = 1 << 15,
   WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
   WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
   WF__GPU_WARP_WORDS = 64,

@@ -331,10 +331,13 @@ struct group_memory {
   }
 };
 
-/* Adds the states of `num_words` words of `in` to the list, in no order. */
+/* The states of `num_words` words of `in`, in no order. */
 template <int GROUP>
 __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words, u32 rank) {
-  u32 first = rank * group_memory<GROUP>::BITS, bits = 0;
+  typedef group_memory<GROUP> memory;
+  if (rank == 0) *m.count = 0;
+  sync_group<GROUP>();
+  u32 first = rank * memory::BITS, bits = 0;
   if (first < num_words * 64) bits = (u32)(in[first / 64] >> (first & 63));
   u32 count = (u32)__popc(bits), lane = rank & 31, sum = count, base = 0;
   for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -349,8 +352,9 @@ __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, 
 
 /* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads are busy however few of either there are. */
 template <int GROUP>
-__device__ static void move_states(const label_moves &moves, const u64 *masks, u32 num_words, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state, u32 rank) {
-  u32 *out = (u32 *)m.out, row_halves = num_words * 2;
+__device__ static void move_states(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
+                                   u32 rank) {
+  u32 *out = (u32 *)m.out, row_halves = pair.num_words * 2;
   const u32 count = *m.count, more_states = GROUP / num_kinds, more_kinds = GROUP % num_kinds;
   for (u32 i = rank / num_kinds, q = rank % num_kinds; i < count; i += more_states, q += more_kinds) {
     if (q >= num_kinds) {
@@ -360,76 +364,34 @@ __device__ static void move_states(const label_moves &moves, const u64 *masks, u
     const u32 state = first_state + m.list[i], kind = runs[q].kind;
     u32 *const row = out + q * row_halves;
     if (kind < STEP_LABEL) {
-      if (masks[kind * num_words + state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
+      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    for_targets(moves, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
-  }
-}
-
-/* The listed states, where they are few, along all steps of their row: an item is a state and a step, and what it leads to is found at once. */
-template <int GROUP>
-__device__ static void move_few(const wf__gpu_compose &c, const direction &d, const label_moves &moves, const u64 *masks, u64 word_base, u32 first_row, u32 num_words, const group_memory<GROUP> &m,
-                                u64 first_step, u32 num_steps, u32 rank) {
-  if (num_steps == 0) return;
-  const u32 count = *m.count, more_states = GROUP / num_steps, more_steps = GROUP % num_steps;
-  for (u32 i = rank / num_steps, q = rank % num_steps; i < count; i += more_states, q += more_steps) {
-    if (q >= num_steps) {
-      q -= num_steps;
-      if (++i >= count) break;
-    }
-    const u32 state = m.list[i];
-    const wf__gpu_step step = load_step(&d.steps[first_step + q]);
-    const u64 to_row = word_base + (u64)(step.row - first_row) * num_words;
-    const auto found = [&](u32 to) {
-      const u64 at = to_row + to / 64, bit = (u64)1 << (to & 63);
-      if (add_word(d, at, bit, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
-    };
-    if (step.kind >= STEP_LABEL) for_targets(moves, step.kind - STEP_LABEL, state, found);
-    else if (masks[step.kind * num_words + state / 64] >> (state & 63) & 1) found(state);
+    for_targets(moves_of(c, pair, (u32)d.back), kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
 template <int GROUP>
 __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row, const group_memory<GROUP> &m, u32 rank) {
-  const wf__gpu_row info = c.rows[row];
-  const wf__gpu_pair &pair = c.pairs[info.pair];
-  const label_moves moves = moves_of(c, pair, (u32)d.back);
-  const u64 *masks = mask_of(c, pair, 0);
-  const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words, first_row = pair.first_row;
-  const u64 word_base = pair.word_base, runs_end = c.run_off[d.back][row + 1], steps_end = d.step_off[row + 1];
-  const bool whole = num_words <= group_memory<GROUP>::LIST_WORDS; /* the list has room for all states of the row */
-  if (rank == 0) *m.count = 0;
+  const wf__gpu_pair &pair = c.pairs[c.rows[row].pair];
+  const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words;
+  const u64 word_off = word_off_of(pair, row), runs_end = c.run_off[d.back][row + 1];
   for (u32 w = rank; w < num_words; w += GROUP) {
-    u64 *fresh = &d.fresh[info.word_off + w];
+    u64 *fresh = &d.fresh[word_off + w];
     m.in[w] = __ldcg(fresh) != 0 ? atomicExch((ull *)fresh, 0ull) : 0;
-  }
-  sync_group<GROUP>();
-  if (whole) {
-    list_states<GROUP>(m, m.in, num_words, rank);
-    if (*m.count <= num_words) {
-      const u64 begin = d.step_off[row];
-      move_few<GROUP>(c, d, moves, masks, word_base, first_row, num_words, m, begin, (u32)(steps_end - begin), rank);
-      sync_group<GROUP>();
-      return;
-    }
   }
   for (u64 first_run = c.run_off[d.back][row]; first_run < runs_end; first_run += most_kinds) {
     const wf__gpu_run *runs = c.runs[d.back] + first_run;
     u32 num_kinds = (u32)(runs_end - first_run < most_kinds ? runs_end - first_run : most_kinds);
     for (u32 w = rank; w < num_kinds * num_words; w += GROUP) m.out[w] = 0;
-    sync_group<GROUP>();
-    for (u32 w = 0; !whole && w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
+    for (u32 w = 0; w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
       u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w : group_memory<GROUP>::LIST_WORDS;
-      if (rank == 0) *m.count = 0;
       sync_group<GROUP>();
       list_states<GROUP>(m, m.in + w, some, rank);
-      move_states<GROUP>(moves, masks, num_words, m, runs, num_kinds, w * 64, rank);
-      sync_group<GROUP>();
+      move_states<GROUP>(c, d, pair, m, runs, num_kinds, w * 64, rank);
     }
-    if (whole) move_states<GROUP>(moves, masks, num_words, m, runs, num_kinds, 0, rank);
     sync_group<GROUP>();
-    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : steps_end;
+    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
     const u32 more_steps = GROUP / num_words, more_words = GROUP % num_words, runs_before = (u32)(first_run - c.run_off[d.back][row]);
     u32 w = rank % num_words;
     for (u64 i = begin + rank / num_words; i < end; i += more_steps, w += more_words) { /* an item is a step and a word */
@@ -437,8 +399,8 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
         w -= num_words;
         if (++i >= end) break;
       }
-      const wf__gpu_step step = load_step(&d.steps[i]);
-      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_base + (u64)(step.row - first_row) * num_words + w;
+      const wf__gpu_step step = d.steps[i];
+      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_off_of(pair, step.row) + w;
       if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     }
     sync_group<GROUP>();
@@ -448,10 +410,10 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
 
 /* --- levels ----------------------------------------------------------------------------------------------------------- */
 
-/* The first bits of a direction, for the visits of its first level. */
+/* The first bits of either direction, for the visits of its first level. */
 template <int GROUP>
 __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
-  u64 thread = (u64)d.block * THREADS + threadIdx.x, num_threads = (u64)d.num_blocks * THREADS;
+  u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, num_threads = (u64)gridDim.x * THREADS;
   if (!d.back) {
     for (u64 p = thread; p < c.num_pairs; p += num_threads) {
       const wf__gpu_pair &pair = c.pairs[p];
@@ -475,33 +437,35 @@ template <int GROUP, int W>
 __device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, const group_memory<GROUP> &m) {
   if constexpr (GROUP == 1) {
     if (count == 0) return;
-    set_heavy_aside<W>(c, d);
-    visit_chunks<W>(c, d);
-    visit_narrow<W>(c, d);
+    const direction own = d; /* in registers */
+    set_heavy_aside<W>(c, own);
+    visit_chunks<W>(c, own);
+    visit_narrow<W>(c, own);
   } else {
     u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
     for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
   }
 }
 
-/* Level by level until none of the directions finds anything. */
+/* Level by level until none of the directions finds anything. `mine` is the one this block works on. */
 template <int GROUP, int W>
-__device__ static void run_levels(const wf__gpu_compose &c, direction &d, const group_memory<GROUP> &m) {
+__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, const group_memory<GROUP> &m) {
   cg::grid_group grid = cg::this_grid();
-  const u32 begin = d.level;
+  u32 begin = directions[0].level;
   if (blockIdx.x == 0 && threadIdx.x < 6) c.counts[threadIdx.x] = 0;
   grid.sync();
-  seed<GROUP>(c, d);
+  for (int k = 0; k < num_directions; k++) seed<GROUP>(c, directions[k]);
   grid.sync();
   for (;;) {
-    const u32 count = __ldcg(count_of(d, d.level)), others = c.both ? __ldcg(&c.counts[(1 - d.back) * 3 + d.level % 3]) : 0;
-    if (count + others == 0) break;
-    if (d.block == 0 && threadIdx.x == 0) *count_of(d, d.level + 2) = 0;
-    visit_level<GROUP, W>(c, d, count, m);
-    d.level++;
+    u32 counts[2] = {0, 0};
+    for (int k = 0; k < num_directions; k++) counts[k] = __ldcg(count_of(directions[k], directions[k].level));
+    if (counts[0] + counts[1] == 0) break;
+    if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions) *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
+    visit_level<GROUP, W>(c, directions[mine], counts[mine], m);
+    for (int k = 0; k < num_directions; k++) directions[k].level++;
     grid.sync();
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[d.back] += d.level - begin;
+  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[directions[0].back] += directions[0].level - begin;
 }
 
 __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32 level, u32 share) {
@@ -510,21 +474,24 @@ __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32
 }
 
 template <int GROUP, int W>
-__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 4) search_kernel(const __grid_constant__ wf__gpu_compose c) {
+__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6) search_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, words_of_groups);
   group_memory<GROUP> m;
   m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
-  direction d = direction_of(c, c.both ? (int)(blockIdx.x & 1) : 0, 0, c.both ? 2 : 1);
-  for (;;) {
-    run_levels<GROUP, W>(c, d, m);
-    if (c.both || !c.connect || d.back) break;
-    d = direction_of(c, 1, d.level, 1);
-    d.limit = c.reached;
+  if (c.both) {
+    direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
+    run_levels<GROUP, W>(c, directions, 2, (int)(blockIdx.x & 1), m);
     cg::this_grid().sync();
+    for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
+    return;
   }
-  if (!c.both) return;
+  direction d = direction_of(c, 0, 0, 1);
+  run_levels<GROUP, W>(c, &d, 1, 0, m);
+  if (!c.connect) return;
+  d = direction_of(c, 1, d.level, 1);
+  d.limit = c.reached;
   cg::this_grid().sync();
-  for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
+  run_levels<GROUP, W>(c, &d, 1, 0, m);
 }
 
 #endif
