@@ -1,6 +1,7 @@
 /* lattice_determinize.c - determinization of lattices as the caller sees it: over words, or over phones and then words; one lattice, or many on a pool.
  *
- *   wf_lattice -> exact -> reduced -> (labels word.phone -> determinized -> reduced ->) determinized over words -> minimized -> wf_compact_lattice */
+ *   wf_lattice -> graph of words -> determinized over words -> minimized -> wf_compact_lattice
+ *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of words -> ... */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,7 +9,7 @@
 #include "base/map64.h"
 #include "base/threads.h"
 #include "lattice/exact_minimize.h"
-#include "lattice/word_determinizer.h"
+#include "lattice/lattice_determinize.h"
 
 /* --- phones --------------------------------------------------------------------------------------------------------- */
 
@@ -38,13 +39,10 @@ static wf_status determinize_phones(wf__exact_lattice *lattice, const wf_lattice
   word_vec words = {0};
   wf__exact_lattice fine;
   wf_status status = put_pairs(lattice, phones, &words, err);
-  if (status == WF_OK) status = wf__exact_reduce(lattice, width, err);
-  if (status == WF_OK && wf__exact_num_states(lattice) > 0) {
-    status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
-    if (status == WF_OK) {
-      wf__exact_free(lattice);
-      *lattice = fine;
-    }
+  if (status == WF_OK) status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
+  if (status == WF_OK) {
+    wf__exact_free(lattice);
+    *lattice = fine;
   }
   for (uint64_t i = 0; i < lattice->arcs.size && status == WF_OK; i++) lattice->arcs.data[i].word = words.data[lattice->arcs.data[i].word];
   wf__vec_free(&words);
@@ -74,25 +72,31 @@ static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out
   return wf__compact_finish_with(status, &arrays, &lattice->labels, out, err);
 }
 
-/* Consumes the lattice. */
-static wf_status determinize(wf__exact_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out, wf_error *err) {
-  wf__exact_lattice words = {.unit = lattice->unit};
-  int64_t width = wf__exact_width(lattice, (double)o->beam), delta = wf__exact_width(lattice, (double)o->delta);
-  wf__word_outcome fine = {.width = width}, outcome = {.width = width};
-  wf_status status = WF_OK;
-  if (phones != NULL) status = determinize_phones(lattice, phones, width, delta, (uint64_t)o->max_bytes, &fine, err);
-  width = fine.width;
-  if (status == WF_OK) status = wf__exact_reduce(lattice, width, err);
-  if (status == WF_OK && wf__exact_num_states(lattice) > 0) status = wf__determinize_words(lattice, width, delta, (uint64_t)o->max_bytes, &words, &outcome, err);
+/* Of the graph that `det` has. `fine`: what came of phones. */
+static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determinize_options *o, const wf__word_outcome *fine, wf_determinized *out, wf_error *err) {
+  wf__exact_lattice words = {.unit = det->graph.unit};
+  wf__word_outcome outcome;
+  wf_status status = wf__word_determinizer_run(det, wf__exact_width(&words, (double)o->delta), (uint64_t)o->max_bytes, &words, &outcome, err);
   if (status == WF_OK && o->minimize) status = wf__exact_minimize(&words, err);
   if (status == WF_OK) {
-    out->narrowed = fine.narrowed || outcome.narrowed;
-    out->beam = out->narrowed ? nextafterf((float)wf__exact_nats(lattice, outcome.width), 0) : o->beam;
+    out->narrowed = fine->narrowed || outcome.narrowed;
+    out->beam = out->narrowed ? nextafterf((float)wf__exact_nats(&words, outcome.width), 0) : o->beam;
     out->num_subsets = outcome.num_subsets;
-    out->num_bytes = outcome.num_bytes > fine.num_bytes ? outcome.num_bytes : fine.num_bytes;
+    out->num_bytes = outcome.num_bytes > fine->num_bytes ? outcome.num_bytes : fine->num_bytes;
     status = to_compact(&words, &out->lattice, err);
   }
   wf__exact_free(&words);
+  return status;
+}
+
+/* Consumes the lattice. */
+static wf_status determinize_exact(wf__word_determinizer *det, wf__exact_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
+                                   wf_determinized *out, wf_error *err) {
+  wf__word_outcome fine = {.width = wf__exact_width(lattice, (double)o->beam)};
+  wf_status status = WF_OK;
+  if (phones != NULL) status = determinize_phones(lattice, phones, fine.width, wf__exact_width(lattice, (double)o->delta), (uint64_t)o->max_bytes, &fine, err);
+  if (status == WF_OK) status = wf__word_graph_from_exact(&det->graph, lattice, fine.width, err);
+  if (status == WF_OK) status = determinize(det, o, &fine, out, err);
   wf__exact_free(lattice);
   return status;
 }
@@ -106,32 +110,45 @@ static wf_status settle(wf_determinized *out, wf_status status, const wf_error *
   return status;
 }
 
-static wf_status determinize_raw(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out, wf_error *err) {
+static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
+                                 wf_determinized *out, wf_error *err) {
   wf__exact_lattice exact;
+  bool fits = false;
+  if (phones == NULL) WF__TRY(wf__word_graph_from_lattice(&det->graph, lattice, (double)o->beam, &fits, err));
+  if (fits) return determinize(det, o, &(wf__word_outcome){0}, out, err);
+  WF__TRY(wf__exact_from_lattice(lattice, &exact, err));
+  return determinize_exact(det, &exact, phones, o, out, err);
+}
+
+void wf__lattice_determinize(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out,
+                             wf_error *err) {
   wf_error why = {0};
-  wf_status status = wf__exact_from_lattice(lattice, &exact, &why);
-  if (status == WF_OK) status = determinize(&exact, phones, o, out, &why);
-  return settle(out, status, &why, err);
+  *out = (wf_determinized){0};
+  settle(out, determinize_raw(det, lattice, phones, o, out, &why), &why, err);
 }
 
 wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
                                  wf_error *err) {
   wf_lattice_determinize_options o;
+  wf__word_determinizer det = {0};
   *out = (wf_determinized){.status = WF_ERR_ARGUMENT};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
-  *out = (wf_determinized){0};
-  return determinize_raw(lattice, phones, &o, out, err);
+  wf__lattice_determinize(&det, lattice, phones, &o, out, err);
+  wf__word_determinizer_free(&det);
+  return out->status;
 }
 
 wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
   wf__exact_lattice exact;
+  wf__word_determinizer det = {0};
   wf_error why = {0};
   *out = (wf_determinized){.status = WF_ERR_ARGUMENT};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   *out = (wf_determinized){0};
   wf_status status = wf__exact_from_compact(lattice, &exact, &why);
-  if (status == WF_OK) status = determinize(&exact, NULL, &o, out, &why);
+  if (status == WF_OK) status = determinize_exact(&det, &exact, NULL, &o, out, &why);
+  wf__word_determinizer_free(&det);
   return settle(out, status, &why, err);
 }
 
@@ -141,13 +158,13 @@ struct many {
   const wf_lattice *const *lattices;
   const wf_lattice_phones *phones;
   const wf_lattice_determinize_options *options;
+  wf__word_determinizer *determinizers; /* [workers] */
   wf_determinized *out;
 };
 
 static void determinize_item(void *user, uint64_t i, int worker) {
-  (void)worker;
   const struct many *many = user;
-  if (many->lattices[i] != NULL) determinize_raw(many->lattices[i], many->phones, many->options, &many->out[i], NULL);
+  if (many->lattices[i] != NULL) wf__lattice_determinize(&many->determinizers[worker], many->lattices[i], many->phones, many->options, &many->out[i], NULL);
 }
 
 wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
@@ -157,8 +174,15 @@ wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t coun
   for (size_t i = 0; i < count; i++) out[i] = (wf_determinized){0};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   int num_threads = o.num_threads > 0 ? o.num_threads : wf__num_cpus();
-  WF__TRY(wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err));
-  wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, out});
-  wf__pool_free(pool);
-  return WF_OK;
+  if ((size_t)num_threads > count) num_threads = (int)count + (count == 0);
+  wf__word_determinizer *determinizers = wf__calloc((uint64_t)num_threads, sizeof *determinizers);
+  if (determinizers == NULL) return wf__fail_memory(err, (uint64_t)num_threads * sizeof *determinizers, "determinization");
+  wf_status status = wf__pool_create(num_threads, &pool, err);
+  if (status == WF_OK) {
+    wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out});
+    wf__pool_free(pool);
+  }
+  for (int i = 0; i < num_threads; i++) wf__word_determinizer_free(&determinizers[i]);
+  free(determinizers);
+  return status;
 }
