@@ -3,6 +3,7 @@
  *   wf_lattice -> graph of words -> determinized over words -> minimized -> wf_compact_lattice
  *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of words -> ... */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/option_tables.h"
@@ -10,6 +11,7 @@
 #include "base/threads.h"
 #include "lattice/exact_minimize.h"
 #include "lattice/lattice_determinize.h"
+#include "lattice/word_determinizer.h"
 
 /* --- phones --------------------------------------------------------------------------------------------------------- */
 
@@ -120,22 +122,17 @@ static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *l
   return determinize_exact(det, &exact, phones, o, out, err);
 }
 
-void wf__lattice_determinize(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out,
-                             wf_error *err) {
-  wf_error why = {0};
-  *out = (wf_determinized){0};
-  settle(out, determinize_raw(det, lattice, phones, o, out, &why), &why, err);
-}
-
 wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
                                  wf_error *err) {
   wf_lattice_determinize_options o;
   wf__word_determinizer det = {0};
+  wf_error why = {0};
   *out = (wf_determinized){.status = WF_ERR_ARGUMENT};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
-  wf__lattice_determinize(&det, lattice, phones, &o, out, err);
+  *out = (wf_determinized){0};
+  wf_status status = determinize_raw(&det, lattice, phones, &o, out, &why);
   wf__word_determinizer_free(&det);
-  return out->status;
+  return settle(out, status, &why, err);
 }
 
 wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err) {
@@ -154,35 +151,86 @@ wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, cons
 
 /* --- many lattices -------------------------------------------------------------------------------------------------- */
 
+enum { MOST_KEPT_BYTES = 1 << 26 }; /* memory of one determinizer */
+
+struct wf__determinizers {
+  pthread_mutex_t mutex;
+  WF__VEC(wf__word_determinizer *) idle;
+};
+
+wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err) {
+  wf__determinizers *determinizers = *out = wf__calloc(1, sizeof *determinizers);
+  if (determinizers == NULL) return wf__fail_memory(err, sizeof *determinizers, "determinization");
+  pthread_mutex_init(&determinizers->mutex, NULL);
+  return WF_OK;
+}
+
+static void free_one(wf__word_determinizer *det) {
+  if (det != NULL) wf__word_determinizer_free(det);
+  free(det);
+}
+
+void wf__determinizers_free(wf__determinizers *determinizers) {
+  if (determinizers == NULL) return;
+  for (uint64_t i = 0; i < determinizers->idle.size; i++) free_one(determinizers->idle.data[i]);
+  wf__vec_free(&determinizers->idle);
+  pthread_mutex_destroy(&determinizers->mutex);
+  free(determinizers);
+}
+
+static wf__word_determinizer *take_one(wf__determinizers *determinizers) {
+  wf__word_determinizer *det = NULL;
+  pthread_mutex_lock(&determinizers->mutex);
+  if (determinizers->idle.size > 0) det = determinizers->idle.data[--determinizers->idle.size];
+  pthread_mutex_unlock(&determinizers->mutex);
+  return det != NULL ? det : wf__calloc(1, sizeof *det);
+}
+
+static void put_back(wf__determinizers *determinizers, wf__word_determinizer *det) {
+  bool kept = wf__word_determinizer_bytes(det) <= MOST_KEPT_BYTES;
+  pthread_mutex_lock(&determinizers->mutex);
+  kept = kept && wf__vec_push(&determinizers->idle, det, "determinization", NULL) == WF_OK;
+  pthread_mutex_unlock(&determinizers->mutex);
+  if (!kept) free_one(det);
+}
+
+void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out) {
+  wf_error why = {0};
+  wf__word_determinizer *det = take_one(determinizers);
+  *out = (wf_determinized){0};
+  wf_status status = det != NULL ? determinize_raw(det, lattice, phones, o, out, &why) : wf__fail_memory(&why, sizeof *det, "determinization");
+  if (det != NULL) put_back(determinizers, det);
+  settle(out, status, &why, NULL);
+}
+
 struct many {
   const wf_lattice *const *lattices;
   const wf_lattice_phones *phones;
   const wf_lattice_determinize_options *options;
-  wf__word_determinizer *determinizers; /* [workers] */
+  wf__determinizers *determinizers;
   wf_determinized *out;
 };
 
 static void determinize_item(void *user, uint64_t i, int worker) {
+  (void)worker;
   const struct many *many = user;
-  if (many->lattices[i] != NULL) wf__lattice_determinize(&many->determinizers[worker], many->lattices[i], many->phones, many->options, &many->out[i], NULL);
+  if (many->lattices[i] != NULL) wf__lattice_determinize(many->determinizers, many->lattices[i], many->phones, many->options, &many->out[i]);
 }
 
 wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                   wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
+  wf__determinizers *determinizers;
   wf__pool *pool;
   for (size_t i = 0; i < count; i++) out[i] = (wf_determinized){0};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   int num_threads = o.num_threads > 0 ? o.num_threads : wf__num_cpus();
-  if ((size_t)num_threads > count) num_threads = (int)count + (count == 0);
-  wf__word_determinizer *determinizers = wf__calloc((uint64_t)num_threads, sizeof *determinizers);
-  if (determinizers == NULL) return wf__fail_memory(err, (uint64_t)num_threads * sizeof *determinizers, "determinization");
-  wf_status status = wf__pool_create(num_threads, &pool, err);
+  WF__TRY(wf__determinizers_create(&determinizers, err));
+  wf_status status = wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err);
   if (status == WF_OK) {
     wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out});
     wf__pool_free(pool);
   }
-  for (int i = 0; i < num_threads; i++) wf__word_determinizer_free(&determinizers[i]);
-  free(determinizers);
+  wf__determinizers_free(determinizers);
   return status;
 }

@@ -1,11 +1,15 @@
-/* lattice_determinize.h - determinization of lattices one after the other, with the same memory. */
+/* lattice_determinize.h - determinization of one lattice after the other with the same memory, by any number of threads. */
 #ifndef WF_LATTICE_LATTICE_DETERMINIZE_H
 #define WF_LATTICE_LATTICE_DETERMINIZE_H
 
-#include "lattice/word_determinizer.h"
+#include "base/error.h"
 
-/* wf_lattice_determinize with options that were taken; what went wrong is in `out`. */
-void wf__lattice_determinize(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out,
-                             wf_error *err);
+/* As many determinizers as have been at work at once. */
+typedef struct wf__determinizers wf__determinizers;
+
+wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err);
+void wf__determinizers_free(wf__determinizers *determinizers);
+/* wf_lattice_determinize with options that were taken; what goes wrong is told in `out`. From any thread. */
+void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out);
 
 #endif

@@ -9,12 +9,13 @@
 
 wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph, wf_error *err) {
   const uint64_t num_states = graph->num_states, num_words = graph->numbers.size;
-  closure->waiting.size = closure->reached.size = closure->words.size = closure->found.size = closure->ways.size = closure->spare.size = 0;
+  closure->waiting.size = closure->reached.size = closure->words.size = closure->alive.size = closure->found.size = closure->ways.size = closure->spare.size = 0;
   WF__TRY(wf__vec_grow(&closure->waiting, num_states / 64 + 1, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->reached, num_states, "determinization", err));
-  WF__TRY(wf__vec_grow(&closure->found, graph->exits.size + 2, "determinization", err));
-  WF__TRY(wf__vec_grow(&closure->ways, graph->exits.size + 1, "determinization", err));
+  WF__TRY(wf__vec_grow(&closure->found, graph->exits.size + 1, "determinization", err));
+  WF__TRY(wf__vec_grow(&closure->ways, graph->exits.size, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->spare, graph->exits.size, "determinization", err));
+  WF__TRY(wf__vec_grow(&closure->alive, num_words, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->words, num_words, "determinization", err));
   memset(closure->waiting.data, 0, (num_states / 64 + 1) * sizeof *closure->waiting.data);
   for (uint64_t k = 0; k < num_words; k++) closure->words.data[k] = (wf__word_found){0};
@@ -29,13 +30,14 @@ void wf__word_closure_free(wf__word_closure *closure) {
   wf__vec_free(&closure->ways);
   wf__vec_free(&closure->spare);
   wf__vec_free(&closure->words);
+  wf__vec_free(&closure->alive);
   wf__vec_free(&closure->stack);
 }
 
 /* Forgets the closure before. */
 static void clear(wf__word_closure *closure, const wf__word_graph *graph) {
   for (uint64_t i = 0; i < closure->reached.size; i++) graph->states[closure->reached.data[i]].cost = WF__NEVER;
-  closure->reached.size = closure->found.size = 0;
+  closure->reached.size = closure->found.size = closure->alive.size = 0;
   closure->end.graph = WF__NEVER;
   closure->count++;
 }
@@ -45,7 +47,7 @@ static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   const wf__word_end *end = &det->graph.ends.data[state - det->graph.first_final];
   if (end->cost.graph == WF__NEVER) return;
   const wf__word_state *here = &det->graph.states[state];
-  wf__exact_cost way = {here->graph, here->cost - det->graph.places.data[state].backward - here->graph};
+  wf__exact_cost way = {here->graph, here->cost - det->graph.backward.data[state] - here->graph};
   wf__exact_cost cost = wf__exact_sum(way, end->cost);
   if (wf__exact_total(cost) > limit) return;
   if (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end) && (state > closure->end_state || wf__exact_before(closure->end, cost))) return;
@@ -66,11 +68,15 @@ struct passing {
   uint32_t last;  /* state that waits */
 };
 
-static inline int64_t chosen(bool other, int64_t value, int64_t other_value) { return value ^ ((value ^ other_value) & -(int64_t)other); }
+/* Cost and, among equal ones, graph cost. */
+__extension__ typedef unsigned __int128 both_costs;
+
+static inline both_costs both(int64_t cost, int64_t graph) { return (both_costs)((uint64_t)cost ^ (uint64_t)1 << 63) << 64 | ((uint64_t)graph ^ (uint64_t)1 << 63); }
+static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) { return value ^ ((value ^ other) & mask); }
 
 /* Along a hop. Whether a way is the better one is anybody's guess, so there is no branch on it, and what is written does not decide where: else what comes next would have to
  * wait. The bit of the state that it leads to, if that is in word `at` of those that wait in this round. */
-static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here, int64_t graph_here, uint32_t k, bool is_one, uint32_t at, bool second) {
+static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here, int64_t graph_here, uint32_t k, uint32_t at, bool second) {
   const wf__word_hop *hop = &p->hops[k];
   const int64_t cost = cost_here + hop->cost, graph = graph_here + hop->graph;
   const uint64_t came = (uint64_t)(k + 1) << 32 | state;
@@ -78,29 +84,27 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
   wf__word_state *there = &p->states[next];
   const int64_t old_cost = there->cost, old_graph = there->graph;
   const uint64_t old_came = there->came;
-  const bool within = is_one & (cost <= p->limit);
-  const bool better = within & ((cost < old_cost) | ((cost == old_cost) & ((graph < old_graph) | ((graph == old_graph) & (came < old_came)))));
+  const bool within = cost <= p->limit;
+  bool better = both(cost, graph) < both(old_cost, old_graph);
+  if (second) better |= (cost == old_cost) & (graph == old_graph) & (came < old_came); /* in the first round the first one came first */
+  const uint64_t mask = -(uint64_t)(better & within);
   __builtin_prefetch(&p->hops[there->hops]);
-  there->cost = chosen(better, old_cost, cost);
-  there->graph = chosen(better, old_graph, graph);
-  there->came = (uint64_t)chosen(better, (int64_t)old_came, (int64_t)came);
+  there->cost = (int64_t)other_if(mask, (uint64_t)old_cost, (uint64_t)cost);
+  there->graph = (int64_t)other_if(mask, (uint64_t)old_graph, (uint64_t)graph);
+  there->came = other_if(mask, old_came, came);
   p->last = within & (next > p->last) ? next : p->last;
-  const uint64_t in_first = (uint64_t)(is_one & (cost <= p->worth)) << next % 64, in_second = (uint64_t)(within & (old_cost > p->worth)) << next % 64;
-  if (!second) p->waiting[next / 64].first |= in_first;
-  p->waiting[next / 64].second |= in_second;
+  wf__word_waiting *waiting = &p->waiting[next / 64];
+  const uint64_t in_first = (uint64_t)(cost <= p->worth) << next % 64, in_second = (uint64_t)(within & (!second | (old_cost > p->worth))) << next % 64;
+  if (!second) waiting->first |= in_first;
+  waiting->second |= in_second;
   return (second ? in_second : in_first) & -(uint64_t)(next / 64 == at);
 }
 
-/* Along the hops of a state whose cost is settled: two at a time, as nearly all have no more. The one behind the last is there, but is not taken. */
+/* Along the hops of a state whose cost is settled. */
 static inline uint64_t pass_on(struct passing *p, uint32_t state, uint32_t at, bool second) {
   const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
-  uint32_t k = p->states[state].hops, end = p->states[state + 1].hops;
   uint64_t bits = 0;
-  do {
-    bits |= take_hop(p, state, cost, graph, k, k < end, at, second);
-    bits |= take_hop(p, state, cost, graph, k + 1, k + 1 < end, at, second);
-    k += 2;
-  } while (wf__unlikely(k < end));
+  for (uint32_t k = p->states[state].hops, end = p->states[state + 1].hops; k < end; k++) bits |= take_hop(p, state, cost, graph, k, at, second);
   return bits;
 }
 
@@ -110,8 +114,8 @@ static inline wf__way_out *leave(const struct passing *p, uint32_t state, wf__wa
   uint32_t k = p->states[state].exits, end = p->states[state + 1].exits;
   do {
     const wf__word_exit *exit = &p->exits[k];
-    *ways = (wf__way_out){(uint64_t)(uint32_t)exit->word << 32 | exit->nextstate, cost + exit->cost, graph + exit->graph, state, k};
-    ways += (k < end) & (ways->cost <= p->limit) & ((p->alive & WF__WORD_BIT(exit->word_number)) != 0);
+    *ways = (wf__way_out){cost + exit->cost, graph + exit->graph, exit->nextstate, state, k, exit->word_number};
+    ways += (k < end) & (ways->cost <= p->limit) & ((p->alive & wf__word_bit(exit->word)) != 0);
     k++;
   } while (wf__unlikely(k < end));
   return ways;
@@ -127,7 +131,7 @@ static uint32_t place_elements(const wf__word_determinizer *det, const wf__word_
   uint32_t first = UINT32_MAX;
   for (uint32_t k = 0; k < subset->num_elements; k++) {
     const wf__word_element *element = &det->elements.data[subset->first_element + k];
-    const int64_t cost = wf__exact_total(element->cost) + det->graph.places.data[element->state].backward;
+    const int64_t cost = wf__exact_total(element->cost) + det->graph.backward.data[element->state];
     if (cost > p->limit) continue;
     wf__word_state *state = &p->states[element->state];
     state->cost = cost;
@@ -168,61 +172,89 @@ static inline void run(wf__word_determinizer *det, struct passing *p, uint32_t f
 /* Finds the words that have a way of cost `worth` at most; their bits. */
 static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
   wf__word_closure *closure = &det->closure;
-  const wf__word_exit *exits = det->graph.exits.data;
   uint64_t alive = 0;
   for (uint64_t i = 0; i < closure->found.size; i++) {
     const wf__way_out *way = &closure->found.data[i];
-    const uint32_t number = exits[way->exit].word_number;
-    wf__word_found *word = &closure->words.data[number];
     if (way->cost > worth) continue;
-    alive |= WF__WORD_BIT(number);
-    if (word->closure != closure->count || way->cost < word->through) *word = (wf__word_found){closure->count, way->cost};
+    wf__word_found *word = &closure->words.data[way->word_number];
+    if (word->closure != closure->count) {
+      *word = (wf__word_found){.closure = closure->count, .through = way->cost, .word = det->graph.exits.data[way->exit].word};
+      closure->alive.data[closure->alive.size++] = (uint64_t)(uint32_t)word->word << 32 | way->word_number;
+      alive |= wf__word_bit(word->word);
+    }
+    word->through = way->cost < word->through ? way->cost : word->through;
   }
   return alive;
 }
 
-/* Keeps the ways by those words that are within the beam of the word's best. */
-static void choose_ways(wf__word_determinizer *det) {
-  wf__word_closure *closure = &det->closure;
-  const wf__word_exit *exits = det->graph.exits.data;
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < closure->found.size; i++) {
-    const wf__way_out *way = &closure->found.data[i];
-    const wf__word_found *word = &closure->words.data[exits[way->exit].word_number];
-    closure->ways.data[count] = *way;
-    count += (word->closure == closure->count) & (way->cost <= word->through + det->graph.width);
-  }
-  closure->ways.size = count;
+enum { FEW = 16 }; /* for insertion */
+
+static int compare_words(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
 }
 
-/* By insertion: stable. */
-static void sort_few(wf__way_out *ways, uint64_t count) {
+static void sort_words(uint64_t *words, uint64_t count) {
+  if (count > FEW) qsort(words, count, sizeof *words, compare_words);
   for (uint64_t i = 1; i < count; i++) {
-    wf__way_out way = ways[i];
+    const uint64_t word = words[i];
     uint64_t at = i;
-    for (; at > 0 && ways[at - 1].key > way.key; at--) ways[at] = ways[at - 1];
+    for (; at > 0 && words[at - 1] > word; at--) words[at] = words[at - 1];
+    words[at] = word;
+  }
+}
+
+static void insert_ways(wf__way_out *ways, uint64_t count) {
+  for (uint64_t i = 1; i < count; i++) {
+    const wf__way_out way = ways[i];
+    uint64_t at = i;
+    for (; at > 0 && ways[at - 1].nextstate > way.nextstate; at--) ways[at] = ways[at - 1];
     ways[at] = way;
   }
 }
 
-/* By merging, of what is sorted by insertion: stable, and no call for a comparison. */
-static void sort_ways(wf__word_closure *closure) {
-  enum { FEW = 16 };
-  uint64_t count = closure->ways.size;
-  for (uint64_t first = 0; first < count; first += FEW) sort_few(closure->ways.data + first, first + FEW < count ? FEW : count - first);
-  if (count <= FEW) return;
-  wf__way_out *from = closure->ways.data, *to = closure->spare.data;
+/* By state: by insertion, as they come nearly sorted, then by merging. */
+static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
+  for (uint64_t first = 0; first < count; first += FEW) insert_ways(ways + first, first + FEW < count ? FEW : count - first);
+  wf__way_out *from = ways, *to = spare;
   for (uint64_t width = FEW; width < count; width *= 2) {
     for (uint64_t first = 0; first < count; first += 2 * width) {
       uint64_t middle = first + width < count ? first + width : count, end = middle + width < count ? middle + width : count;
       uint64_t a = first, b = middle;
-      for (uint64_t at = first; at < end; at++) to[at] = a < middle && (b == end || from[a].key <= from[b].key) ? from[a++] : from[b++];
+      for (uint64_t at = first; at < end; at++) to[at] = a < middle && (b == end || from[a].nextstate <= from[b].nextstate) ? from[a++] : from[b++];
     }
     wf__way_out *swap = from;
     from = to;
     to = swap;
   }
-  if (from != closure->ways.data) memcpy(closure->ways.data, from, count * sizeof *from);
+  if (from != ways) memcpy(ways, from, count * sizeof *ways);
+}
+
+/* Puts the ways by words worth an arc together, but for those beyond the beam of the word's best. */
+static void choose_ways(wf__word_determinizer *det) {
+  wf__word_closure *closure = &det->closure;
+  wf__word_found *words = closure->words.data;
+  const int64_t width = det->graph.width;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < closure->found.size; i++) {
+    wf__way_out *way = &closure->found.data[i];
+    const wf__word_found *word = &words[way->word_number];
+    closure->found.data[count] = *way;
+    count += (word->closure == closure->count) & (way->cost <= word->through + width);
+  }
+  for (uint64_t i = 0; i < count; i++) words[closure->found.data[i].word_number].num_ways++;
+  sort_words(closure->alive.data, closure->alive.size);
+  for (uint64_t i = 0, first = 0; i < closure->alive.size; i++) {
+    wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
+    word->first = first;
+    first += word->num_ways;
+  }
+  for (uint64_t i = 0; i < count; i++) closure->ways.data[words[closure->found.data[i].word_number].first++] = closure->found.data[i];
+  for (uint64_t i = 0; i < closure->alive.size; i++) {
+    wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
+    word->first -= word->num_ways;
+    sort_ways(closure->ways.data + word->first, closure->spare.data, word->num_ways);
+  }
 }
 
 void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, int64_t worth) {
@@ -236,7 +268,6 @@ void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *su
   p.alive = find_alive(det, worth);
   run(det, &p, first, true);
   choose_ways(det);
-  sort_ways(closure);
 }
 
 wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out, wf_error *err) {

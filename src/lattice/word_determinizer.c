@@ -7,11 +7,12 @@
 
 static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) { return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin; }
 
+/* A sum, so that one element need not wait for the other. */
 static uint32_t hash_of(const wf__word_determinizer *det, const wf__word_element *elements, uint32_t count) {
   uint64_t hash = count;
   for (uint32_t k = 0; k < count; k++) {
-    hash = wf__mix64(hash ^ ((uint64_t)elements[k].state << 32 | elements[k].string));
-    hash ^= (uint64_t)binned(det, elements[k].cost.graph) * 0x9e3779b97f4a7c15ULL + (uint64_t)binned(det, elements[k].cost.acoustic);
+    const uint64_t costs = (uint64_t)binned(det, elements[k].cost.graph) * 0x9e3779b97f4a7c15ULL + (uint64_t)binned(det, elements[k].cost.acoustic);
+    hash += wf__mix64(((uint64_t)elements[k].state << 32 | elements[k].string) + costs * 0xff51afd7ed558ccdULL);
   }
   return (uint32_t)(wf__mix64(hash) >> 32);
 }
@@ -100,7 +101,7 @@ static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
 static uint64_t keep_best(wf__way_out *ways, uint64_t count) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < count; i++) {
-    if (kept == 0 || ways[kept - 1].key != ways[i].key) ways[kept++] = ways[i];
+    if (kept == 0 || ways[kept - 1].nextstate != ways[i].nextstate) ways[kept++] = ways[i];
     else if (is_better(&ways[i], &ways[kept - 1])) ways[kept - 1] = ways[i];
   }
   return kept;
@@ -125,21 +126,21 @@ static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact
 }
 
 /* The arc for one word. */
-static wf_status add_arc(wf__word_determinizer *det, int64_t forward, wf__way_out *ways, uint64_t count, wf_error *err) {
-  const int64_t through = wf__word_closure_through(det, ways);
-  count = keep_best(ways, count);
+static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__word_found *word, wf_error *err) {
+  wf__way_out *ways = det->closure.ways.data + word->first;
+  const uint64_t count = keep_best(ways, word->num_ways);
   WF__TRY(wf__vec_grow(&det->elements, count, "determinization", err));
   for (uint64_t i = 0; i < count; i++) {
-    const uint32_t state = (uint32_t)ways[i].key;
-    wf__word_element element = {{ways[i].graph, ways[i].cost - det->graph.places.data[state].backward - ways[i].graph}, state, 0};
-    WF__TRY(wf__word_closure_string(det, ways[i].from, &element.string, err));
-    WF__TRY(wf__word_append(det, element.string, det->graph.exits.data[ways[i].exit].part, &element.string, err));
+    const wf__way_out *way = &ways[i];
+    wf__word_element element = {{way->graph, way->cost - det->graph.backward.data[way->nextstate] - way->graph}, way->nextstate, 0};
+    WF__TRY(wf__word_closure_string(det, way->from, &element.string, err));
+    WF__TRY(wf__word_append(det, element.string, det->graph.exits.data[way->exit].part, &element.string, err));
     det->elements.data[det->elements.size++] = element;
   }
-  wf__word_arc arc = {.word = (int32_t)(ways[0].key >> 32)};
+  wf__word_arc arc = {.word = word->word};
   WF__TRY(normalize(det, count, &arc.cost, &arc.string, err));
   int64_t cost = wf__exact_total(arc.cost);
-  WF__TRY(intern(det, (uint32_t)count, through - cost, forward + cost, &arc.nextstate, err));
+  WF__TRY(intern(det, (uint32_t)count, word->through - cost, forward + cost, &arc.nextstate, err));
   return wf__vec_push(&det->arcs, arc, "determinization", err);
 }
 
@@ -162,11 +163,7 @@ static wf_status expand(wf__word_determinizer *det, uint32_t id, wf_error *err) 
   subset.first_arc = det->arcs.size;
   wf__word_closure_find(det, &subset, subset.onward + det->graph.width, det->cutoff - subset.forward);
   WF__TRY(set_end(det, &subset, err));
-  for (uint64_t first = 0, end; first < closure->ways.size; first = end) {
-    uint64_t word = closure->ways.data[first].key >> 32;
-    for (end = first + 1; end < closure->ways.size && closure->ways.data[end].key >> 32 == word; end++) continue;
-    WF__TRY(add_arc(det, subset.forward, closure->ways.data + first, end - first, err));
-  }
+  for (uint64_t i = 0; i < closure->alive.size; i++) WF__TRY(add_arc(det, subset.forward, &closure->words.data[(uint32_t)closure->alive.data[i]], err));
   subset.num_arcs = (uint32_t)(det->arcs.size - subset.first_arc);
   det->subsets.data[id] = subset;
   return WF_OK;
@@ -175,13 +172,13 @@ static wf_status expand(wf__word_determinizer *det, uint32_t id, wf_error *err) 
 static wf_status expand_all(wf__word_determinizer *det, wf_error *err) {
   det->elements.data[det->elements.size++] = (wf__word_element){.state = 0};
   uint32_t start;
-  WF__TRY(intern(det, 1, det->graph.places.data[0].backward, 0, &start, err));
+  WF__TRY(intern(det, 1, det->graph.backward.data[0], 0, &start, err));
   while (det->queue.heap.size > 0) {
     wf__queued next = wf__queue_take(&det->queue, goes_first, det);
     if (det->subsets.data[next.id].expanded) continue;
     if (det->complete && bytes_of(det) > det->max_bytes) {
       det->reached_cutoff = next.cost - 1;
-      if (det->reached_cutoff < det->graph.places.data[0].backward) det->reached_cutoff = det->graph.places.data[0].backward;
+      if (det->reached_cutoff < det->graph.backward.data[0]) det->reached_cutoff = det->graph.backward.data[0];
       return WF_OK;
     }
     WF__TRY(expand(det, next.id, err));
@@ -262,7 +259,7 @@ wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, u
   det->max_bytes = max_bytes;
   for (det->bin = 0; det->bin < 61 && (int64_t)2 << det->bin <= delta;) det->bin++;
   WF__TRY(begin(det, err));
-  const int64_t least = det->graph.places.data[0].backward;
+  const int64_t least = det->graph.backward.data[0];
   det->cutoff = det->reached_cutoff = least + det->graph.width;
   wf_status status = expand_all(det, err);
   if (status == WF_OK) status = write(det, out, err);
@@ -284,6 +281,13 @@ void wf__word_determinizer_free(wf__word_determinizer *det) {
   wf__vec_free(&det->subsets);
   wf__vec_free(&det->arcs);
   wf__vec_free(&det->queue.heap);
+}
+
+uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det) {
+  const wf__word_graph *graph = &det->graph;
+  return graph->places.cap * sizeof *graph->places.data + graph->memory.cap * sizeof *graph->memory.data + graph->hops.cap * (sizeof *graph->hops.data + sizeof *graph->parts.data) +
+         graph->exits.cap * (sizeof *graph->exits.data + 3 * sizeof *det->closure.ways.data) + det->strings.nodes.cap * sizeof *det->strings.nodes.data +
+         det->elements.cap * sizeof *det->elements.data + det->subsets.cap * sizeof *det->subsets.data + det->arcs.cap * sizeof *det->arcs.data;
 }
 
 wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err) {

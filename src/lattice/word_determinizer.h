@@ -37,16 +37,18 @@ typedef struct wf__word_subset {
 
 /* An arc with a word that leaves the closure. */
 typedef struct wf__way_out {
-  uint64_t key;   /* word << 32 | next state */
-  int64_t cost;   /* of the best path through it */
-  int64_t graph;  /* of the way to its end */
-  uint32_t from, exit;
+  int64_t cost;  /* of the best path through it */
+  int64_t graph; /* of the way to its end */
+  uint32_t nextstate, from, exit, word_number;
 } wf__way_out;
 
 /* What a subset has of one word. */
 typedef struct wf__word_found {
-  uint64_t closure;  /* the last one that found the word worth an arc, by count */
-  int64_t through;   /* cost of the best path by it */
+  uint64_t closure; /* the last one that found the word worth an arc, by count: the rest is of that */
+  int64_t through;  /* cost of the best path by it */
+  uint64_t first;   /* of its ways; while they are put there, where the next goes */
+  uint32_t num_ways;
+  int32_t word;
 } wf__word_found;
 
 /* States that are to be passed on, a bit for each: in the first round, in the second. */
@@ -58,8 +60,10 @@ typedef struct wf__word_waiting {
 typedef struct wf__word_closure {
   WF__VEC(wf__word_waiting) waiting; /* [states / 64 + 1] */
   WF__VEC(uint32_t) reached;        /* states, for the next closure to clear */
-  WF__VEC(wf__way_out) found, ways, spare; /* all; of words worth an arc, sorted */
+  WF__VEC(wf__way_out) found;       /* all ways */
+  WF__VEC(wf__way_out) ways, spare; /* by words worth an arc, in their order, sorted by state */
   WF__VEC(wf__word_found) words;    /* [words of the graph] */
+  WF__VEC(uint64_t) alive;          /* word << 32 | number of words worth an arc, sorted */
   WF__VEC(uint32_t) stack;
   uint64_t count;                   /* closures so far */
   wf__exact_cost end;               /* of the best way to end, from state `end_state`; graph WF__NEVER: none */
@@ -95,6 +99,8 @@ typedef struct wf__word_outcome {
 /* Determinizes `graph`. `delta` in units of cost. The memory serves one lattice after the other: zero-initialised at first. */
 wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
 void wf__word_determinizer_free(wf__word_determinizer *det);
+/* About as much as it holds. */
+uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det);
 /* The same for what is within `width` of the best path of a lattice, once. */
 wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
 
@@ -103,12 +109,8 @@ wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int6
 wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph, wf_error *err);
 void wf__word_closure_free(wf__word_closure *closure);
 /* Finds what the elements reach without a word at a cost that, with the best way on from there, is at most `limit`. Fills the end, and the ways by words for which there
- * is one of cost `worth` at most: those that are within `width` of the word's best, sorted. */
+ * is one of cost `worth` at most: those that are within the beam of the word's best. */
 void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, int64_t worth);
-/* Cost of the best path by the word of a way. */
-static inline int64_t wf__word_closure_through(const wf__word_determinizer *det, const wf__way_out *way) {
-  return det->closure.words.data[det->graph.exits.data[way->exit].word_number].through;
-}
 /* String of the way to a state that was reached. */
 wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out, wf_error *err);
 /* String with a part of an alignment behind it. */

@@ -39,69 +39,74 @@ static inline wf__exact_cost end_of(const struct source *from, uint64_t s) {
   return (wf__exact_cost){usual_cost(raw_end_cost(from, s)), usual_cost((double)from->raw->final_acoustic_cost[s])};
 }
 
-/* The greatest of absolute costs on what leaves a state of a raw lattice; NaN or infinity if there is one. */
-static inline double most_of(const struct source *from, uint64_t s) {
-  double most = fabs((double)from->raw->final_acoustic_cost[s]), all = most;
-  if (raw_end_cost(from, s) != INFINITY) all += most += fabs(raw_end_cost(from, s));
-  for (uint64_t i = from->arc_off[s]; i < from->arc_off[s + 1]; i++) {
-    const wf_lattice_arc *arc = &from->raw->arcs[i];
-    const double size = fabs(raw_graph_cost(arc)) + fabs((double)arc->acoustic_cost);
-    most = size > most ? size : most;
-    all += size;
-  }
-  return all < INFINITY ? most : all;
+/* What a raw lattice's state and arc have of costs; NaN or infinity if they have no such cost. */
+static inline double size_of_end(const struct source *from, uint64_t s) {
+  const double acoustic = fabs((double)from->raw->final_acoustic_cost[s]);
+  return raw_end_cost(from, s) == INFINITY ? acoustic : acoustic + fabs(raw_end_cost(from, s));
 }
+static inline double size_of_arc(const struct source *from, uint64_t i) { return fabs(raw_graph_cost(&from->raw->arcs[i])) + fabs((double)from->raw->arcs[i].acoustic_cost); }
 
 /* --- passes ------------------------------------------------------------------------------------------------------------- */
 
 static wf_status make_room(wf__word_graph *graph, const struct source *from, wf_error *err) {
   uint64_t n = from->num_states;
-  graph->num_states = n;
-  graph->places.size = graph->memory.size = graph->words.size = graph->hops.size = graph->parts.size = graph->exits.size = graph->ends.size = graph->labels.size = 0;
+  graph->places.size = graph->backward.size = graph->memory.size = graph->words.size = graph->hops.size = graph->parts.size = graph->exits.size = graph->ends.size = graph->labels.size = 0;
   wf__map64_clear(&graph->numbers);
   WF__TRY(wf__vec_grow(&graph->places, n, "determinization", err));
+  WF__TRY(wf__vec_grow(&graph->backward, n, "determinization", err));
   WF__TRY(wf__vec_grow(&graph->memory, n + 2, "determinization", err));
   WF__TRY(wf__vec_grow(&graph->words, n, "determinization", err));
-  WF__TRY(wf__vec_grow(&graph->hops, from->num_arcs + 2, "determinization", err));
+  WF__TRY(wf__vec_grow(&graph->hops, from->num_arcs, "determinization", err));
   WF__TRY(wf__vec_grow(&graph->parts, from->num_arcs, "determinization", err));
   if (from->raw != NULL) WF__TRY(wf__vec_grow(&graph->labels, from->num_arcs, "an alignment", err));
   graph->states = (wf__word_state *)(((uintptr_t)graph->memory.data + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   return WF_OK;
 }
 
-/* Costs to the end. False: costs of a raw lattice that do not suit. */
+/* Costs to the end, and words. False: costs of a raw lattice that do not suit. */
 static inline bool find_backward(wf__word_graph *graph, const struct source *from) {
   wf__word_place *places = graph->places.data;
   double most = 0; /* at least what any path has of absolute costs, as it comes through a state once */
   graph->first_final = from->num_states;
   for (uint64_t s = from->num_states; s-- > 0;) {
-    if (from->raw != NULL && !((most += most_of(from, s)) < USUAL_MOST)) return false;
+    const double end_size = from->raw != NULL ? size_of_end(from, s) : 0;
+    if (!(end_size < USUAL_MOST)) return false;
     const wf__exact_cost end = end_of(from, s);
     int64_t least = WF__NEVER;
+    double most_here = end_size;
+    uint64_t words = 0;
     if (end.graph != WF__NEVER) {
       graph->first_final = s;
       least = wf__exact_total(end);
     }
     for (uint64_t i = from->arc_off[s]; i < from->arc_off[s + 1]; i++) {
-      const int64_t on = places[next_of(from, i)].backward;
-      if (on == WF__NEVER) continue;
-      const int64_t cost = wf__exact_total(cost_of(from, i)) + on;
+      const uint32_t next = next_of(from, i);
+      const double size = from->raw != NULL ? size_of_arc(from, i) : 0;
+      if (!(size < USUAL_MOST)) return false;
+      most_here = size > most_here ? size : most_here;
+      if (places[next].backward == WF__NEVER) continue;
+      const int64_t cost = wf__exact_total(cost_of(from, i)) + places[next].backward;
       least = cost < least ? cost : least;
+      words |= word_of(from, i) != 0 ? wf__word_bit(word_of(from, i)) : graph->words.data[next];
     }
-    places[s] = (wf__word_place){.backward = least, .forward = WF__NEVER, .only_out = NONE};
+    most += most_here;
+    if (!(most < USUAL_MOST)) return false;
+    graph->words.data[s] = words;
+    places[s] = (wf__word_place){.backward = least, .forward = WF__NEVER, .only_out = NONE, .number = NONE};
   }
   return true;
 }
 
 static inline bool ends_within(const wf__word_graph *graph, const struct source *from, uint64_t s, int64_t cutoff) {
-  if (s < graph->first_final) return false;
   wf__exact_cost end = end_of(from, s);
   return end.graph != WF__NEVER && graph->places.data[s].forward != WF__NEVER && graph->places.data[s].forward + wf__exact_total(end) <= cutoff;
 }
 
-/* Costs from the start, and what is needed to see chains, within the beam. */
+/* Costs from the start within the beam, and numbers of the states that are not in the middle of a chain: those are passed over if at most one of the arcs of the chain up to
+ * and behind them has a word. */
 static inline void find_forward(wf__word_graph *graph, const struct source *from, int64_t cutoff) {
   wf__word_place *places = graph->places.data;
+  uint32_t num_states = 0;
   places[0].forward = 0;
   for (uint64_t s = 0; s < from->num_states; s++) {
     wf__word_place *here = &places[s];
@@ -114,11 +119,18 @@ static inline void find_forward(wf__word_graph *graph, const struct source *from
       if (cost + next->backward > cutoff) continue;
       next->forward = cost < next->forward ? cost : next->forward;
       next->num_in++;
+      next->after_word = word_of(from, i) != 0;
       last = (uint32_t)i;
       count++;
     }
-    if (count == 1 && !ends_within(graph, from, s, cutoff)) here->only_out = last;
+    if (here->num_in == 1 && count == 1 && !(here->after_word && word_of(from, last) != 0) && !ends_within(graph, from, s, cutoff)) {
+      here->only_out = last;
+      places[next_of(from, last)].after_word |= here->after_word;
+    } else {
+      here->number = num_states++;
+    }
   }
+  graph->num_states = num_states;
 }
 
 static inline wf_status put_labels(wf__word_graph *graph, const struct source *from, uint64_t i, wf_error *err) {
@@ -141,23 +153,22 @@ static wf_status put_exit(wf__word_graph *graph, wf__word_exit exit, wf_error *e
 
 /* An arc, and what it runs into as long as that is a chain. */
 static inline wf_status put_chain(wf__word_graph *graph, const struct source *from, uint64_t i, wf__exact_cost cost, int64_t backward, wf_error *err) {
-  wf__word_place *places = graph->places.data;
+  const wf__word_place *places = graph->places.data;
   const uint32_t first = (uint32_t)graph->labels.size;
   uint32_t next = next_of(from, i);
   int32_t word = word_of(from, i);
   WF__TRY(put_labels(graph, from, i, err));
-  while (places[next].num_in == 1 && places[next].only_out != NONE) {
+  while (places[next].number == NONE) {
     i = places[next].only_out;
     const int32_t another = word_of(from, i);
-    if (word != 0 && another != 0) break;
     cost = wf__exact_sum(cost, cost_of(from, i));
     word = another != 0 ? another : word;
     next = next_of(from, i);
     WF__TRY(put_labels(graph, from, i, err));
   }
-  places[next].wanted = true;
   const wf__word_part part = {first, (uint32_t)graph->labels.size - first};
   const int64_t worse = wf__exact_total(cost) + places[next].backward - backward;
+  next = places[next].number;
   if (wf__unlikely(word != 0)) return put_exit(graph, (wf__word_exit){worse, cost.graph, next, word, 0, part}, err);
   graph->parts.data[graph->hops.size] = part;
   graph->hops.data[graph->hops.size++] = (wf__word_hop){worse, next, cost.graph};
@@ -166,7 +177,7 @@ static inline wf_status put_chain(wf__word_graph *graph, const struct source *fr
 
 static wf_status put_end(wf__word_graph *graph, const struct source *from, uint64_t s, int64_t cutoff, wf_error *err) {
   wf__word_end end = {{WF__NEVER, 0}, {0, 0}};
-  if (graph->places.data[s].wanted && ends_within(graph, from, s, cutoff)) {
+  if (ends_within(graph, from, s, cutoff)) {
     end.cost = end_of(from, s);
     end.part.first = (uint32_t)graph->labels.size;
     if (from->raw == NULL) {
@@ -180,13 +191,19 @@ static wf_status put_end(wf__word_graph *graph, const struct source *from, uint6
 }
 
 static inline wf_status put_states(wf__word_graph *graph, const struct source *from, int64_t cutoff, wf_error *err) {
-  wf__word_place *places = graph->places.data;
-  places[0].wanted = true;
+  const wf__word_place *places = graph->places.data;
+  const uint64_t first_final = graph->first_final;
+  graph->first_final = graph->num_states;
   for (uint64_t s = 0; s < from->num_states; s++) {
     const wf__word_place here = places[s];
-    graph->states[s] = (wf__word_state){.cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
-    if (s >= graph->first_final) WF__TRY(put_end(graph, from, s, cutoff, err));
-    if (!here.wanted) continue;
+    if (here.number == NONE) continue;
+    graph->states[here.number] = (wf__word_state){.cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
+    graph->backward.data[here.number] = here.backward;
+    graph->words.data[here.number] = graph->words.data[s];
+    if (s >= first_final) {
+      if (graph->ends.size == 0) graph->first_final = here.number;
+      WF__TRY(put_end(graph, from, s, cutoff, err));
+    }
     for (uint64_t i = from->arc_off[s]; i < from->arc_off[s + 1]; i++) {
       const int64_t on = places[next_of(from, i)].backward;
       const wf__exact_cost cost = cost_of(from, i);
@@ -198,23 +215,11 @@ static inline wf_status put_states(wf__word_graph *graph, const struct source *f
   return WF_OK;
 }
 
-static void find_words(wf__word_graph *graph) {
-  const wf__word_state *states = graph->states;
-  for (uint64_t s = graph->num_states; s-- > 0;) {
-    uint64_t words = 0;
-    for (uint32_t k = states[s].hops; k < states[s + 1].hops; k++) words |= graph->words.data[graph->hops.data[k].nextstate];
-    for (uint32_t k = states[s].exits; k < states[s + 1].exits; k++) words |= WF__WORD_BIT(graph->exits.data[k].word_number);
-    graph->words.data[s] = words;
-  }
-}
-
 /* What may be read behind the last. */
 static wf_status finish(wf__word_graph *graph, wf_error *err) {
   graph->states[graph->num_states] = (wf__word_state){.cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
-  WF__TRY(wf__vec_grow(&graph->exits, 2, "determinization", err));
-  memset(graph->hops.data + graph->hops.size, 0, 2 * sizeof *graph->hops.data);
-  memset(graph->exits.data + graph->exits.size, 0, 2 * sizeof *graph->exits.data);
-  find_words(graph);
+  WF__TRY(wf__vec_grow(&graph->exits, 1, "determinization", err));
+  graph->exits.data[graph->exits.size] = (wf__word_exit){0};
   return WF_OK;
 }
 
@@ -253,6 +258,7 @@ wf_status wf__word_graph_from_exact(wf__word_graph *graph, const wf__exact_latti
 
 void wf__word_graph_free(wf__word_graph *graph) {
   wf__vec_free(&graph->places);
+  wf__vec_free(&graph->backward);
   wf__vec_free(&graph->memory);
   wf__vec_free(&graph->words);
   wf__vec_free(&graph->hops);

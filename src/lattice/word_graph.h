@@ -1,6 +1,6 @@
 /* word_graph.h - a lattice cut to the beam as determinization goes through it: arcs without words apart from those with, and costs that need no look at what comes behind.
  *
- *   states [num_states + 1]   those of the lattice; what is not within the beam, or in the middle of a chain, has no arcs
+ *   states [num_states + 1]   those of the lattice, in its order, without what is beyond the beam or in the middle of a chain
  *   hops   [states[s].hops, states[s + 1].hops)      arcs of s without a word, in the lattice's order
  *   exits  [states[s].exits, states[s + 1].exits)    arcs of s with one
  *
@@ -44,27 +44,30 @@ typedef struct wf__word_state {
   uint32_t hops, exits; /* its first ones */
 } wf__word_state;
 
-/* A state of the lattice, while the graph is made and after. */
+/* A state of the lattice while the graph is made. */
 typedef struct wf__word_place {
-  int64_t backward; /* cost of the best way on; WF__NEVER: none */
-  int64_t forward;  /* of the best way here within the beam; WF__NEVER: none */
-  uint32_t num_in;  /* arcs within the beam that lead here */
+  int64_t backward;  /* cost of the best way on; WF__NEVER: none */
+  int64_t forward;   /* of the best way here within the beam; WF__NEVER: none */
+  uint32_t num_in;   /* arcs within the beam that lead here */
   uint32_t only_out; /* the only one that leaves; UINT32_MAX: not just one, or the state is final */
-  bool wanted; /* a hop or exit leads here */
+  uint32_t number;   /* in the graph; UINT32_MAX: none */
+  bool after_word;   /* in a chain, behind a word */
 } wf__word_place;
 
-#define WF__WORD_BIT(number) ((uint64_t)1 << (number) % 64)
+/* One of 64 bits for each word. */
+static inline uint64_t wf__word_bit(int32_t word) { return (uint64_t)1 << ((uint32_t)word * 0x9e3779b9U >> 26); }
 
-/* Two more hops and exits may be read than there are. */
+/* One exit more may be read than there are. */
 typedef struct wf__word_graph {
   double unit; /* nats of cost 1 */
   int64_t width; /* of the beam */
   uint64_t num_states; /* 0: no path */
   uint64_t first_final; /* no state before it is final */
-  WF__VEC(wf__word_place) places; /* [num_states] */
+  WF__VEC(wf__word_place) places; /* [states of the lattice] */
+  WF__VEC(int64_t) backward; /* [num_states] cost of the best way on */
   WF__VEC(wf__word_state) memory; /* of `states` */
   wf__word_state *states; /* each in one cache line; the one behind the last has the ends of hops and exits */
-  WF__VEC(uint64_t) words; /* [num_states] of exits that can be reached without a word: bit WF__WORD_BIT for each */
+  WF__VEC(uint64_t) words; /* [num_states, while it is made states of the lattice] bits of those that may come next */
   WF__VEC(wf__word_hop) hops;
   WF__VEC(wf__word_part) parts; /* [hops] */
   WF__VEC(wf__word_exit) exits;
