@@ -49,8 +49,7 @@ static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   const wf__word_state *here = &det->graph.states[state];
   wf__exact_cost way = {here->graph, here->cost - det->graph.backward.data[state] - here->graph};
   wf__exact_cost cost = wf__exact_sum(way, end->cost);
-  if (wf__exact_total(cost) > limit) return;
-  if (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end) && (state > closure->end_state || wf__exact_before(closure->end, cost))) return;
+  if (wf__exact_total(cost) > limit || (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end))) return;
   closure->end = cost;
   closure->end_state = state;
 }

@@ -1,4 +1,4 @@
-/* word_determinizer.h - pruned determinization of an exact lattice over its words: subsets, and what leads from one to the next.
+/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and what leads from one to the next.
  *
  *   wf__word_graph --wf__word_determinizer_run--> wf__exact_lattice, deterministic
  *

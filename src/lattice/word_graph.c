@@ -1,6 +1,7 @@
 /* word_graph.c - cuts a lattice to the beam, makes one arc of chains that hold one word at most, and takes it apart for closures: in three passes over its arcs. */
 #include "lattice/word_graph.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -215,7 +216,7 @@ static inline wf_status put_states(wf__word_graph *graph, const struct source *f
   return WF_OK;
 }
 
-/* What may be read behind the last. */
+/* What is read behind the last. */
 static wf_status finish(wf__word_graph *graph, wf_error *err) {
   graph->states[graph->num_states] = (wf__word_state){.cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
   WF__TRY(wf__vec_grow(&graph->exits, 1, "determinization", err));
@@ -225,7 +226,7 @@ static wf_status finish(wf__word_graph *graph, wf_error *err) {
 
 /* Once for each kind of lattice. */
 static inline __attribute__((always_inline)) wf_status make(wf__word_graph *graph, const struct source *from, bool *fits, wf_error *err) {
-  if (from->num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu arcs; 2^32 - 2 at most", (unsigned long long)from->num_arcs);
+  if (from->num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " arcs; 2^32 - 2 at most", from->num_arcs);
   WF__TRY(make_room(graph, from, err));
   *fits = find_backward(graph, from);
   if (!*fits) return WF_OK;
