@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "decode/decode_graph.h"
+#include "lattice/lattice_determinize.h"
 #include "math/score.h"
 #include "scorer/scoring.h"
 
@@ -32,6 +33,7 @@ typedef struct wf__batch {
   wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
   const wf_lattice_determinize_options *determinizing; /* NULL: lattices stay as they come */
+  wf__determinizers *determinizers;
 } wf__batch;
 
 /* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's tokens, the trace behind them down to what all tokens share,

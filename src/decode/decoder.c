@@ -40,6 +40,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
 void wf_decoder_free(wf_decoder *decoder) {
   if (decoder == NULL) return;
   if (decoder->search != NULL) decoder->backend->close(decoder->search);
+  wf__determinizers_free(decoder->determinizers);
   wf_scorer_free(decoder->scorer);
   wf_graph_free(decoder->graph);
   free(decoder);
@@ -159,6 +160,7 @@ wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_d
   if (decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   wf_lattice_determinize_options taken;
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &taken, err));
+  if (decoder->determinizers == NULL) WF__TRY(wf__determinizers_create(&decoder->determinizers, err));
   decoder->determinizing = taken;
   return WF_OK;
 }
@@ -167,7 +169,7 @@ wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_e
   if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
   if (result->determinized == NULL) return wf__fail_memory(err, sizeof *result->determinized, "a lattice");
-  wf_lattice_determinize(result->lattice, NULL, batch->determinizing, result->determinized, NULL); /* which says what went wrong */
+  wf__lattice_determinize(batch->determinizers, result->lattice, NULL, batch->determinizing, result->determinized);
   return WF_OK;
 }
 
@@ -208,7 +210,10 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_
     else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]);
   }
   wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .graphs = graphs, .count = count, .results = results, .progress = progress};
-  if (decoder->determinizing.struct_size > 0) batch.determinizing = &decoder->determinizing;
+  if (decoder->determinizing.struct_size > 0) {
+    batch.determinizing = &decoder->determinizing;
+    batch.determinizers = decoder->determinizers;
+  }
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {

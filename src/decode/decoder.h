@@ -11,6 +11,7 @@ struct wf_decoder {
   void *search;
   wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
   wf_lattice_determinize_options determinizing; /* struct_size 0: none */
+  wf__determinizers *determinizers; /* made for the first options */
 };
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */

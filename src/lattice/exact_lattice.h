@@ -1,6 +1,6 @@
 /* exact_lattice.h - a lattice whose costs are integers, so that sums are exact and do not depend on the order in which they are made.
  *
- *   wf_lattice, wf_compact_lattice --wf__exact_from_*--> wf__exact_lattice --wf__exact_reduce--> fewer states --> determinization, n-best, pruning, best paths
+ *   wf_lattice, wf_compact_lattice --wf__exact_from_*--> wf__exact_lattice --> determinization of phones and of compact lattices, n-best, pruning, best paths
  *
  * Cost 1 is 2^-40 nats, or as much more as it takes for no path's cost to pass 2^60. Costs come as float32: those of at least 2^-16 nats
  * are taken as they are. Arcs of cost +infinity are left out.

@@ -1,15 +1,30 @@
 /* label_strings.c - the tree of alignments that determinization works with. */
 #include "lattice/label_strings.h"
 
-wf_status wf__labels_init(wf__labels *labels, wf_error *err) {
-  *labels = (wf__labels){0};
+wf_status wf__labels_begin(wf__labels *labels, wf_error *err) {
+  labels->nodes.size = 0;
+  labels->round = 0;
+  wf__map64_clear(&labels->others);
   return wf__vec_push(&labels->nodes, (wf__label_node){0}, "alignments", err);
 }
 
 void wf__labels_free(wf__labels *labels) {
   wf__vec_free(&labels->nodes);
   wf__vec_free(&labels->path);
-  wf__map64_free(&labels->map);
+  wf__map64_free(&labels->others);
+}
+
+wf_status wf__labels_add(wf__labels *labels, uint32_t string, int32_t label, bool chained, uint32_t *out, wf_error *err) {
+  uint32_t fresh = *out = (uint32_t)labels->nodes.size;
+  if (!chained) WF__TRY(wf__map64_insert(&labels->others, (uint64_t)string << 32 | (uint32_t)label, fresh, out, NULL, "alignments", err));
+  if (*out != fresh) return WF_OK;
+  if (fresh >= UINT32_MAX - 2) return wf__fail(err, WF_ERR_LIMIT, "alignments of more than 2^32 labels");
+  wf__label_node node = {.parent = string, .size = labels->nodes.data[string].size + 1, .label = label};
+  if (chained) {
+    node.sibling = labels->nodes.data[string].child;
+    labels->nodes.data[string].child = fresh;
+  }
+  return wf__vec_push(&labels->nodes, node, "alignments", err);
 }
 
 uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b) {

@@ -3,6 +3,7 @@
  *   node 0          the empty string
  *   node k          the string of `parent`, and `label` behind it; `size` labels in all
  *
+ * The first few children of a node are a chain, newest first, mostly next to it in memory; further ones, and those of node 0, are found by a hash table.
  * Equal strings have equal numbers, so that comparing is free, and the longest common prefix of two is where their ways to the root meet. */
 #ifndef WF_LATTICE_LABEL_STRINGS_H
 #define WF_LATTICE_LABEL_STRINGS_H
@@ -14,25 +15,34 @@ typedef struct wf__label_node {
   int32_t label;
   uint32_t stripped; /* memory of wf__labels_strip: what became of this node in round `round` */
   uint32_t round;
+  uint32_t child, sibling; /* first child, next child of the same parent; 0: none */
 } wf__label_node;
 
 typedef struct wf__labels {
   WF__VEC(wf__label_node) nodes;
-  wf__map64 map; /* parent << 32 | label -> node */
+  wf__map64 others; /* parent << 32 | label -> node, for children that are in no chain */
   uint32_t round;
   WF__VEC(uint32_t) path;
 } wf__labels;
 
-wf_status wf__labels_init(wf__labels *labels, wf_error *err);
+enum { WF__MOST_IN_CHAIN = 4, WF__BYTES_OF_STRING = 44 }; /* a node, and what tables take for it at most */
+
+/* Empties the tree, but for the empty string; memory is kept. Zero-initialised is fine, too. */
+wf_status wf__labels_begin(wf__labels *labels, wf_error *err);
 void wf__labels_free(wf__labels *labels);
-static inline uint64_t wf__labels_bytes(const wf__labels *labels) { return labels->nodes.size * (sizeof(wf__label_node) + 2 * 12); }
+static inline uint64_t wf__labels_bytes(const wf__labels *labels) { return labels->nodes.size * WF__BYTES_OF_STRING; }
+/* The string with one more label, which is no child in the chain of `string`. */
+wf_status wf__labels_add(wf__labels *labels, uint32_t string, int32_t label, bool chained, uint32_t *out, wf_error *err);
 
 static inline wf_status wf__labels_append(wf__labels *labels, uint32_t string, int32_t label, uint32_t *out, wf_error *err) {
-  bool fresh;
-  WF__TRY(wf__vec_grow(&labels->nodes, 1, "alignments", err));
-  WF__TRY(wf__map64_insert(&labels->map, (uint64_t)string << 32 | (uint32_t)label, (uint32_t)labels->nodes.size, out, &fresh, "alignments", err));
-  if (fresh) labels->nodes.data[labels->nodes.size++] = (wf__label_node){.parent = string, .size = labels->nodes.data[string].size + 1, .label = label};
-  return labels->nodes.size < UINT32_MAX - 1 ? WF_OK : wf__fail(err, WF_ERR_LIMIT, "alignments of more than 2^32 labels");
+  const wf__label_node *nodes = labels->nodes.data;
+  int length = string == 0 ? WF__MOST_IN_CHAIN : 0;
+  for (uint32_t child = nodes[string].child; child != 0; child = nodes[child].sibling, length++) {
+    if (nodes[child].label != label) continue;
+    *out = child;
+    return WF_OK;
+  }
+  return wf__labels_add(labels, string, label, length < WF__MOST_IN_CHAIN, out, err);
 }
 /* The longest common prefix. */
 uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b);

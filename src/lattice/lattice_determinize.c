@@ -1,13 +1,16 @@
 /* lattice_determinize.c - determinization of lattices as the caller sees it: over words, or over phones and then words; one lattice, or many on a pool.
  *
- *   wf_lattice -> exact -> reduced -> (labels word.phone -> determinized -> reduced ->) determinized over words -> minimized -> wf_compact_lattice */
+ *   wf_lattice -> graph of words -> determinized over words -> minimized -> wf_compact_lattice
+ *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of words -> ... */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/option_tables.h"
 #include "base/map64.h"
 #include "base/threads.h"
 #include "lattice/exact_minimize.h"
+#include "lattice/lattice_determinize.h"
 #include "lattice/word_determinizer.h"
 
 /* --- phones --------------------------------------------------------------------------------------------------------- */
@@ -38,13 +41,10 @@ static wf_status determinize_phones(wf__exact_lattice *lattice, const wf_lattice
   word_vec words = {0};
   wf__exact_lattice fine;
   wf_status status = put_pairs(lattice, phones, &words, err);
-  if (status == WF_OK) status = wf__exact_reduce(lattice, width, err);
-  if (status == WF_OK && wf__exact_num_states(lattice) > 0) {
-    status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
-    if (status == WF_OK) {
-      wf__exact_free(lattice);
-      *lattice = fine;
-    }
+  if (status == WF_OK) status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
+  if (status == WF_OK) {
+    wf__exact_free(lattice);
+    *lattice = fine;
   }
   for (uint64_t i = 0; i < lattice->arcs.size && status == WF_OK; i++) lattice->arcs.data[i].word = words.data[lattice->arcs.data[i].word];
   wf__vec_free(&words);
@@ -74,25 +74,31 @@ static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out
   return wf__compact_finish_with(status, &arrays, &lattice->labels, out, err);
 }
 
-/* Consumes the lattice. */
-static wf_status determinize(wf__exact_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out, wf_error *err) {
-  wf__exact_lattice words = {.unit = lattice->unit};
-  int64_t width = wf__exact_width(lattice, (double)o->beam), delta = wf__exact_width(lattice, (double)o->delta);
-  wf__word_outcome fine = {.width = width}, outcome = {.width = width};
-  wf_status status = WF_OK;
-  if (phones != NULL) status = determinize_phones(lattice, phones, width, delta, (uint64_t)o->max_bytes, &fine, err);
-  width = fine.width;
-  if (status == WF_OK) status = wf__exact_reduce(lattice, width, err);
-  if (status == WF_OK && wf__exact_num_states(lattice) > 0) status = wf__determinize_words(lattice, width, delta, (uint64_t)o->max_bytes, &words, &outcome, err);
+/* Of the graph that `det` has. `fine`: what came of phones. */
+static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determinize_options *o, const wf__word_outcome *fine, wf_determinized *out, wf_error *err) {
+  wf__exact_lattice words = {.unit = det->graph.unit};
+  wf__word_outcome outcome;
+  wf_status status = wf__word_determinizer_run(det, wf__exact_width(&words, (double)o->delta), (uint64_t)o->max_bytes, &words, &outcome, err);
   if (status == WF_OK && o->minimize) status = wf__exact_minimize(&words, err);
   if (status == WF_OK) {
-    out->narrowed = fine.narrowed || outcome.narrowed;
-    out->beam = out->narrowed ? nextafterf((float)wf__exact_nats(lattice, outcome.width), 0) : o->beam;
+    out->narrowed = fine->narrowed || outcome.narrowed;
+    out->beam = out->narrowed ? nextafterf((float)wf__exact_nats(&words, outcome.width), 0) : o->beam;
     out->num_subsets = outcome.num_subsets;
-    out->num_bytes = outcome.num_bytes > fine.num_bytes ? outcome.num_bytes : fine.num_bytes;
+    out->num_bytes = outcome.num_bytes > fine->num_bytes ? outcome.num_bytes : fine->num_bytes;
     status = to_compact(&words, &out->lattice, err);
   }
   wf__exact_free(&words);
+  return status;
+}
+
+/* Consumes the lattice. */
+static wf_status determinize_exact(wf__word_determinizer *det, wf__exact_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
+                                   wf_determinized *out, wf_error *err) {
+  wf__word_outcome fine = {.width = wf__exact_width(lattice, (double)o->beam)};
+  wf_status status = WF_OK;
+  if (phones != NULL) status = determinize_phones(lattice, phones, fine.width, wf__exact_width(lattice, (double)o->delta), (uint64_t)o->max_bytes, &fine, err);
+  if (status == WF_OK) status = wf__word_graph_from_exact(&det->graph, lattice, fine.width, err);
+  if (status == WF_OK) status = determinize(det, o, &fine, out, err);
   wf__exact_free(lattice);
   return status;
 }
@@ -106,59 +112,125 @@ static wf_status settle(wf_determinized *out, wf_status status, const wf_error *
   return status;
 }
 
-static wf_status determinize_raw(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out, wf_error *err) {
+static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
+                                 wf_determinized *out, wf_error *err) {
   wf__exact_lattice exact;
-  wf_error why = {0};
-  wf_status status = wf__exact_from_lattice(lattice, &exact, &why);
-  if (status == WF_OK) status = determinize(&exact, phones, o, out, &why);
-  return settle(out, status, &why, err);
+  bool fits = false;
+  if (phones == NULL) WF__TRY(wf__word_graph_from_lattice(&det->graph, lattice, (double)o->beam, &fits, err));
+  if (fits) return determinize(det, o, &(wf__word_outcome){0}, out, err);
+  WF__TRY(wf__exact_from_lattice(lattice, &exact, err));
+  return determinize_exact(det, &exact, phones, o, out, err);
 }
 
 wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
                                  wf_error *err) {
   wf_lattice_determinize_options o;
+  wf__word_determinizer det = {0};
+  wf_error why = {0};
   *out = (wf_determinized){.status = WF_ERR_ARGUMENT};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   *out = (wf_determinized){0};
-  return determinize_raw(lattice, phones, &o, out, err);
+  wf_status status = determinize_raw(&det, lattice, phones, &o, out, &why);
+  wf__word_determinizer_free(&det);
+  return settle(out, status, &why, err);
 }
 
 wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
   wf__exact_lattice exact;
+  wf__word_determinizer det = {0};
   wf_error why = {0};
   *out = (wf_determinized){.status = WF_ERR_ARGUMENT};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   *out = (wf_determinized){0};
   wf_status status = wf__exact_from_compact(lattice, &exact, &why);
-  if (status == WF_OK) status = determinize(&exact, NULL, &o, out, &why);
+  if (status == WF_OK) status = determinize_exact(&det, &exact, NULL, &o, out, &why);
+  wf__word_determinizer_free(&det);
   return settle(out, status, &why, err);
 }
 
 /* --- many lattices -------------------------------------------------------------------------------------------------- */
 
+enum { MOST_KEPT_BYTES = 1 << 26 }; /* memory of one determinizer */
+
+struct wf__determinizers {
+  pthread_mutex_t mutex;
+  WF__VEC(wf__word_determinizer *) idle;
+};
+
+wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err) {
+  wf__determinizers *determinizers = *out = wf__calloc(1, sizeof *determinizers);
+  if (determinizers == NULL) return wf__fail_memory(err, sizeof *determinizers, "determinization");
+  pthread_mutex_init(&determinizers->mutex, NULL);
+  return WF_OK;
+}
+
+static void free_one(wf__word_determinizer *det) {
+  if (det != NULL) wf__word_determinizer_free(det);
+  free(det);
+}
+
+void wf__determinizers_free(wf__determinizers *determinizers) {
+  if (determinizers == NULL) return;
+  for (uint64_t i = 0; i < determinizers->idle.size; i++) free_one(determinizers->idle.data[i]);
+  wf__vec_free(&determinizers->idle);
+  pthread_mutex_destroy(&determinizers->mutex);
+  free(determinizers);
+}
+
+static wf__word_determinizer *take_one(wf__determinizers *determinizers) {
+  wf__word_determinizer *det = NULL;
+  pthread_mutex_lock(&determinizers->mutex);
+  if (determinizers->idle.size > 0) det = determinizers->idle.data[--determinizers->idle.size];
+  pthread_mutex_unlock(&determinizers->mutex);
+  return det != NULL ? det : wf__calloc(1, sizeof *det);
+}
+
+static void put_back(wf__determinizers *determinizers, wf__word_determinizer *det) {
+  bool kept = wf__word_determinizer_bytes(det) <= MOST_KEPT_BYTES;
+  pthread_mutex_lock(&determinizers->mutex);
+  kept = kept && wf__vec_push(&determinizers->idle, det, "determinization", NULL) == WF_OK;
+  pthread_mutex_unlock(&determinizers->mutex);
+  if (!kept) free_one(det);
+}
+
+void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out) {
+  wf_error why = {0};
+  wf__word_determinizer *det = take_one(determinizers);
+  *out = (wf_determinized){0};
+  wf_status status = det != NULL ? determinize_raw(det, lattice, phones, o, out, &why) : wf__fail_memory(&why, sizeof *det, "determinization");
+  if (det != NULL) put_back(determinizers, det);
+  settle(out, status, &why, NULL);
+}
+
 struct many {
   const wf_lattice *const *lattices;
   const wf_lattice_phones *phones;
   const wf_lattice_determinize_options *options;
+  wf__determinizers *determinizers;
   wf_determinized *out;
 };
 
 static void determinize_item(void *user, uint64_t i, int worker) {
   (void)worker;
   const struct many *many = user;
-  if (many->lattices[i] != NULL) determinize_raw(many->lattices[i], many->phones, many->options, &many->out[i], NULL);
+  if (many->lattices[i] != NULL) wf__lattice_determinize(many->determinizers, many->lattices[i], many->phones, many->options, &many->out[i]);
 }
 
 wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
                                   wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
+  wf__determinizers *determinizers;
   wf__pool *pool;
   for (size_t i = 0; i < count; i++) out[i] = (wf_determinized){0};
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   int num_threads = o.num_threads > 0 ? o.num_threads : wf__num_cpus();
-  WF__TRY(wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err));
-  wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, out});
-  wf__pool_free(pool);
-  return WF_OK;
+  WF__TRY(wf__determinizers_create(&determinizers, err));
+  wf_status status = wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err);
+  if (status == WF_OK) {
+    wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out});
+    wf__pool_free(pool);
+  }
+  wf__determinizers_free(determinizers);
+  return status;
 }

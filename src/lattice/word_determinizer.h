@@ -1,6 +1,6 @@
-/* word_determinizer.h - pruned determinization of an exact lattice over its words: subsets, and what leads from one to the next.
+/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and what leads from one to the next.
  *
- *   wf__exact_lattice, reduced --wf__determinize_words--> wf__exact_lattice, deterministic
+ *   wf__word_graph --wf__word_determinizer_run--> wf__exact_lattice, deterministic
  *
  * A state of the result is a subset: elements (state of the input; cost; string) sorted by state. Cost and string are what the way there still
  * owes: what is beyond the cost of its cheapest element and beyond the labels that all share, which the arcs of the result have already. Elements are where
@@ -12,6 +12,7 @@
 #include "lattice/best_first.h"
 #include "lattice/exact_lattice.h"
 #include "lattice/label_strings.h"
+#include "lattice/word_graph.h"
 
 typedef struct wf__word_element {
   wf__exact_cost cost;
@@ -34,35 +35,47 @@ typedef struct wf__word_subset {
   bool expanded;
 } wf__word_subset;
 
-/* A state reached within a closure. */
-typedef struct wf__reached {
-  wf__exact_cost cost;
-  uint32_t state;
-  uint32_t string; /* WF__STRING_LATER: that of `from` and the labels of `arc` */
-  uint32_t from, arc;
-} wf__reached;
-#define WF__STRING_LATER UINT32_MAX
-
 /* An arc with a word that leaves the closure. */
 typedef struct wf__way_out {
-  uint64_t key; /* word << 32 | next state */
-  uint32_t from, arc;
+  int64_t cost;  /* of the best path through it */
+  int64_t graph; /* of the way to its end */
+  uint32_t nextstate, from, exit, word_number;
 } wf__way_out;
+
+/* What a subset has of one word. */
+typedef struct wf__word_found {
+  uint64_t closure; /* the last one that found the word worth an arc, by count: the rest is of that */
+  int64_t through;  /* cost of the best path by it */
+  uint64_t first;   /* of its ways; while they are put there, where the next goes */
+  uint32_t num_ways;
+  int32_t word;
+} wf__word_found;
+
+/* States that are to be passed on, a bit for each: in the first round, in the second. */
+typedef struct wf__word_waiting {
+  uint64_t first, second;
+} wf__word_waiting;
 
 /* The closure of one subset; its tables serve all of them. */
 typedef struct wf__word_closure {
-  WF__VEC(wf__reached) reached;
-  WF__VEC(wf__way_out) ways, spare;
+  WF__VEC(wf__word_waiting) waiting; /* [states / 64 + 1] */
+  WF__VEC(uint32_t) reached;        /* states, for the next closure to clear */
+  WF__VEC(wf__way_out) found;       /* all ways */
+  WF__VEC(wf__way_out) ways, spare; /* by words worth an arc, in their order, sorted by state */
+  WF__VEC(wf__word_found) words;    /* [words of the graph] */
+  WF__VEC(uint64_t) alive;          /* word << 32 | number of words worth an arc, sorted */
   WF__VEC(uint32_t) stack;
-  uint32_t *place;  /* [states] place in `reached` + 1; 0: not reached */
-  uint64_t *waiting; /* [states] a bit for each state that is to be passed on */
-  uint32_t end;      /* place of the best state to end in; UINT32_MAX: none */
+  uint64_t count;                   /* closures so far */
+  wf__exact_cost end;               /* of the best way to end, from state `end_state`; graph WF__NEVER: none */
+  uint32_t end_state;
 } wf__word_closure;
 
+/* Subsets by hash: hash << 32 | subset; UINT64_MAX: free. As many as a power of 2. */
+typedef WF__VEC(uint64_t) wf__word_slots;
+
 typedef struct wf__word_determinizer {
-  const wf__exact_lattice *in;
-  int64_t *backward; /* [states] */
-  int64_t width, cutoff;
+  wf__word_graph graph; /* to be filled first */
+  int64_t cutoff;
   int bin;           /* costs are compared without their lowest `bin` bits, rounded */
   uint64_t max_bytes;
   wf__labels strings;
@@ -71,8 +84,7 @@ typedef struct wf__word_determinizer {
   WF__VEC(wf__word_subset) subsets;
   WF__VEC(wf__word_arc) arcs;
   wf__queue queue;
-  uint64_t *slots; /* hash << 32 | subset; UINT64_MAX: free */
-  int slot_bits;
+  wf__word_slots slots, spare_slots;
   int64_t reached_cutoff; /* everything up to this cost is there */
   bool complete;          /* a best path was completed */
 } wf__word_determinizer;
@@ -84,18 +96,28 @@ typedef struct wf__word_outcome {
   uint64_t num_subsets, num_bytes;
 } wf__word_outcome;
 
-/* `in` is reduced to `width` and has a path. `delta` in units of cost. */
+/* Determinizes `graph`. `delta` in units of cost. The memory serves one lattice after the other: zero-initialised at first. */
+wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
+void wf__word_determinizer_free(wf__word_determinizer *det);
+/* About as much as it holds. */
+uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det);
+/* The same for what is within `width` of the best path of a lattice, once. */
 wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
 
 /* --- word_closure.c --- */
 
-wf_status wf__word_closure_init(wf__word_closure *closure, uint64_t num_states, wf_error *err);
+wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph, wf_error *err);
 void wf__word_closure_free(wf__word_closure *closure);
-/* Finds what the elements reach without a word at a cost that, with the best way on from there, is at most `limit`: fills reached, end, and ways, sorted. */
-wf_status wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, wf_error *err);
-/* String of a place in `reached`. */
-wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t place, uint32_t *out, wf_error *err);
-/* String with labels [first, first + count) of the input behind it. */
-wf_status wf__word_append(wf__word_determinizer *det, uint32_t string, uint32_t first, uint32_t count, uint32_t *out, wf_error *err);
+/* Finds what the elements reach without a word at a cost that, with the best way on from there, is at most `limit`. Fills the end, and the ways by words for which there
+ * is one of cost `worth` at most: those that are within the beam of the word's best. */
+void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, int64_t worth);
+/* String of the way to a state that was reached. */
+wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out, wf_error *err);
+/* String with a part of an alignment behind it. */
+static inline wf_status wf__word_append(wf__word_determinizer *det, uint32_t string, wf__word_part part, uint32_t *out, wf_error *err) {
+  *out = string;
+  for (uint32_t k = 0; k < part.count; k++) WF__TRY(wf__labels_append(&det->strings, *out, det->graph.labels.data[part.first + k], out, err));
+  return WF_OK;
+}
 
 #endif
