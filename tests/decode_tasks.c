@@ -88,7 +88,7 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
   wf_result *want[COUNT], *got[COUNT];
   wf_decoder_options on_gpu = task->options;
   on_gpu.device = "cuda";
-  test_random_batch(task, batch, data, COUNT, seed, 3);
+  test_random_batch(task, batch, data, COUNT, seed, 2);
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoders[0], &err));
   assert_ok(wf_decoder_create(task->graph, &on_gpu, &decoders[1], &err));
   assert_ok(wf_decode_scored(decoders[0], batch, scorers, COUNT, NULL, want, &err));

@@ -210,7 +210,7 @@ static void test_small(void **state) {
 
 /* Every kernel in a few frames, for racecheck. */
 static void test_races(void **state) {
-  longest = 3;
+  longest = 2;
   test_batches(state);
   test_streams(state);
 }
