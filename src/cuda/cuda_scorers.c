@@ -74,7 +74,6 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
   const int cache_bits = model->view.cache_bits;
   if (model->bytes > 0) WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream), "the language model to the GPU"); /* counters, cache, and what is between arrays */
-  if (model->host_bytes > 0) memset(model->host, 0, model->host_bytes);
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
     const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
     const bool on_host = is_on_host(model->placement, i);
