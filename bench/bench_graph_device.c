@@ -3,8 +3,8 @@
  *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
  *
  * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
- * canonical order), sorting of its arcs by output label, trimming of the composition made without that, its determinization, the removal of the epsilons that disambiguation symbols leave in HCLG, and the classes of equal states of the determinized and pushed result (a study: no operation uses it).
- * Results of both devices must be equal, byte for byte. Between levels the CPU minimizes.
+ * canonical order), sorting of its arcs by output label, trimming of the composition made without that, its determinization, minimization of that, and the removal of the epsilons that disambiguation symbols leave in HCLG.
+ * Results of both devices must be equal, byte for byte.
  *
  * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all threads, on the GPU with inputs and results there, and from host memory to
  * host memory. Without CUDA, or with --device=cpu, the CPU's alone. */
@@ -12,16 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map64.h"
 #include "common.h"
-#include "cuda/minimize_gpu.h"
-#include "fstops/minimize_partition.h"
-#include "fstops/parallel.h"
-#include "math/cost.h"
 #include "warpfst.h"
 
-enum { MAX_REPEAT = 100, MAX_ROUNDS = 10000, CANONICAL = 1, BY_OLABEL = 1 };
-static const double delta = 1.0 / 1024; /* of costs, as wf_minimize's */
+enum { MAX_REPEAT = 100, CANONICAL = 1, BY_OLABEL = 1 };
 
 struct bench {
   const char *folder, *device;
@@ -32,7 +26,7 @@ struct bench {
 struct step {
   const char *name, *level;
   double cpu_s, gpu_s, transfers_s; /* 0: not measured */
-  uint64_t num_states, num_arcs, num_rounds;
+  uint64_t num_states, num_arcs;
 };
 
 static wf_error g_err;
@@ -66,7 +60,6 @@ static double median_of(const struct bench *b, work_fn *work, void *user) {
 static void print(const struct step *s) {
   printf("{\"step\": \"%s\", \"level\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f", s->name, s->level, (unsigned long long)s->num_states, (unsigned long long)s->num_arcs, s->cpu_s);
   if (s->gpu_s != 0) printf(", \"gpu_s\": %.6f, \"transfers_s\": %.6f", s->gpu_s, s->transfers_s);
-  if (s->num_rounds != 0) printf(", \"rounds\": %llu", (unsigned long long)s->num_rounds);
   printf("}\n");
   fflush(stdout);
 }
@@ -128,8 +121,8 @@ static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const 
 
 /* --- operations on the composition -------------------------------------------------------------------------------------- */
 
-enum { ARCSORT, CONNECT, DETERMINIZE, RMEPSILON };
-static const char *const op_names[] = {"arcsort", "connect", "determinize", "rmepsilon"};
+enum { ARCSORT, CONNECT, DETERMINIZE, MINIMIZE, RMEPSILON };
+static const char *const op_names[] = {"arcsort", "connect", "determinize", "minimize", "rmepsilon"};
 
 struct operation {
   const wf_fst *in;
@@ -146,6 +139,7 @@ static void operate(struct operation *o) {
   wf_fst_batch_free(o->out_batch);
   if (o->op == CONNECT) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
   else if (o->op == DETERMINIZE) check(wf_fst_batch_determinize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
+  else if (o->op == MINIMIZE) check(wf_fst_batch_minimize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
   else if (o->op == RMEPSILON) check(wf_fst_batch_rmepsilon(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
   else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
 }
@@ -185,93 +179,6 @@ static wf_fst *measure_operation(const struct bench *b, const wf_fst *in, int op
   return result;
 }
 
-/* --- classes of equal states -------------------------------------------------------------------------------------------- */
-
-struct classes {
-  const wf_fst *fst;
-  uint32_t *initial, num_initial, *cpu, *gpu, num_cpu, num_gpu, num_rounds;
-  wf__gpu_batch *batch;
-  const char *device;
-};
-
-static void classes_on_cpu(void *user) {
-  struct classes *c = user;
-  wf_fst_view view = wf_fst_get_view(c->fst);
-  bool stable;
-  wf__pool *pool;
-  wf__labelled_graph graph = {.view = &view, .inverse_delta = 1 / delta, .initial = c->initial, .num_initial = c->num_initial};
-  check(wf__pool_for_fst(0, &view, &pool, &g_err), &g_err);
-  check(wf__partition_rounds(&graph, pool, c->cpu, &c->num_cpu, &stable, &g_err), &g_err);
-  wf__pool_free(pool);
-  if (!stable) c->num_cpu = 0; /* the CPU goes on in another way */
-}
-
-#ifdef WARPFST_BENCH_CUDA
-static void classes_on_gpu(void *user) {
-  struct classes *c = user;
-  check(wf__gpu_batch_classes(c->batch, delta, MAX_ROUNDS, c->gpu, &c->num_gpu, &c->num_rounds, &g_err), &g_err);
-}
-
-static void classes_from_host(void *user) {
-  struct classes *c = user;
-  wf__gpu_batch_free(c->batch);
-  check(wf__gpu_batch_create(&c->fst, 1, wf_fst_get_view(c->fst).semiring, c->device, &c->batch, &g_err), &g_err);
-  classes_on_gpu(c);
-}
-
-static void measure_on_gpu(const struct bench *b, struct classes *c, struct step *step) {
-  c->device = b->device;
-  step->transfers_s = median_of(b, classes_from_host, c);
-  step->gpu_s = median_of(b, classes_on_gpu, c);
-  step->num_rounds = c->num_rounds;
-  wf__gpu_batch_free(c->batch);
-  if (c->num_cpu != 0 && (c->num_cpu != c->num_gpu || memcmp(c->cpu, c->gpu, wf_fst_get_view(c->fst).num_states * sizeof *c->cpu) != 0)) stop("the devices' classes differ", step->level);
-}
-#else
-static void measure_on_gpu(const struct bench *b, struct classes *c, struct step *step) { (void)b, (void)c, (void)step; }
-#endif
-
-static uint32_t *need_numbers(uint64_t count) {
-  uint32_t *numbers = calloc(count + 1, sizeof *numbers);
-  if (numbers == NULL) stop("out of memory", "classes");
-  return numbers;
-}
-
-/* States by the bins of their final costs, as wf_minimize begins. */
-static void begin_classes(struct classes *c) {
-  wf_fst_view view = wf_fst_get_view(c->fst);
-  wf__map64 bins = {0};
-  c->initial = need_numbers(view.num_states);
-  c->cpu = need_numbers(view.num_states);
-  c->gpu = need_numbers(view.num_states);
-  for (uint64_t s = 0; s < view.num_states; s++)
-    if (view.final_cost[s] != INFINITY)
-      check(wf__map64_insert(&bins, wf__cost_bin(1 / delta, view.final_cost[s]), (uint32_t)bins.size + 1, &c->initial[s], NULL, "final costs", &g_err), &g_err);
-  c->num_initial = (uint32_t)bins.size + 1;
-  wf__map64_free(&bins);
-}
-
-static void measure_classes(const struct bench *b, const wf_fst *determinized, const char *level) {
-  struct classes c = {.fst = NULL};
-  struct step step = {.name = "classes of minimize", .level = level};
-  wf_push_options push;
-  wf_fst *pushed;
-  wf_push_options_init(&push);
-  push.push_weights = 1;
-  check(wf_push(determinized, &push, &pushed, &g_err), &g_err);
-  c.fst = pushed;
-  begin_classes(&c);
-  step.cpu_s = median_of(b, classes_on_cpu, &c);
-  if (with_gpu(b)) measure_on_gpu(b, &c, &step);
-  step.num_states = c.num_cpu != 0 ? c.num_cpu : c.num_gpu;
-  step.num_arcs = wf_fst_get_view(pushed).num_arcs;
-  print(&step);
-  wf_fst_free(pushed);
-  free(c.initial);
-  free(c.cpu);
-  free(c.gpu);
-}
-
 /* --- levels ------------------------------------------------------------------------------------------------------------- */
 
 static wf_fst *load(const struct bench *b, const char *name) {
@@ -283,7 +190,7 @@ static wf_fst *load(const struct bench *b, const char *name) {
 }
 
 static void measure_level(struct bench *b, const char *left_name, const char *level) {
-  wf_fst *left = load(b, left_name), *whole, *determinized, *minimal;
+  wf_fst *left = load(b, left_name), *whole;
   wf_compose_options untrimmed;
   wf_compose_options_init(&untrimmed);
   untrimmed.order = CANONICAL;
@@ -292,9 +199,7 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
   wf_fst_free(measure_operation(b, composed, ARCSORT, level));
   wf_fst_free(measure_operation(b, whole, CONNECT, level));
-  determinized = measure_operation(b, composed, DETERMINIZE, level);
-  measure_classes(b, determinized, level);
-  check(wf_minimize(determinized, NULL, &minimal, &g_err), &g_err);
+  wf_fst *determinized = measure_operation(b, composed, DETERMINIZE, level), *minimal = measure_operation(b, determinized, MINIMIZE, level);
   wf_fst_free(left);
   wf_fst_free(whole);
   wf_fst_free(composed);

@@ -2,9 +2,9 @@
 """graph --device=cuda [--sizes=20k] [--repeat=N] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
 The steps of the pipeline of a hybrid graph that a GPU can do, on the transducers of `./run bench graph`: compositions L o G, C o LG, H o CLG; sorting of their arcs;
-trimming of what the compositions are before they are trimmed; their determinization; the removal of the epsilons that disambiguation symbols leave in HCLG; classes of equal states of the determinized results, the part of minimization that is parallel (a study).
+trimming of what the compositions are before they are trimmed; their determinization; minimization of that; the removal of the epsilons that disambiguation symbols leave in HCLG.
 Median wall time on the CPU by all threads, on the GPU with inputs and results in device memory, and from host memory to host memory. bench_graph_device stops when
-the devices' results are not equal, byte for byte. Between the levels the CPU minimizes, so a run takes longer than its figures.
+the devices' results are not equal, byte for byte.
 
 For a GPU machine that can install nothing:
   ./run pack-gpu DIR graph                                                    here: the program and the 20k task
@@ -71,15 +71,14 @@ def measure_all(arguments):
     return results
 
 
-HEADER = ["graph", "step", "states", "arcs", "CPU, ms", "GPU, ms", "times faster", "with transfers, ms", "times faster", "rounds"]
+HEADER = ["graph", "step", "states", "arcs", "CPU, ms", "GPU, ms", "times faster", "with transfers, ms", "times faster"]
 
 
 def row(result):
     cells = [result["size"], f"{result['step']} {result['level']}", result["states"], result["arcs"], f"{result['cpu_s'] * 1e3:.1f}"]
     if "gpu_s" not in result:
-        return cells + ["-"] * 5
-    return cells + [f"{result['gpu_s'] * 1e3:.2f}", f"{result['cpu_s'] / result['gpu_s']:.1f}", f"{result['transfers_s'] * 1e3:.1f}", f"{result['cpu_s'] / result['transfers_s']:.1f}",
-                    result.get("rounds", "-")]
+        return cells + ["-"] * 4
+    return cells + [f"{result['gpu_s'] * 1e3:.2f}", f"{result['cpu_s'] / result['gpu_s']:.1f}", f"{result['transfers_s'] * 1e3:.1f}", f"{result['cpu_s'] / result['transfers_s']:.1f}"]
 
 
 def figures(result):

@@ -20,13 +20,22 @@ int cmd_determinize(int argc, char **argv) {
   return cli_run_unary(&parser, argc, argv, determinize, &request, NULL);
 }
 
-static wf_status minimize(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) { return wf_minimize(in, options, out, err); }
-int cmd_minimize(int argc, char **argv) {
+struct minimize_request {
   wf_minimize_options options;
+  const char *device; /* NULL: the CPU */
+};
+static wf_status minimize_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_minimize(batch, options, out, err); }
+static wf_status minimize(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  const struct minimize_request *request = user;
+  return request->device != NULL ? cli_on_device(in, request->device, minimize_batch, &request->options, out, err) : wf_minimize(in, &request->options, out, err);
+}
+int cmd_minimize(int argc, char **argv) {
+  struct minimize_request request = {.device = NULL};
   cli_parser parser = {.about = "Weighted minimization of a deterministic fst. As Kaldi's fstminimizeencoded: --no-push-weights; as fstminimize on a transducer: "
-                       "--no-encode-labels."};
-  cli_table(&parser, "minimize", &options);
-  return cli_run_unary(&parser, argc, argv, minimize, &options, NULL);
+                       "--no-encode-labels. With a GPU, too, the CPU does --no-encode-labels, pushed weights of the log semiring, and two arcs of a state with the same labels."};
+  cli_table(&parser, "minimize", &request.options);
+  cli_flag_device(&parser, &request.device);
+  return cli_run_unary(&parser, argc, argv, minimize, &request, NULL);
 }
 
 struct rmepsilon_request {

@@ -510,6 +510,9 @@ WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmep
 /* A GPU refuses (WF_ERR_UNSUPPORTED) the log semiring, `rmepsilon` where arcs have epsilon input, and outputs more than 255 labels behind the input. Witnesses are the CPU's, which then
  * does it again. max_states counts for each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err);
+/* On a GPU, too, the CPU does what kernels do not: pushed output labels (encode_labels off), costs pushed in the log semiring, two arcs of a state with the same labels
+ * (allow_nondet), and what thousands of rounds do not settle (docs/composition.md); and it says what is wrong. */
+WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);

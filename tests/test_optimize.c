@@ -49,6 +49,20 @@ static void test_distances(void **unused) {
   }
 }
 
+static void check_least_to_end(const wf_fst *fst, int rounds) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf_shortest_distance_options o;
+  float *got;
+  wf_shortest_distance_options_init(&o);
+  o.reverse = true;
+  o.delta = 0.3f;
+  assert_ok(wf_shortest_distance(fst, &o, &got, &err));
+  double *want = test_sum_by_length(&view, true, rounds);
+  for (uint64_t s = 0; s < view.num_states; s++) assert_true((double)got[s] == want[s]);
+  wf_free(got);
+  free(want);
+}
+
 /* A ring that leads downwards through the numbers, so that distances to the end come a state at a time, with arcs across it. */
 static void test_distances_against_numbering(void **unused) {
   test_rng rng = {11};
@@ -70,6 +84,28 @@ static void test_distances_against_numbering(void **unused) {
     check_distances(fst, (int)n, 1e-4);
     fst = test_changed_fst(fst, &rng, reweigh);
     check_distances(fst, (int)n, 1e-4);
+    wf_fst_free(fst);
+  }
+}
+
+/* Such a ring of which the last states have two arcs, in whatever order. Costs of eighths: sums are exact, and gains below delta count all the same. */
+static void test_gains_below_delta(void **unused) {
+  test_rng rng = {12};
+  for (int i = 0; i < 20; i++) {
+    wf_builder *builder;
+    wf_fst *fst;
+    const uint32_t n = 100;
+    assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+    assert_ok(wf_builder_add_states(builder, n, NULL, &err));
+    assert_ok(wf_builder_set_start(builder, n - 1, &err));
+    assert_ok(wf_builder_set_final(builder, 0, 1, &err));
+    for (uint32_t s = 0; s < n; s++)
+      for (int arc = 0; arc <= (s > 60); arc++)
+        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1, .weight = (float)test_below(&rng, 3) / 8, .ilabel = 1, .olabel = 1}, &err));
+    assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+    wf_builder_free(builder);
+    fst = test_changed_fst(fst, &rng, reweigh);
+    check_least_to_end(fst, (int)n);
     wf_fst_free(fst);
   }
 }
@@ -316,6 +352,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_distances),
       cmocka_unit_test(test_distances_against_numbering),
+      cmocka_unit_test(test_gains_below_delta),
       cmocka_unit_test(test_bad_cycles),
       cmocka_unit_test(test_rmepsilon),
       cmocka_unit_test(test_push),

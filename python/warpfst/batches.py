@@ -16,7 +16,7 @@ from .options import c_options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArcsortOptions, ComposeOptions, DeterminizeOptions, ForwardScoreOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
+    from ._option_types import ArcsortOptions, ComposeOptions, DeterminizeOptions, ForwardScoreOptions, MinimizeOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
 
 Source = Literal["arcs", "first", "second"]
 _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")
@@ -62,6 +62,10 @@ class FstBatch(Handle):
 
     def invert(self) -> FstBatch:
         return self._made("invert")
+
+    def minimize(self, **options: Unpack[MinimizeOptions]) -> FstBatch:
+        """On a GPU, too, the CPU does `encode_labels` off, pushed weights of the log semiring, and two arcs of a state with the same labels."""
+        return self._made("minimize", c_options("minimize", options))
 
     def project(self, **options: Unpack[ProjectOptions]) -> FstBatch:
         return self._made("project", c_options("project", options))

@@ -22,7 +22,7 @@ enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
   PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, CELLS, MOVES, ENDS, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
-  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, FIRST_SLOT, SLOTS, TOTALS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, PLACES, SCRATCH, NUM_BUFFERS
+  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, HALVES, FIRST_SLOT, SLOTS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, SCRATCH, NUM_BUFFERS
 };
 
 struct wf_composer {
@@ -40,11 +40,14 @@ struct wf_composer {
   uint64_t *reached_count;   /* [count], if it is limited */
 };
 
+/* As totals, stats, and places of wf__gpu_compose lie one behind the other. */
 struct mail {
   uint64_t num_states, num_slots, num_arcs;
   uint32_t levels[2]; /* of the searches; 0 for the second where both ran together */
   wf__gpu_place places[]; /* [count + 1] */
 };
+
+static uint64_t mail_bytes(uint64_t num_pairs) { return sizeof(struct mail) + (num_pairs + 1) * sizeof(wf__gpu_place); }
 
 /* --- making ------------------------------------------------------------------------------------------------------------- */
 
@@ -60,7 +63,7 @@ static wf_status open_device(wf_composer *self, wf_error *err) {
   if (self->device >= count) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", self->options.device, count);
   WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaMallocHost((void **)&self->mail, sizeof *self->mail + (self->count + 1) * sizeof(wf__gpu_place)), "pinned memory");
+  WF__CUDA_TRY(cudaMallocHost((void **)&self->mail, mail_bytes(self->count)), "pinned memory");
   return WF_OK;
 }
 
@@ -119,9 +122,9 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
 
 static uint64_t all_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] + c->num_heavy[1]; }
 
-/* Bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks, and stats. */
+/* What the host looks at, so that it is in one copy; then bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return (c->num_words + 1) * 8 * (c->both ? 4 : 3) + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + all_heavy(c) * 8 + 8;
+  return mail_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + all_heavy(c) * 8;
 }
 
 /* Room whose size is known before a run. */
@@ -138,9 +141,8 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
                       {COUNTS, 24},
                       {REACHED_COUNT, c->num_pairs * 8},
                       {FIRST, words * 4},
-                      {FIRST_SLOT, words * 8},
-                      {TOTALS, 24},
-                      {PLACES, (c->num_pairs + 1) * sizeof(wf__gpu_place)}};
+                      {HALVES, words * 2 * sizeof(wf__gpu_half)},
+                      {FIRST_SLOT, words * 8}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes, "tables of a composition", err));
   WF__CUDA_TRY(wf__gpu_compose_place(c, NULL, &scratch, self->stream), "prefix sums");
   return wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err);
@@ -169,17 +171,21 @@ static void point(wf_composer *self) {
   c->parts = at[PARTS].data;
   c->part_word = at[PART_WORD].data;
   c->word_row = at[WORD_ROW].data;
-  uint64_t *words = c->zeroed = at[ZEROED].data, num_words = c->num_words + 1;
+  struct mail *mail = c->zeroed = at[ZEROED].data;
+  uint64_t *words = (uint64_t *)mail + mail_bytes(c->num_pairs) / 8, num_words = c->num_words + 1;
+  c->totals = &mail->num_states;
+  c->stats = mail->levels;
+  c->places = mail->places;
   c->zeroed_bytes = zeroed_bytes(c);
   c->reached = words;
   c->kept = c->connect ? words + num_words : c->reached;
   c->heavy_bits = words + (c->both ? 4 : 3) * num_words;
   c->heavy_level = (uint32_t *)(c->heavy_bits + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS);
-  c->stats = c->heavy_level + all_heavy(c) * 2;
+  uint32_t *marks = c->heavy_level + all_heavy(c) * 2;
   for (int back = 0; back < 2; back++) {
     int own = c->both ? back : 0;
     c->fresh[back] = words + (2 + (uint64_t)own) * num_words;
-    c->dirty[back] = c->stats + 2 + (uint64_t)own * c->num_rows * 2;
+    c->dirty[back] = marks + (uint64_t)own * c->num_rows * 2;
     c->list[back] = (uint32_t *)at[LIST].data + (uint64_t)own * c->num_rows * 2;
     c->run_off[back] = at[RUN_OFF + back].data;
     c->runs[back] = at[RUNS + back].data;
@@ -189,14 +195,13 @@ static void point(wf_composer *self) {
   c->counts = at[COUNTS].data;
   c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
   c->first = at[FIRST].data;
+  c->halves = at[HALVES].data;
   c->first_slot = at[FIRST_SLOT].data;
   c->slots = at[SLOTS].data;
-  c->totals = at[TOTALS].data;
   c->arc_off = at[ARC_OFF].data;
   c->final_cost = at[FINAL_COST].data;
   c->arcs = at[ARCS].data;
   c->origins = self->with_origins ? at[ORIGINS].data : NULL;
-  c->places = at[PLACES].data;
   c->room_states = at[FINAL_COST].bytes / sizeof *c->final_cost;
   c->room_slots = at[SLOTS].bytes >= sizeof *c->slots ? at[SLOTS].bytes / sizeof *c->slots - 1 : 0;
   c->room_arcs = at[ARCS].bytes / sizeof *c->arcs;
@@ -311,7 +316,7 @@ void wf_composer_free(wf_composer *composer) {
 /* --- a run -------------------------------------------------------------------------------------------------------------- */
 
 static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  uint64_t bytes = self->c.num_words * 20 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
+  uint64_t bytes = self->c.num_words * 36 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
   if (self->options.max_bytes <= 0 || bytes <= (uint64_t)self->options.max_bytes) return WF_OK;
   return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %lld (max_bytes)", (unsigned long long)bytes, (long long)self->options.max_bytes);
 }
@@ -321,11 +326,10 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
   return WF_OK;
 }
 
-/* Sizes, and what is counted to be limited, to the host. */
+/* Sizes and places, and what is counted to be limited, to the host. */
 static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
-  WF__TRY(back(self, self->mail, c->totals, 24, err));
-  WF__TRY(back(self, self->mail->levels, c->stats, sizeof self->mail->levels, err));
+  WF__TRY(back(self, self->mail, c->zeroed, mail_bytes(c->num_pairs), err));
   if (c->reached_count != NULL) WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), what);
   return WF_OK;
@@ -356,7 +360,7 @@ static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *er
 
 static wf_status start_fill(wf_composer *self, wf_error *err) {
   WF__CUDA_TRY(wf__gpu_compose_fill(&self->c, self->stream), "filling the result");
-  return back(self, self->mail->places, self->c.places, (self->count + 1) * sizeof *self->mail->places, err);
+  return WF_OK;
 }
 
 /* Search, count, fill, with a look at the sizes before each that needs room. */
@@ -382,8 +386,7 @@ static wf_status run_with_looks(wf_composer *self, wf_error *err) {
   if (self->with_origins) WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin), "origins of arcs", err));
   point(self);
   WF__TRY(start_fill(self, err));
-  WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "filling the result");
-  return WF_OK;
+  return look(self, "filling the result", err);
 }
 
 /* The same in the room that the last run left, with one look at the end: the kernels write nothing where there is not enough. */

@@ -4,8 +4,9 @@
  * The tables are those of fstops/compose_rows.h. Words of bits are as there: row r of a pair has its num_words words at word_off.
  *
  *   search   bits, fresh, rows with fresh bits: level by level in one cooperative launch, forward and backward; small pairs: two blocks each
- *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots
- *   count    slots: arcs of each word of states; where a row has more than SEGMENT links, of each of its states, a slot for each SEGMENT of them. Prefix sums make places of them
+ *   place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits, and of their slots; halves
+ *   count    slots: arcs of each tile, up to TILE_WORDS words of states of a row; where a row has more than SEGMENT links, of each of its states, a slot for each PART of them. Prefix sums
+ *            make places of them; places of pairs
  *   fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_KERNELS_H
 #define WF_CUDA_COMPOSE_KERNELS_H
@@ -19,7 +20,10 @@ extern "C" {
 enum {
   WF__GPU_STEP_LABEL = 5,    /* WF__STEP_LABEL: kinds below it are masks of states that may stay */
   WF__GPU_NUM_MASKS = 6,     /* those masks, and the final states */
-  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a word of states; rows of more are long */
+  WF__GPU_SEGMENT = 64,      /* links of a row that one warp goes through for a tile of states; rows of more are long, */
+  WF__GPU_PART = 16,         /* ... and a warp goes through so many of them for a word of states */
+  WF__GPU_TILE_WORDS = 4,    /* most words of a tile; one, where there are fewer than MANY_WORDS, so that all processors have some */
+  WF__GPU_MANY_WORDS = 1 << 15,
   WF__GPU_NARROW_WORDS = 8,  /* many rows up to this width: a thread visits a row; a warp, where they are not so many */
   WF__GPU_WARP_ROWS = 8192,  /* rows from this number on and up to WARP_WORDS: a warp; else a block */
   WF__GPU_WARP_WORDS = 64,
@@ -44,9 +48,9 @@ typedef struct wf__gpu_link {
   uint32_t kind, arc;
 } wf__gpu_link;
 
-/* As wf__row_step; run: which of its row's. */
+/* As wf__row_step; run: which of its row's; next: the only step of the row that it leads to, or 2^32 - 1 where that has none or several. Read as 16 bytes at once. */
 typedef struct wf__gpu_step {
-  uint32_t row, kind, run;
+  uint32_t row, kind, run, next;
 } wf__gpu_step;
 
 /* Steps of a row with the same kind. */
@@ -66,6 +70,11 @@ typedef struct wf__gpu_move {
 typedef struct wf__gpu_ends {
   uint32_t from, to;
 } wf__gpu_ends;
+
+/* Half a word of kept states, and the number that the first of them has in its pair. */
+typedef struct wf__gpu_half {
+  uint32_t bits, first;
+} wf__gpu_half;
 
 /* A label that moves all states of a narrow row alike. */
 #define WF__GPU_NO_SHIFT 64
@@ -99,7 +108,7 @@ typedef struct wf__gpu_place {
   int64_t start;
 } wf__gpu_place;
 
-/* A part of a row's links beyond the first SEGMENT. */
+/* A part of a long row's links. */
 typedef struct wf__gpu_part {
   uint32_t row, segment;
 } wf__gpu_part;
@@ -141,11 +150,12 @@ typedef struct wf__gpu_compose {
   uint64_t max_pair_words, max_pair_rows, max_pair_work; /* of a pair: words; rows; forward steps times states of B */
   uint64_t max_pair_effort;                              /* and that times the steps of a row: the more of those, the fewer levels share the work */
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
-  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both` and `ranks` */
+  int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both`, `ranks`, `tile_words` */
   int32_t both;       /* both directions at once */
   int32_t ranks;      /* blocks that search a pair in a direction */
+  uint32_t tile_words;
   int32_t connect;
-  /* the search; `zeroed` holds reached, kept, fresh, heavy_bits, dirty, heavy_level, stats, which begin as 0. Of those by direction the second may be the first */
+  /* the search; `zeroed` holds totals, stats, places, reached, kept, fresh, heavy_bits, heavy_level, dirty, which begin as 0. Of those by direction the second may be the first */
   void *zeroed;
   uint64_t zeroed_bytes;
   uint64_t *reached, *kept, *fresh[2];
@@ -158,6 +168,7 @@ typedef struct wf__gpu_compose {
   uint64_t *reached_count; /* [num_pairs], or NULL */
   /* the result */
   uint32_t *first;
+  wf__gpu_half *halves; /* [2 * num_words] */
   uint64_t *first_slot, *slots; /* slots [num_slots + 1] */
   uint64_t *totals;             /* [3] states, slots, arcs */
   uint64_t room_states, room_slots, room_arcs; /* what the arrays below hold: nothing is written beyond */

@@ -57,10 +57,21 @@ __device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
 __device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) { return c.masks + pair.mask_base + (u64)kind * pair.num_words; }
 __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pair.word_base + (u64)(row - pair.first_row) * pair.num_words; }
 
+/* B's arcs by label in one direction. */
+struct label_moves {
+  const u64 *cells;
+  const u32 *off, *to;
+  u32 num_b;
+};
+
+__device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back) {
+  return {c.cells != nullptr ? c.cells + pair.cell_base[back] : nullptr, c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
+}
+
 /* Calls found(state) for the states that a label leads to, from one word where they are few. */
 template <class Found>
-__device__ static void for_targets(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back, u32 label, u32 state, const Found &found) {
-  const u64 at = (u64)label * pair.num_b + state, cell = c.cells != nullptr ? c.cells[pair.cell_base[back] + at] : WF__GPU_MANY_TARGETS;
+__device__ static void for_targets(const label_moves &moves, u32 label, u32 state, const Found &found) {
+  const u64 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS;
   const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
   if (count <= WF__GPU_MOST_TARGETS) {
     if (count > 0) found((u32)(cell >> 4) & target_mask);
@@ -68,8 +79,13 @@ __device__ static void for_targets(const wf__gpu_compose &c, const wf__gpu_pair 
     if (count > 2) found((u32)(cell >> (4 + 2 * WF__GPU_TARGET_BITS)));
     return;
   }
-  const u32 *off = c.off + pair.off_base[back] + at, *to = c.to + pair.to_base[back];
-  for (u32 k = off[0], end = off[1]; k < end; k++) found(to[k]);
+  const u32 *off = moves.off + (u64)label * moves.num_b + state;
+  for (u32 k = off[0], end = off[1]; k < end; k++) found(moves.to[k]);
+}
+
+__device__ static wf__gpu_step load_step(const wf__gpu_step *at) {
+  const uint4 words = __ldg((const uint4 *)at);
+  return {words.x, words.y, words.z, words.w};
 }
 
 /* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
@@ -124,40 +140,76 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* The row that a thread goes on with at once, and the bits it has found there, which are nobody else's business. */
+/* Steps that a thread goes on with at once, all of one row, and the bits it has found there, which are nobody else's business. */
 template <int W>
 struct follow {
-  u32 row;
-  u64 begin, end; /* its steps */
+  u64 begin, end; /* none: empty */
+  wf__gpu_step only;
+  bool known; /* there is one, `only` */
   u64 bits[W];
 };
 
-/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in. One of the rows that have got some is left to be followed. */
+/* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before the first is waited for. */
 template <int W>
-__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool may_follow, follow<W> &next) {
+__device__ static void set_narrow(const direction &d, u64 word_off, u32 num_words, const u64 *have, const narrow<W> &n, u64 *added, u64 *was) {
+  for (u32 w = 0; w < W; w++) {
+    added[w] = w < num_words ? n.out[w] & ~have[w] : 0;
+    if (d.limit != nullptr && added[w] != 0) added[w] &= d.limit[word_off + w];
+  }
+  for (u32 w = 0; w < W; w++) was[w] = added[w] != 0 ? or_word(&d.bits[word_off + w], added[w]) : 0;
+}
+
+/* Which were new. */
+template <int W>
+__device__ static bool keep_new(u64 *added, const u64 *was) {
+  u64 any = 0;
+  for (u32 w = 0; w < W; w++) any |= added[w] &= ~was[w];
+  return any != 0;
+}
+
+template <int W>
+__device__ static void load_narrow(const direction &d, u64 word_off, u32 num_words, u64 *have) {
+  for (u32 w = 0; w < W; w++) have[w] = w < num_words ? __ldcg(&d.bits[word_off + w]) : 0;
+}
+
+/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the visits of the next level take them. `after`: the only step there, if it has one. */
+template <int W>
+__device__ static void pass_on(const wf__gpu_compose &c, const direction &d, const wf__gpu_step &step, const wf__gpu_step &after, u64 word_off, const u64 *added, bool may_follow, follow<W> &next) {
+  const u64 begin = step.next != NO_ARC ? step.next : d.step_off[step.row], end = step.next != NO_ARC ? begin + 1 : d.step_off[step.row + 1];
+  if (may_follow && next.begin == next.end && end - begin <= MAX_LIGHT) {
+    next.begin = begin;
+    next.end = end;
+    next.only = after;
+    next.known = step.next != NO_ARC;
+    for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
+    return;
+  }
+  for (u32 w = 0; w < W; w++)
+    if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
+  mark_dirty<1>(c, d, step.row, d.level + 1);
+}
+
+/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in; `only`: the one step, if it is known. One of the rows that have got some is left to be followed.
+ * By all lanes of a warp together, each with steps of its own or none: else they part at the first difference, and wait for each read apart. */
+template <int W>
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool known, wf__gpu_step only, bool may_follow,
+                                  follow<W> &next) {
   u32 kind = NO_ARC;
-  next.row = NO_ARC;
-  for (u64 i = begin; i < end; i += stride) {
-    wf__gpu_step step = d.steps[i];
-    u64 word_off = word_off_of(pair, step.row), added[W], any = 0;
-    if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
-    for (u32 w = 0; w < W; w++) added[w] = w < pair.num_words && n.out[w] != 0 ? __ldcg(&d.bits[word_off + w]) : ~(u64)0;
-    for (u32 w = 0; w < W; w++) {
-      added[w] = ~added[w] != 0 ? find_bits(d, word_off + w, n.out[w], added[w]) : 0;
-      any |= added[w];
+  next.begin = next.end = 0;
+  next.known = false;
+  for (u64 i = begin; __any_sync(~0u, i < end); i += stride) {
+    if (i < end) {
+      const wf__gpu_step step = known ? only : load_step(&d.steps[i]);
+      const u64 word_off = word_off_of(pair, step.row);
+      wf__gpu_step after = step; /* on its way while bits are moved and set */
+      u64 have[W], added[W], was[W];
+      if (step.next != NO_ARC) after = load_step(&d.steps[step.next]);
+      load_narrow<W>(d, word_off, pair.num_words, have);
+      if (step.kind != kind) move_narrow(c, d, pair, kind = step.kind, n);
+      set_narrow<W>(d, word_off, pair.num_words, have, n, added, was);
+      if (keep_new<W>(added, was)) pass_on(c, d, step, after, word_off, added, may_follow, next);
     }
-    if (any == 0) continue;
-    u64 next_begin = d.step_off[step.row], next_end = d.step_off[step.row + 1];
-    if (may_follow && next.row == NO_ARC && next_end - next_begin <= MAX_LIGHT) {
-      next.row = step.row;
-      next.begin = next_begin;
-      next.end = next_end;
-      for (u32 w = 0; w < W; w++) next.bits[w] = added[w];
-      continue;
-    }
-    for (u32 w = 0; w < W; w++)
-      if (added[w] != 0) or_word(&d.fresh[word_off + w], added[w]);
-    mark_dirty<1>(c, d, step.row, d.level + 1);
+    __syncwarp();
   }
 }
 
@@ -165,10 +217,10 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d, 
 template <int W>
 __device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride) {
   follow<W> next;
-  take_steps(c, d, pair, n, begin, end, stride, true, next);
-  for (u32 hop = 1; next.row != NO_ARC; hop++) {
+  take_steps<W>(c, d, pair, n, begin, end, stride, false, {}, true, next);
+  for (u32 hop = 1; __any_sync(~0u, next.begin != next.end); hop++) {
     for (u32 w = 0; w < W; w++) n.in[w] = next.bits[w];
-    take_steps(c, d, pair, n, next.begin, next.end, 1, hop < MAX_HOPS, next);
+    take_steps<W>(c, d, pair, n, next.begin, next.end, 1, next.known, next.only, hop < MAX_HOPS, next);
   }
 }
 
@@ -228,20 +280,25 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
     if (mine) dirty[row] = 0;
     narrow<W> n;
     for (u32 rows = __ballot_sync(~0u, mine && !light);; rows &= rows - 1) { /* those, and in the end the light ones */
-      const u32 from = rows != 0 ? (u32)__ffs((int)rows) - 1 : lane, stride_of_steps = rows != 0 ? 32 : 1;
-      if (rows != 0 || (mine && light)) {
-        const wf__gpu_row info = c.rows[base + from];
-        const wf__gpu_pair &pair = c.pairs[info.pair];
-        if (rows == 0) {
-          take_narrow<W>(d, info.word_off, pair.num_words, n.in);
-        } else {
-          u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
-          for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
-        }
-        walk_steps(c, d, pair, n, d.step_off[base + from] + (rows != 0 ? lane : 0), d.step_off[base + from + 1], stride_of_steps);
+      const bool together = rows != 0, takes = together || (mine && light);
+      const u64 from = base + (together ? (u32)__ffs((int)rows) - 1 : lane);
+      wf__gpu_row info = {0, 0, 0};
+      if (takes) info = c.rows[from];
+      const wf__gpu_pair &pair = c.pairs[info.pair];
+      u64 first = 0, last = 0;
+      if (takes) {
+        first = d.step_off[from] + (together ? lane : 0);
+        last = d.step_off[from + 1];
       }
-      if (rows == 0) break;
+      if (together) {
+        u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
+        for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
+      } else if (takes) {
+        take_narrow<W>(d, info.word_off, pair.num_words, n.in);
+      }
       __syncwarp();
+      walk_steps(c, d, pair, n, first, last, together ? 32 : 1);
+      if (!together) break;
     }
     __syncwarp();
   }
@@ -310,7 +367,7 @@ __device__ static void move_states(const wf__gpu_compose &c, const direction &d,
       if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    for_targets(c, pair, d.back, kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
+    for_targets(moves_of(c, pair, (u32)d.back), kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
@@ -380,9 +437,10 @@ template <int GROUP, int W>
 __device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, const group_memory<GROUP> &m) {
   if constexpr (GROUP == 1) {
     if (count == 0) return;
-    set_heavy_aside<W>(c, d);
-    visit_chunks<W>(c, d);
-    visit_narrow<W>(c, d);
+    const direction own = d; /* in registers */
+    set_heavy_aside<W>(c, own);
+    visit_chunks<W>(c, own);
+    visit_narrow<W>(c, own);
   } else {
     u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
     for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);

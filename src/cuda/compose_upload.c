@@ -55,7 +55,9 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
         to->runs[back].data[to->runs[back].size++] = (wf__gpu_run){base + i, step.kind};
       }
       if (to->runs[back].size - first_run > to->max_row_runs) to->max_row_runs = (uint32_t)(to->runs[back].size - first_run);
-      to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run)};
+      uint64_t next = base + steps->off[step.row];
+      bool only = steps->off[step.row + 1] - steps->off[step.row] == 1 && next < UINT32_MAX;
+      to->steps[back].data[to->steps[back].size++] = (wf__gpu_step){(uint32_t)(row_base + step.row), step.kind, (uint32_t)(to->runs[back].size - 1 - first_run), only ? (uint32_t)next : UINT32_MAX};
     }
   }
   return WF_OK;
@@ -150,7 +152,7 @@ static wf_status add_rows(wf__gpu_problem *to, const wf__row_plan *plan, uint32_
   for (uint64_t row = 0; row < plan->num_rows; row++) {
     uint64_t num_links = plan->link_off[row + 1] - plan->link_off[row];
     to->rows.data[to->rows.size++] = (wf__gpu_row){to->num_words + row * plan->num_words, pair, plan->a.final_cost[row / plan->num_filters]};
-    for (uint64_t segment = 1; segment * WF__GPU_SEGMENT < num_links; segment++) {
+    for (uint64_t segment = 0; num_links > WF__GPU_SEGMENT && segment * WF__GPU_PART < num_links; segment++) {
       uint64_t words = to->part_word.size != 0 ? to->part_word.data[to->part_word.size - 1] : 0;
       if (to->part_word.size == 0) WF__TRY(wf__vec_push(&to->part_word, 0, "parts of rows", err));
       WF__TRY(wf__vec_push(&to->part_word, words + plan->num_words, "parts of rows", err));

@@ -1,76 +1,136 @@
-/* minimize_gpu.c - partition refinement on a GPU in rounds over all states, from the host's side: it looks at the number of classes after each. */
+/* minimize_gpu.c - minimization on a GPU from the host's side: the order of launches, and two looks, at whether arcs must be compared for determinism, and at the
+ * result's size. What only the CPU does is refused. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
-#include "cuda/minimize_gpu.h"
-
 #include "cuda/minimize_kernels.h"
 #include "cuda/ops_batch.h"
+#include "cuda/sparse_kernels.h"
 
-struct refinement {
+struct minimization {
   wf__gpu_context *c;
-  wf__gpu_partition p;
-  char *room[2]; /* of sorts and of sums */
-  size_t bytes[2];
+  wf__gpu_blocks *scratch;
+  wf__gpu_minimization m;
 };
 
-static wf_status reserve(struct refinement *r, wf__gpu_blocks *scratch, wf_error *err) {
-  wf__gpu_context *c = r->c;
-  uint64_t n = r->p.f.num_states, m = r->p.f.num_arcs;
-  TAKE(c, scratch, r->p.source, m, "arcs");
-  TAKE(c, scratch, r->p.arc_hash, m, "arcs");
-  TAKE(c, scratch, r->p.sums, n, "classes of states");
-  TAKE(c, scratch, r->p.sorted, n, "classes of states");
-  TAKE(c, scratch, r->p.states, n, "classes of states");
-  TAKE(c, scratch, r->p.order, n, "classes of states");
-  TAKE(c, scratch, r->p.flags, n + 1, "classes of states");
-  TAKE(c, scratch, r->p.rank, n + 1, "classes of states");
-  TAKE(c, scratch, r->p.class_of, n, "classes of states");
-  WF__CUDA_TRY(wf__minimize_sort(r->p.sums, r->p.sorted, r->p.states, r->p.order, n, NULL, &r->bytes[0], c->stream), "sorting");
-  WF__CUDA_TRY(wf__ops_scan(r->p.flags, r->p.rank, n + 1, NULL, &r->bytes[1], c->stream), "prefix sums");
-  for (int i = 0; i < 2; i++) TAKE(c, scratch, r->room[i], r->bytes[i], "classes of states");
+static uint64_t power_of_two(uint64_t least) {
+  uint64_t power = 16;
+  while (power < least) power *= 2;
+  return power;
+}
+
+static wf_status reserve(struct minimization *self, wf_error *err) {
+  wf__gpu_context *c = self->c;
+  wf__gpu_minimization *m = &self->m;
+  uint64_t n = m->f.num_states;
+  m->num_slots = power_of_two(2 * n);
+  if (m->push) TAKE(c, self->scratch, m->distance, n, "distances");
+  TAKE(c, self->scratch, m->arcs, m->f.num_arcs, "arcs");
+  TAKE(c, self->scratch, m->final_cost, n, "states");
+  TAKE(c, self->scratch, m->unsorted, n, "states");
+  TAKE(c, self->scratch, m->counts, WF__MIN_COUNTS, "states");
+  TAKE(c, self->scratch, m->first_of, n, "classes of states");
+  TAKE(c, self->scratch, m->place, n + 1, "classes of states");
+  TAKE(c, self->scratch, m->entered, m->f.num_fsts, "a batch");
+  for (int i = 0; i < 2; i++) {
+    TAKE(c, self->scratch, m->name[i], n, "classes of states");
+    TAKE(c, self->scratch, m->slot[i], n, "classes of states");
+    TAKE(c, self->scratch, m->list[i], n, "classes of states");
+    TAKE(c, self->scratch, m->names[i], m->num_slots, "classes of states");
+    TAKE(c, self->scratch, m->shared[i], m->num_slots, "classes of states");
+    WF__CUDA_TRY(cudaMemsetAsync(m->names[i], 0, m->num_slots * sizeof *m->names[i], c->stream), "classes of states");
+    WF__CUDA_TRY(cudaMemsetAsync(m->shared[i], 0, m->num_slots * sizeof *m->shared[i], c->stream), "classes of states");
+  }
+  WF__CUDA_TRY(cudaMemsetAsync(m->unsorted, 0, n * sizeof *m->unsorted, c->stream), "states");
+  WF__CUDA_TRY(cudaMemsetAsync(m->counts, 0, WF__MIN_COUNTS * sizeof *m->counts, c->stream), "states");
+  WF__CUDA_TRY(cudaMemsetAsync(m->entered, 0, m->f.num_fsts * sizeof *m->entered, c->stream), "a batch");
   return WF_OK;
 }
 
-/* Classes of the states whose sums are equal. */
-static wf_status part(struct refinement *r, uint32_t *out_num_classes, wf_error *err) {
-  const wf__gpu_partition *p = &r->p;
-  cudaStream_t stream = r->c->stream;
-  WF__CUDA_TRY(wf__minimize_sort(p->sums, p->sorted, p->states, p->order, p->f.num_states, r->room[0], &r->bytes[0], stream), "sorting");
-  WF__CUDA_TRY(wf__minimize_flags(p, stream), "classes of states");
-  WF__CUDA_TRY(wf__ops_scan(p->flags, p->rank, p->f.num_states + 1, r->room[1], &r->bytes[1], stream), "prefix sums");
-  WF__CUDA_TRY(wf__minimize_assign(p, stream), "classes of states");
-  WF__TRY(wf__ops_to_host(r->c, out_num_classes, p->rank + p->f.num_states, sizeof *out_num_classes, err));
-  return wf__ops_finish(r->c, "classes of states", err);
+static wf_status refuse(uint32_t trouble, wf_error *err) {
+  const char *what = trouble == WF__MIN_UNSETTLED     ? "distances to the end that do not settle"
+                     : trouble == WF__MIN_REPEATED    ? "two arcs of a state with the same labels"
+                     : trouble == WF__MIN_MANY_ROUNDS ? "states that differ far away"
+                                                      : "hashes of states that collide";
+  return trouble == 0 ? WF_OK : wf__fail(err, WF_ERR_UNSUPPORTED, "%s: only the CPU minimizes that", what);
 }
 
-static wf_status refine(struct refinement *r, uint32_t max_rounds, uint32_t *class_of, uint32_t *out_num_classes, uint32_t *out_num_rounds, wf_error *err) {
-  const wf__gpu_partition *p = &r->p;
-  cudaStream_t stream = r->c->stream;
-  uint32_t before = 0;
-  WF__CUDA_TRY(wf__ops_source(&p->f, p->source, stream), "arcs");
-  WF__CUDA_TRY(wf__minimize_begin(p, stream), "classes of states");
-  WF__TRY(part(r, out_num_classes, err));
-  for (*out_num_rounds = 0; *out_num_classes != before; ++*out_num_rounds) {
-    if (*out_num_rounds == max_rounds) return wf__fail(err, WF_ERR_LIMIT, "states still part after %u rounds", max_rounds);
-    before = *out_num_classes;
-    WF__CUDA_TRY(wf__minimize_sums(p, stream), "classes of states");
-    WF__TRY(part(r, out_num_classes, err));
+/* Costs pushed, arcs of one state told apart. */
+static wf_status prepare(struct minimization *self, wf_error *err) {
+  wf__gpu_context *c = self->c;
+  const wf__gpu_minimization *m = &self->m;
+  uint32_t counts[WF__MIN_COUNTS], *slots;
+  if (m->push) WF__CUDA_TRY(wf__minimize_distances(m, c->stream), "distances");
+  WF__CUDA_TRY(wf__minimize_push(m, c->stream), "pushing costs");
+  WF__TRY(wf__ops_to_host(c, counts, m->counts, sizeof counts, err));
+  WF__TRY(wf__ops_finish(c, "pushing costs", err));
+  WF__TRY(refuse(counts[WF__MIN_TROUBLE], err));
+  if (counts[WF__MIN_UNSORTED] == 0) return WF_OK;
+  uint64_t num_slots = power_of_two(2 * m->f.num_arcs);
+  TAKE(c, self->scratch, slots, num_slots, "arcs");
+  WF__CUDA_TRY(cudaMemsetAsync(slots, 0, num_slots * sizeof *slots, c->stream), "arcs");
+  WF__CUDA_TRY(wf__minimize_determinism(m, slots, num_slots, c->stream), "arcs");
+  return WF_OK;
+}
+
+static wf_status find_classes(struct minimization *self, uint64_t *out_sizes, wf_error *err) {
+  wf__gpu_context *c = self->c;
+  const wf__gpu_minimization *m = &self->m;
+  uint64_t count = m->f.num_states + 1;
+  uint32_t trouble;
+  size_t bytes = 0;
+  char *room;
+  WF__CUDA_TRY(wf__minimize_classes(m, c->stream), "classes of states");
+  WF__CUDA_TRY(wf__minimize_sizes(m, c->stream), "classes of states");
+  WF__CUDA_TRY(wf__sparse_scan(m->place, m->place, count, NULL, &bytes, c->stream), "prefix sums");
+  TAKE(c, self->scratch, room, bytes, "prefix sums");
+  WF__CUDA_TRY(wf__sparse_scan(m->place, m->place, count, room, &bytes, c->stream), "prefix sums");
+  WF__TRY(wf__ops_to_host(c, out_sizes, m->place + count - 1, sizeof *out_sizes, err));
+  WF__TRY(wf__ops_to_host(c, &trouble, m->counts + WF__MIN_TROUBLE, sizeof trouble, err));
+  WF__TRY(wf__ops_finish(c, "classes of states", err));
+  return refuse(trouble, err);
+}
+
+struct request {
+  const wf__gpu_batch *from;
+  const wf_minimize_options *o;
+};
+
+static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+  const struct request *request = user;
+  const wf_minimize_options *o = request->o;
+  struct minimization self = {.c = batch->context, .scratch = scratch,
+                              .m = {.f = request->from->f, .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0, .push = o->push_weights}};
+  wf__gpu_arrays a;
+  uint64_t sizes;
+  (void)how;
+  batch->trimmed = true;
+  if (self.m.f.num_states == 0) {
+    WF__TRY(wf__gpu_batch_reserve(batch, 0, 0, &a, err));
+    return wf__gpu_batch_copy_states(request->from, &a, err);
   }
-  WF__CUDA_TRY(wf__minimize_firsts(p, stream), "classes of states");
-  WF__CUDA_TRY(wf__ops_scan(p->flags, p->rank, p->f.num_states + 1, r->room[1], &r->bytes[1], stream), "prefix sums");
-  WF__CUDA_TRY(wf__minimize_renumber(p, stream), "classes of states");
-  WF__TRY(wf__ops_to_host(r->c, class_of, p->class_of, p->f.num_states * sizeof *class_of, err));
-  return wf__ops_finish(r->c, "classes of states", err);
+  WF__TRY(reserve(&self, err));
+  WF__TRY(prepare(&self, err));
+  WF__TRY(find_classes(&self, &sizes, err));
+  WF__TRY(wf__gpu_batch_reserve(batch, sizes >> 32, (uint32_t)sizes, &a, err));
+  WF__CUDA_TRY(wf__minimize_write(&self.m, a.state_base, a.start, a.off, a.final_cost, a.arcs, self.c->stream), "minimization");
+  return WF_OK;
 }
 
-wf_status wf__gpu_batch_classes(const wf__gpu_batch *batch, double delta, uint32_t max_rounds, uint32_t *class_of, uint32_t *out_num_classes, uint32_t *out_num_rounds, wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
-  struct refinement r = {.c = batch->context, .p = {.f = batch->f, .inverse_delta = delta > 0 ? 1 / delta : 0}};
-  *out_num_classes = *out_num_rounds = 0;
-  if (batch->f.num_states == 0) return WF_OK;
-  WF__CUDA_TRY(cudaSetDevice(r.c->device), "choosing the GPU");
-  wf_status status = reserve(&r, &scratch, err);
-  if (status == WF_OK) status = refine(&r, max_rounds, class_of, out_num_classes, out_num_rounds, err);
-  wf__ops_give_back(r.c, &scratch);
+/* Trimming leaves no states to an fst without a start. */
+static bool needs_trimming(const wf__gpu_batch *batch) {
+  bool needs = !batch->trimmed;
+  for (uint64_t i = 0; i < batch->f.num_fsts; i++) needs = needs || (batch->start[i] < 0 && batch->state_base[i] != batch->state_base[i + 1]);
+  return needs;
+}
+
+wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *o, wf__gpu_batch **out, wf_error *err) {
+  wf__gpu_batch *trimmed = NULL;
+  *out = NULL;
+  if (batch->log_semiring && o->push_weights) return wf__fail(err, WF_ERR_UNSUPPORTED, "costs pushed in the log semiring: only the CPU minimizes that");
+  if (!o->encode_labels) return wf__fail(err, WF_ERR_UNSUPPORTED, "output labels pushed: only the CPU minimizes that");
+  if (needs_trimming(batch)) WF__TRY(wf__gpu_batch_connect(batch, &trimmed, err));
+  struct request request = {trimmed != NULL ? trimmed : batch, o};
+  wf_status status = wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_minimized, &request, 0, "minimization", out, err);
+  wf__gpu_batch_free(trimmed);
   return status;
 }
 #endif

@@ -1,7 +1,11 @@
-/* minimize_kernels.h - rounds of partition refinement on a GPU: what the host hands to the kernels. Plain C, shared by minimize_gpu.c and minimize_kernels.cu.
+/* minimize_kernels.h - minimization of fsts that lie on a GPU: what the host hands to the kernels. Plain C, shared by minimize_gpu.c and minimize_kernels.cu.
  *
- * In a round the states of a class whose arcs differ (labels, costs in bins, classes they lead to) part. Every arc adds a hash to the sum of its state: sums do
- * not depend on any order. States sorted by these sums (and their class) have their new classes side by side. */
+ *   costs     distances to the end, by rounds over all states until none falls; arcs and final costs are moved by them
+ *   names     64 bits that the states of a class share: at first a hash of the final cost's bin, then in each round a hash of the name before and of the sum
+ *             over the arcs of hashes of labels, bin, and next state's name; sums do not depend on any order. A state that shares its name with no other keeps
+ *             it and is not looked at again. A hash table counts names; a round that parts no class is the last
+ *   check     each state against the first of its class, arc by arc: names are only hashes
+ *   quotient  one state a class, in the order of their first states: prefix sums */
 #ifndef WF_CUDA_MINIMIZE_KERNELS_H
 #define WF_CUDA_MINIMIZE_KERNELS_H
 
@@ -11,33 +15,42 @@
 extern "C" {
 #endif
 
-/* Device memory. */
-typedef struct wf__gpu_partition {
-  wf__gpu_fsts f;
-  double inverse_delta;
-  uint32_t *source;       /* [num_arcs] */
-  uint64_t *arc_hash;     /* [num_arcs] of labels and bin */
-  uint64_t *sums;         /* [num_states] */
-  uint64_t *sorted;       /* [num_states] sums in order */
-  uint32_t *states;       /* [num_states] 0, 1, ... */
-  uint32_t *order;        /* [num_states] states by their sums, ties by number */
-  uint32_t *flags, *rank; /* [num_states + 1] */
-  uint32_t *class_of;     /* [num_states] */
-} wf__gpu_partition;
+/* Why only the CPU can go on. */
+enum { WF__MIN_UNSETTLED = 1, WF__MIN_REPEATED = 2, WF__MIN_MANY_ROUNDS = 4, WF__MIN_DIFFERENT = 8 };
+/* What is in `counts`: three of each of the running rounds, then one of each. */
+enum { WF__MIN_FELL = 0, WF__MIN_LISTED = 3, WF__MIN_CLAIMED = 6, WF__MIN_UNSORTED = 9, WF__MIN_TROUBLE, WF__MIN_COUNTS };
 
-/* All return a cudaError_t; `stream` is a cudaStream_t. With scratch NULL a call sets *scratch_bytes and does nothing else. */
-/* Stable sort of values by keys of 64 bits. */
-int wf__minimize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, void *scratch, size_t *scratch_bytes, void *stream);
-/* Hashes of arcs; sums that part states by their final costs. */
-int wf__minimize_begin(const wf__gpu_partition *p, void *stream);
-/* Sums of the next round. */
-int wf__minimize_sums(const wf__gpu_partition *p, void *stream);
-/* flags[i]: the i-th of the order begins a class, [num_states + 1], the last 0; with rank, their sums, new classes. */
-int wf__minimize_flags(const wf__gpu_partition *p, void *stream);
-int wf__minimize_assign(const wf__gpu_partition *p, void *stream);
-/* Numbers classes by their first states: flags of those, whose sums are `rank`; then the new numbers, which need `sums` for room. */
-int wf__minimize_firsts(const wf__gpu_partition *p, void *stream);
-int wf__minimize_renumber(const wf__gpu_partition *p, void *stream);
+/* Device memory. */
+typedef struct wf__gpu_minimization {
+  wf__gpu_fsts f; /* trimmed: every fst that has states has a start */
+  double inverse_delta;
+  int push;                 /* costs are pushed; else two arcs of a state may have the same labels, with different costs */
+  double *distance;         /* [num_states] to the end, where costs are pushed */
+  wf_arc *arcs;             /* [num_arcs] pushed */
+  float *final_cost;        /* [num_states] pushed */
+  uint32_t *unsorted;       /* [num_states] arcs are not in the order of different input labels */
+  uint32_t *counts;         /* [WF__MIN_COUNTS], 0 at first */
+  uint64_t *name[2];        /* [num_states] in this round and the one before */
+  uint32_t *slot[2];        /* [num_states] of the name */
+  uint32_t *list[2];        /* [num_states] states that share their names */
+  uint64_t *names[2];       /* [num_slots] hash tables; 0: free */
+  uint32_t *shared[2];      /* [num_slots] more than one state has the name; 0 at first, as the names */
+  uint64_t num_slots;       /* a power of two, more than num_states */
+  uint32_t *first_of;       /* [num_states] the first state of the class */
+  uint64_t *place;          /* [num_states + 1] number in the result << 32 | where its arcs begin, of first states */
+  uint32_t *entered;        /* [num_fsts] an arc leads to the start; 0 at first */
+} wf__gpu_minimization;
+
+/* All return a cudaError_t; `stream` is a cudaStream_t. */
+int wf__minimize_distances(const wf__gpu_minimization *m, void *stream);
+int wf__minimize_push(const wf__gpu_minimization *m, void *stream);
+/* Are there two arcs of a state that must differ and do not? slots [num_slots], 0 at first, a power of two above the number of arcs. */
+int wf__minimize_determinism(const wf__gpu_minimization *m, uint32_t *slots, uint64_t num_slots, void *stream);
+/* Classes, checked. */
+int wf__minimize_classes(const wf__gpu_minimization *m, void *stream);
+/* States and arcs of the result, for sums: 1 << 32 | arcs for first states. */
+int wf__minimize_sizes(const wf__gpu_minimization *m, void *stream);
+int wf__minimize_write(const wf__gpu_minimization *m, uint64_t *state_base, int64_t *start, uint64_t *off, float *final_cost, wf_arc *arcs, void *stream);
 
 #ifdef __cplusplus
 }

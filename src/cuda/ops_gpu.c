@@ -256,6 +256,10 @@ wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semir
   return status;
 }
 
+wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts, wf__gpu_batch **out, wf_error *err) {
+  return wf__gpu_batch_make_on(beside->context, beside->f.num_fsts, beside->log_semiring, make_upload, fsts, 0, "fsts to the GPU", out, err);
+}
+
 static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
   const wf__composed *from = user;
   wf__gpu_context *c = batch->context;

@@ -316,7 +316,7 @@ __device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int
 }
 
 __device__ static path_sum at_end(const wf__gpu_fsts &f, u32 s) {
-  path_sum sum = {(double)f.final_cost[s], f.final_cost[s] != INFINITY ? 0 : NO_HOPS};
+  path_sum sum = {(double)f.final_cost[s] + 0.0, f.final_cost[s] != INFINITY ? 0 : NO_HOPS};
   return sum;
 }
 __device__ static path_sum at_start(const wf__gpu_fsts &f, u32 s) {

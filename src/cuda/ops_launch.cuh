@@ -46,13 +46,13 @@ __device__ inline u64 fst_of(const wf__gpu_fsts &f, u64 state) {
 
 enum { MANY_ARCS = 64 };
 
-/* Calls one(state) by a lane each, all(state) by the whole warp for states of many arcs, for list[begin .. end). */
+/* work.visit of the states in list[begin .. end), by a lane each, by the whole warp for states of many arcs. NULL: of the states begin .. end - 1, the last first. */
 template <class Work>
 __device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work) {
   u64 stride = num_threads(), base = begin + this_thread() / LANES * LANES;
   for (; base < end; base += stride) {
     u64 k = base + this_lane();
-    u32 state = k < end ? __ldcg(&list[k]) : 0;
+    u32 state = k >= end ? 0 : list != nullptr ? __ldcg(&list[k]) : (u32)(begin + end - 1 - k);
     bool many = k < end && work.size(state) > MANY_ARCS;
     if (k < end && !many) work.visit(state, 0, 1);
     for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1) work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);

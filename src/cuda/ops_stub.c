@@ -5,12 +5,14 @@
 static wf_status no_device(const char *device, wf_error *err) { return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device); }
 
 wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err) { return no_device(device, err); }
+wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 void wf__gpu_batch_free(wf__gpu_batch *batch) {}
 wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *options, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta, double **out, uint64_t *out_count, wf_error *err) { return no_device("cuda", err); }

@@ -1,8 +1,17 @@
 /* rmepsilon_kernels.cu - kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/. */
-#include "cuda/rmepsilon_kernels.h"
+#ifndef FAKE_CUDA
+#include <cub/device/device_radix_sort.cuh>
+#endif
 
+#include "cuda/rmepsilon_kernels.h"
 #include "cuda/ops_launch.cuh"
 #include "math/cost.h"
+
+#ifndef FAKE_CUDA
+int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
+  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values, values_out, (int64_t)count, 0, 64, (cudaStream_t)stream);
+}
+#endif
 
 /* --- marks, and the graph of epsilons --------------------------------------------------------------------------------- */
 

@@ -24,6 +24,8 @@ enum wf__label_change { WF__INVERT, WF__PROJECT_INPUT, WF__PROJECT_OUTPUT };
 
 /* `semiring`: WF_LOG or WF_TROPICAL of all fsts. Results are on the device of their input. */
 wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err);
+/* As many fsts, of the semiring of `beside` and to its device. */
+wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiring, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err);
 void wf__gpu_batch_free(wf__gpu_batch *batch);
@@ -35,6 +37,8 @@ wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out,
 wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err);
 /* WF_ERR_UNSUPPORTED: the log semiring, rmepsilon of arcs with epsilon input, outputs more than 255 labels behind. WF_ERR_NOT_DETERMINIZABLE without a witness. */
 wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err);
+/* WF_ERR_UNSUPPORTED: the CPU must do it, be it to say what is wrong. */
+wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *options, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 /* `*out` is for free. */

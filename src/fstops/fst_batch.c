@@ -186,7 +186,7 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
 
 /* --- operations --------------------------------------------------------------------------------------------------------- */
 
-enum operation { ARCSORT_I, ARCSORT_O, CONNECT, DETERMINIZE, INVERT, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
+enum operation { ARCSORT_I, ARCSORT_O, CONNECT, DETERMINIZE, INVERT, MINIMIZE, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
 
 /* `options`: the operation's, where it has more of them than its name says. */
 
@@ -197,6 +197,7 @@ static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void
     case CONNECT: return wf__gpu_batch_connect(from, out, err);
     case DETERMINIZE: return wf__gpu_batch_determinize(from, options, out, err);
     case INVERT: return wf__gpu_batch_labels(from, WF__INVERT, out, err);
+    case MINIMIZE: return wf__gpu_batch_minimize(from, options, out, err);
     case PROJECT_I: return wf__gpu_batch_labels(from, WF__PROJECT_INPUT, out, err);
     case PROJECT_O: return wf__gpu_batch_labels(from, WF__PROJECT_OUTPUT, out, err);
     case REVERSE: return wf__gpu_batch_reverse(from, out, err);
@@ -214,6 +215,7 @@ static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *option
     case CONNECT: return wf_connect(fst, out, err);
     case DETERMINIZE: return wf_determinize(fst, options, out, err);
     case INVERT: return wf_invert(fst, out, err);
+    case MINIMIZE: return wf_minimize(fst, options, out, err);
     case PROJECT_I:
     case PROJECT_O:
       wf_project_options_init(&project);
@@ -305,6 +307,39 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
   wf_status status = operate_with(batch, DETERMINIZE, &o, out, err);
   return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err) : status;
+}
+
+/* `made` [count], NULL at first, gets the CPU's results. */
+static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o, wf_fst_batch *to, wf_fst **made, wf_error *err) {
+  for (size_t i = 0; i < from->count; i++) {
+    wf_fst *in;
+    take_symbols(to, i, from->symbols[0][i], from->symbols[1][i]);
+    WF__TRY(wf_fst_batch_get(from, i, &in, err));
+    wf_status status = wf_minimize(in, o, &made[i], err);
+    wf_fst_free(in);
+    if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);
+  }
+  return wf__gpu_batch_create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);
+}
+
+/* What the kernels leave to the CPU, errors included. */
+static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_options *o, wf_fst_batch **out, wf_error *err) {
+  wf_fst_batch *batch;
+  wf_fst **made = wf__calloc(from->count, sizeof *made);
+  if (made == NULL) return wf__fail_memory(err, from->count * sizeof *made, "a batch");
+  wf_status status = batch_new(from->count, from->semiring, true, &batch, err);
+  if (status == WF_OK) status = minimize_each(from, o, batch, made, err);
+  for (size_t i = 0; i < from->count; i++) wf_fst_free(made[i]);
+  free(made);
+  return hand_out(status, batch, out);
+}
+
+wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err) {
+  wf_minimize_options o;
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
+  wf_status status = operate_with(batch, MINIMIZE, &o, out, err);
+  return status == WF_ERR_UNSUPPORTED && batch->gpu != NULL ? minimize_on_cpu(batch, &o, out, err) : status;
 }
 
 wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {

@@ -37,11 +37,14 @@ void wf__incoming_free(wf__incoming *incoming) {
   *incoming = (wf__incoming){0};
 }
 
+/* -0 becomes 0: which of the two is less would depend on the order of arcs. */
+static double at_end(const wf_fst_view *view, uint64_t s) { return (double)view->final_cost[s] + 0.0; }
+
 /* To the final states, no cycles: every state asks the states after it. */
 static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
   for (uint64_t k = view->num_states; k-- > 0;) {
     uint32_t s = scc->order[k];
-    double sum = (double)view->final_cost[s];
+    double sum = at_end(view, s);
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
       sum = wf__cost_plus(view->semiring, sum, (double)view->arcs[i].weight + dist[view->arcs[i].nextstate]);
     dist[s] = sum;
@@ -103,7 +106,7 @@ static void sweep_piece(void *user, uint64_t item, int worker) {
   if (any) atomic_store_explicit(&sweeper->any, true, memory_order_relaxed);
 }
 
-/* `*done`: distances no longer fall. `dist` holds the final costs. */
+/* `*done`: distances no longer fall. `dist` holds the final costs, or sums along paths. */
 static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bool *done, wf_error *err) {
   uint64_t num_pieces = wf__num_pieces(view->num_states), words = num_pieces * WF__PIECE_STATES / 64;
   uint64_t *bits = wf__calloc(words, 2 * sizeof *bits);
@@ -144,13 +147,25 @@ static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
   return WF_OK;
 }
 
+/* Goes on from what components have found, where gains below delta were left out: if distances then no longer fall, they are those of sweeps alone. */
+static wf_status sweep_rest(const wf_fst_view *view, wf__pool *pool, double *dist, wf_error *err) {
+  bool done;
+  double *swept = wf__alloc(view->num_states, sizeof *swept);
+  if (swept == NULL) return wf__fail_memory(err, view->num_states * sizeof *swept, "distances");
+  memcpy(swept, dist, view->num_states * sizeof *swept);
+  wf_status status = sweep(view, pool, swept, &done, err);
+  if (status == WF_OK && done) memcpy(dist, swept, view->num_states * sizeof *swept);
+  free(swept);
+  return status;
+}
+
 wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool, double **out, wf_error *err) {
   *out = NULL;
   if (reverse && view->semiring == WF_TROPICAL) {
     double *dist = wf__alloc(view->num_states, sizeof *dist);
     if (dist == NULL) return wf__fail_memory(err, view->num_states * sizeof *dist, "distances");
     bool done;
-    for (uint64_t s = 0; s < view->num_states; s++) dist[s] = (double)view->final_cost[s];
+    for (uint64_t s = 0; s < view->num_states; s++) dist[s] = at_end(view, s);
     wf_status status = sweep(view, pool, dist, &done, err);
     if (status == WF_OK && done) {
       *out = dist;
@@ -172,8 +187,9 @@ wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double de
     WF__TRY_GOTO(status, wf__incoming_find(view, &incoming, err), done);
     graph.arc_off = incoming.off;
     graph.arcs = incoming.arcs;
-    for (uint64_t s = 0; s < view->num_states; s++) settler.dist[s] = (double)view->final_cost[s];
+    for (uint64_t s = 0; s < view->num_states; s++) settler.dist[s] = at_end(view, s);
     status = push(&settler, true, err);
+    if (status == WF_OK && view->semiring == WF_TROPICAL) status = sweep_rest(view, pool, settler.dist, err);
   } else {
     if (view->start >= 0) settler.dist[view->start] = 0;
     status = push(&settler, false, err);

@@ -41,6 +41,9 @@ fstequal --delta=0.001 p.fst op.fst
 fstpush --push_weights --to_final --remove_total_weight in.fst op.fst
 fstequal --delta=0.001 p.fst op.fst
 "$WARPFST" minimize d.fst m.fst
+"$WARPFST" minimize --device=cpu d.fst on_device.fst
+cmp on_device.fst m.fst
+! "$WARPFST" minimize --device=tpu d.fst out.fst 2>err || exit 1
 fstequivalent --random --npath=100 m.fst in.fst
 [[ $(fstinfo m.fst | grep '^# of states' | tr -dc 0-9) == 4 ]]
 "$WARPFST" minimize --no-encode-labels d.fst m.fst

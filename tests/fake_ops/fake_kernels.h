@@ -27,6 +27,7 @@ template <class T> static T __shfl_sync(uint32_t, T value, int) { return value; 
 template <class T> static T __shfl_xor_sync(uint32_t, T value, uint32_t) { return value; }
 static uint32_t __ballot_sync(uint32_t, bool value) { return value; }
 static int __ffs(int bits) { return __builtin_ffs(bits); }
+static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
 static uint32_t atomicExch(uint32_t *at, uint32_t value) { std::swap(*at, value); return value; }
 static uint32_t atomicAdd(uint32_t *at, uint32_t value) { return (*at += value) - value; }
 static double atomicAdd(double *at, double value) { return (*at += value) - value; }
@@ -35,6 +36,8 @@ static unsigned long long atomicMin(unsigned long long *at, unsigned long long v
 static unsigned long long atomicAdd(unsigned long long *at, unsigned long long value) { return (*at += value) - value; }
 static unsigned long long atomicCAS(unsigned long long *at, unsigned long long old, unsigned long long value) { unsigned long long was = *at; return was == old ? *at = value, was : was; }
 static uint32_t atomicMin(uint32_t *at, uint32_t value) { return *at = std::min(*at, value); }
+static uint32_t atomicMax(uint32_t *at, uint32_t value) { return *at = std::max(*at, value); }
+static uint32_t atomicCAS(uint32_t *at, uint32_t old, uint32_t value) { uint32_t was = *at; return was == old ? *at = value, was : was; }
 static uint32_t atomicOr(uint32_t *at, uint32_t value) { return *at |= value; }
 static uint32_t __reduce_or_sync(uint32_t, uint32_t value) { return value; }
 static double __longlong_as_double(long long bits) { double value; return memcpy(&value, &bits, 8), value; }
@@ -71,7 +74,7 @@ extern "C" __attribute__((weak)) int wf__sparse_scan(const uint64_t *in, uint64_
   return 0;
 }
 
-extern "C" __attribute__((weak)) int wf__minimize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, void *scratch,
+extern "C" __attribute__((weak)) int wf__rmepsilon_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, void *scratch,
                                                        size_t *scratch_bytes, void *) {
   if (scratch == nullptr) return *scratch_bytes = 1, 0;
   std::vector<uint64_t> order(count);
@@ -82,7 +85,7 @@ extern "C" __attribute__((weak)) int wf__minimize_sort(const uint64_t *keys, uin
 }
 extern "C" __attribute__((weak)) int wf__determinize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values, uint32_t *values_out, uint64_t count, int, void *scratch,
                                                           size_t *scratch_bytes, void *stream) {
-  return wf__minimize_sort(keys, keys_out, values, values_out, count, scratch, scratch_bytes, stream); /* there is nothing above key_bits */
+  return wf__rmepsilon_sort(keys, keys_out, values, values_out, count, scratch, scratch_bytes, stream); /* there is nothing above key_bits */
 }
 
 #endif

@@ -66,7 +66,7 @@ static void test_small(void **state) {
       wf_fst_free(a[BATCH - 1]);
       wf_fst_free(b[BATCH - 1]);
       a[BATCH - 1] = oracle_words(1500, 5, seed);
-      b[BATCH - 1] = oracle_random_graph(80, 1, 5, seed);
+      b[BATCH - 1] = oracle_random_graph(300, 1, 5, seed); /* so many words that tiles have several */
     }
     assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, cpu, &err));
     options.device = "cuda";
@@ -109,11 +109,12 @@ static void test_small_heavy(void **state) {
   wf_fst_free(b);
 }
 
-/* Rows for a warp; both directions at once. */
+/* Rows for a warp; both directions at once; more arcs of a word than are listed. */
 static void test_small_groups(void **state) {
   (void)state;
   check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(580, 1, 9, 6), "a warp each");
   check_and_free(oracle_random_graph(260, 16, 100, 7), oracle_random_graph(260, 16, 100, 8), "both directions");
+  check_and_free(oracle_random_graph(9, 30, 4, 7), oracle_random_graph(100, 20, 4, 8), "many arcs");
 }
 
 /* Every structure once, on as little as makes it be taken: a block a pair and a cluster a pair; a thread, a warp, a block a row. For compute-sanitizer. */

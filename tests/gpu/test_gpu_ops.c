@@ -1,10 +1,6 @@
 /* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
  * thread (tests/fake_ops/), which runs everywhere and shows the kernels' logic, though not their races. */
 #include "compose_oracle.h"
-#include "cuda/minimize_gpu.h"
-#include "fstops/minimize_partition.h"
-#include "fstops/parallel.h"
-#include "math/cost.h"
 #if defined(FAKE_CUDA) && !defined(SIMT)
 #include "fstops/device_batch.h"
 #endif
@@ -523,60 +519,6 @@ static void test_large(void **state) {
   for (int k = 0; k < 4; k++) wf_fst_batch_free(batches[k]);
 }
 
-/* --- classes of equal states -------------------------------------------------------------------------------------------- */
-
-/* The CPU's partition from the same beginning: bins of final costs. Quadratic where bins are many. */
-static void classes_on_cpu(const wf_fst *fst, double delta, uint32_t *class_of, uint32_t *num_classes) {
-  wf_error err = {0};
-  wf_fst_view view = wf_fst_get_view(fst);
-  bool stable;
-  wf__pool *pool;
-  wf__labelled_graph graph = {.view = &view, .inverse_delta = delta > 0 ? 1 / delta : 0, .initial = class_of};
-  for (uint64_t s = 0; s < view.num_states; s++) {
-    uint64_t same = 0;
-    while (same < s && !(view.final_cost[same] == view.final_cost[s] || (view.final_cost[same] != INFINITY && view.final_cost[s] != INFINITY &&
-                         wf__cost_bin(graph.inverse_delta, view.final_cost[same]) == wf__cost_bin(graph.inverse_delta, view.final_cost[s])))) same++;
-    class_of[s] = same < s ? class_of[same] : graph.num_initial++;
-  }
-  assert_ok(wf__pool_for_fst(1, &view, &pool, &err));
-  assert_ok(wf__partition_rounds(&graph, pool, class_of, num_classes, &stable, &err));
-  wf__pool_free(pool);
-  assert_true(stable);
-}
-
-static void check_classes(const wf_fst *fst, double delta) {
-  wf_error err = {0};
-  wf_fst_view view = wf_fst_get_view(fst);
-  uint32_t *cpu = calloc(view.num_states + 1, sizeof *cpu), *gpu = calloc(view.num_states + 1, sizeof *gpu), num_cpu, num_gpu, num_rounds;
-  wf__gpu_batch *batch;
-  classes_on_cpu(fst, delta, cpu, &num_cpu);
-  assert_ok(wf__gpu_batch_create(&fst, 1, view.semiring, "cuda", &batch, &err));
-  assert_ok(wf__gpu_batch_classes(batch, delta, 1000, gpu, &num_gpu, &num_rounds, &err));
-  assert_int_equal(num_gpu, num_cpu);
-  assert_memory_equal(gpu, cpu, view.num_states * sizeof *cpu);
-  if (num_rounds > 1) assert_int_equal(wf__gpu_batch_classes(batch, delta, num_rounds - 1, gpu, &num_gpu, &num_rounds, &err), WF_ERR_LIMIT);
-  wf__gpu_batch_free(batch);
-  free(cpu);
-  free(gpu);
-}
-
-/* Few labels and costs, so that there are equal states; words, where many are and differ far away. */
-static void test_small_classes(void **state) {
-  (void)state;
-  for (uint64_t seed = 1; seed <= test_seeds(100); seed++) {
-    test_rng rng = {seed};
-    uint32_t n = 2 + test_below(&rng, 60);
-    test_fst_shape shape = {.num_states = n, .num_arcs = n + test_below(&rng, n), .num_ilabels = 1 + (int32_t)test_below(&rng, 2), .num_olabels = 1, .final_share = 0.3f,
-                            .max_weight = 1, .semiring = WF_TROPICAL};
-    wf_fst *fst = test_random_fst(&rng, &shape);
-    check_classes(fst, seed % 3 == 0 ? 0 : 0.5);
-    wf_fst_free(fst);
-  }
-  wf_fst *words = oracle_words(120, 3, 1);
-  check_classes(words, 10);
-  wf_fst_free(words);
-}
-
 /* Every operation once on a small batch, with and without cycles. For compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
@@ -614,9 +556,6 @@ static void test_races(void **state) {
       wf_fst_free(fsts[k]);
     }
   }
-  wf_fst *words = oracle_words(10, 3, 1);
-  check_classes(words, 10);
-  wf_fst_free(words);
 }
 
 int main(int argc, char **argv) {
@@ -624,7 +563,6 @@ int main(int argc, char **argv) {
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
                                      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
-                                     cmocka_unit_test(test_small_classes),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
 #endif

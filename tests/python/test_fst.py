@@ -219,6 +219,8 @@ def test_batches_are_their_fsts(rng):
     assert [list(row) for row in batch.shortest_distance()] == [list(wf.shortest_distance(one)) for one in ones]
     determinized = wf.FstBatch.create([one.with_semiring("tropical") for one in ones]).determinize(rmepsilon=True, allow_nonfunctional=True)
     assert all(wf.equal(determinized[i], wf.determinize(one.with_semiring("tropical"), rmepsilon=True, allow_nonfunctional=True)) for i, one in enumerate(ones))
+    minimized = determinized.minimize(allow_nondet=True)
+    assert all(wf.equal(minimized[i], wf.minimize(determinized[i], allow_nondet=True)) for i in range(len(ones)))
     best = wf.FstBatch.create([one.with_semiring("tropical") for one in ones]).shortest_path()
     for i, one in enumerate(ones):
         assert best[i].num_arcs == wf.shortest_path(one.with_semiring("tropical")).num_arcs

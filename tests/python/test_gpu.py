@@ -279,6 +279,9 @@ def test_batches_of_fsts():
     tropical = [one.with_semiring("tropical") for one in left]
     a, b = (wf.FstBatch.create(tropical, device=device).determinize(allow_nonfunctional=True) for device in ("cuda", "cpu"))
     assert all(wf.equal(a[i], b[i]) for i in range(30))
+    for encode_labels in (True, False):  # the second is done by the CPU
+        c, d = (batch.minimize(allow_nondet=True, encode_labels=encode_labels) for batch in (a, b))
+        assert all(wf.equal(c[i], d[i]) for i in range(30))
     with pytest.raises(wf.UnsupportedError, match="log semiring"):
         there.determinize()
 
