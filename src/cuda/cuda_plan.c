@@ -143,10 +143,11 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   add_array(plan, WF__ARRAY_COSTS, slots * 4);
   add_array(plan, WF__ARRAY_AGENDA, slots * 16);
   add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
-  add_array(plan, WF__ARRAY_LISTED, facts->scored ? parts * WF__LANE_LISTED * sizeof(wf__lane_listed) : 0);
+  add_array(plan, WF__ARRAY_LISTED, facts->scored ? parts * WF__LANE_LISTED_BYTES : 0);
   add_array(plan, WF__ARRAY_ENTRIES, facts->scored ? slots * 16 : 0);
   add_array(plan, WF__ARRAY_SOURCES, facts->scored ? slots * 8 : 0);
   add_array(plan, WF__ARRAY_ASKED, facts->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
+  add_array(plan, WF__ARRAY_MEMO, facts->scored ? parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
   add_array(plan, WF__ARRAY_CONTEXTS, facts->scored ? parts * trace * 16 : 0);

@@ -47,12 +47,13 @@ typedef enum wf__array {
   WF__ARRAY_TRACE,
   WF__ARRAY_FRAME_OFF,
   WF__ARRAY_INDEX,
-  WF__ARRAY_CONTEXTS, /* this and the next five for scorers only */
+  WF__ARRAY_CONTEXTS, /* this and the next six for scorers only */
   WF__ARRAY_WORD_LOG,
   WF__ARRAY_LISTED,
   WF__ARRAY_ENTRIES,
   WF__ARRAY_SOURCES,
   WF__ARRAY_ASKED,
+  WF__ARRAY_MEMO,
   WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
   WF__ARRAY_RECORDS,
   WF__ARRAY_PATH_SCRATCH,

@@ -73,6 +73,7 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   const void *from[WF__WLM_SECTIONS] = {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook};
   char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
   const int cache_bits = model->view.cache_bits;
+  if (model->bytes > 0) WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream), "the language model to the GPU"); /* counters, cache, and what is between arrays */
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
     const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
     const bool on_host = is_on_host(model->placement, i);
@@ -95,7 +96,6 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
     model->view.counters = (void *)at;
     model->view.cache = cache_bits > 0 ? (void *)(at + COUNTER_ROOM) : NULL;
     model->view.cache_bits = cache_bits;
-    WF__CUDA_TRY(cudaMemsetAsync(at, 0, (size_t)(model->memory + model->bytes - at), worker->copy_stream), "the language model's cache");
   }
   WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the language model to the GPU");
   return WF_OK;

@@ -38,8 +38,8 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   lay_out_out(plan, scored, lattices);
   const uint64_t sizes[WF__NUM_STREAM_ARRAYS] = {
       slots * 4, slots * 16, cap * 8, cap * 8, (frames + 2) * 4, (frames + 1) * WF__LANE_INDEX * 2, (frames + 2) * 4, (frames + 2) * 4,
-      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? WF__LANE_LISTED * sizeof(wf__lane_listed) : 0, scored ? slots * 16 : 0, scored ? slots * 8 : 0,
-      scored ? WF__LANE_ASKED * sizeof(wf__lane_asked) : 0, lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
+      scored ? cap * 16 : 0, scored ? WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0, scored ? WF__LANE_LISTED_BYTES : 0, scored ? slots * 16 : 0, scored ? slots * 8 : 0,
+      scored ? WF__LANE_ASKED * sizeof(wf__lane_asked) : 0, scored ? sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS : 0, lattices ? cap * 8 : 0, lattices ? (frames + 1) * sizeof(wf__lane_frame) : 0};
   plan->bytes = 0;
   for (int i = 0; i < WF__NUM_STREAM_ARRAYS; i++) {
     plan->off[i] = plan->bytes;

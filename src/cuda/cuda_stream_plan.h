@@ -29,12 +29,13 @@ typedef enum wf__stream_array {
   WF__STREAM_INDEX,
   WF__STREAM_ROWS,
   WF__STREAM_HANDED,
-  WF__STREAM_CONTEXTS, /* this and the next five for scorers only */
+  WF__STREAM_CONTEXTS, /* this and the next six for scorers only */
   WF__STREAM_WORD_LOG,
   WF__STREAM_LISTED,
   WF__STREAM_ENTRIES,
   WF__STREAM_SOURCES,
   WF__STREAM_ASKED,
+  WF__STREAM_MEMO,
   WF__STREAM_PAST, /* this and the next for lattices only */
   WF__STREAM_RECORDS,
   WF__STREAM_BOX,

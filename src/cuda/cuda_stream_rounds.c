@@ -252,10 +252,11 @@ static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
   p.handed = (void *)(streams->memory + plan->off[WF__STREAM_HANDED]);
   p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
   p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
-  p.listed = (void *)(streams->memory + plan->off[WF__STREAM_LISTED]);
+  p.listed = streams->memory + plan->off[WF__STREAM_LISTED];
   p.entries = streams->memory + plan->off[WF__STREAM_ENTRIES];
   p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
   p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
+  p.memo = streams->memory + plan->off[WF__STREAM_MEMO];
   p.past = streams->memory + plan->off[WF__STREAM_PAST];
   p.records = (void *)(streams->memory + plan->off[WF__STREAM_RECORDS]);
   p.trace_cap = p.trace_room = plan->trace_cap;

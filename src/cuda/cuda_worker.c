@@ -82,6 +82,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   p.entries = wf__flight_array(worker, flight, WF__ARRAY_ENTRIES);
   p.sources = wf__flight_array(worker, flight, WF__ARRAY_SOURCES);
   p.asked = wf__flight_array(worker, flight, WF__ARRAY_ASKED);
+  p.memo = wf__flight_array(worker, flight, WF__ARRAY_MEMO);
   p.trace_cap = plan->trace_cap;
   p.trace_room = plan->trace_room;
   p.frames_cap = plan->frames_cap;

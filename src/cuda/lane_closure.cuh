@@ -40,6 +40,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint
   const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
   if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   if (!lowered) return;
+  note_lowered((u32)(value >> 32));
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
     u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
@@ -62,7 +63,7 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
   }
   if (GATHERS && has_scorer()) {
     const bool waits = live && arc.w != 0;
-    gather_word(waits, a, cost, context);
+    gather_word(waits, a, arc, cost, context);
     live = live && !waits;
   }
   relax_to(live, a, arc, cost, context, to, cutoff, next);
@@ -72,15 +73,15 @@ __device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float c
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::relax_words(u32 first, float cutoff, u32 next) {
   __syncthreads(); /* all are there */
+  mark(PHASE_CLOSURE_ARCS);
   const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
   for (u32 base = first + warp() * 32; base < end; base += THREADS) {
     const u32 i = base + in_warp();
     const bool live = i < end;
-    const wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
-    const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
+    const wf__lane_asked word = asked_word(live, i);
     u64 to = word.from;
-    const float cost = live ? word_cost(arc.w, word.cost, &to) : 0;
-    relax_to(live, word.arc, arc, cost, word.from, to, cutoff, next);
+    const float cost = live ? remembered_cost(word.word, word.cost, &to) : 0;
+    relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff, next);
     __syncwarp();
   }
 }
@@ -98,7 +99,10 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
-    if (tid() == 0) own().rounds++;
+    if (tid() == 0) {
+      own().rounds++;
+      own().agenda_entries += size;
+    }
 #endif
     if (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
       u64 tokens = num_emitted;
@@ -121,8 +125,9 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
       u32 at = get_agenda(now, i);
-      const token_key key = key_at(at);
-      const u64 value = value_at(at);
+      const ulonglong2 entry = entry_at(at);
+      const token_key key = (token_key)entry.x;
+      const u64 value = entry.y;
       float cost = cost_of((u32)(value >> 32));
       if ((u32)value & FRESH) put_value(at, value & ~(u64)FRESH);
       if (i >= THREADS) {
@@ -135,6 +140,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     }
     if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
     l.sync();
+    mark(PHASE_AGENDA);
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
       const u32 i = base + in_warp();
       if (base >= THREADS) {
@@ -159,8 +165,13 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       }
     }
     if (GATHERS && has_scorer()) relax_words(first_word, cutoff, next);
+    mark(PHASE_CLOSURE_WORDS);
     agenda_now = next;
     l.sync(); /* the agenda of the next round stands */
+    mark(PHASE_CLOSURE_WAIT);
+#ifdef WF_LANE_PROFILE
+    if (tid() == 0) own().closure_words += num_asked() - first_word;
+#endif
   }
 }
 

@@ -144,20 +144,20 @@ __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   if (FIRST_PASS) {
     __syncthreads(); /* all are there */
+    mark(PHASE_ARCS);
     f.num_words = min(num_asked(), (u32)WF__LANE_ASKED);
   }
   for (u32 base = warp() * 32; base < f.num_words; base += THREADS) {
     const u32 i = base + in_warp();
     const bool live = i < f.num_words;
-    wf__lane_asked word = live ? asked()[i] : wf__lane_asked{0, 0, 0, 0};
-    const uint4 arc = live ? arc_at(arcs(), word.arc) : make_uint4(0, 0, 0, 0);
+    wf__lane_asked word = asked_word(live, i);
     if (FIRST_PASS && live) {
       u64 to = word.from;
-      word.cost = __fadd_rn(word_cost(arc.w, word.cost, &to), label_cost(arc.z));
+      word.cost = __fadd_rn(remembered_cost(word.word, word.cost, &to), label_cost((u32)word.to));
       asked()[i].to = word.to = to;
       asked()[i].cost = word.cost;
     }
-    consider<MODE>(rule, live, word.arc, arc, word.cost, word.from, word.to, my_count);
+    consider<MODE>(rule, live, word.arc, make_uint4(word.next, 0, 0, word.word), word.cost, word.from, word.to, my_count);
   }
 }
 
@@ -225,7 +225,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       }
       if (GATHERS && has_scorer()) {
         const bool waits = live && arc.w != 0;
-        if (FIRST_PASS) gather_word(waits, a, candidate, from);
+        if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
         live = live && !waits;
       }
       if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
@@ -370,7 +370,9 @@ __device__ __forceinline__ void searcher<RANKS>::list_candidate(bool live, token
   u32 place = 0;
   if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (live && place < WF__LANE_LISTED) listed()[place] = wf__lane_listed{rank, key, context};
+  if (!live || place >= WF__LANE_LISTED) return;
+  listed()[place] = make_ulonglong2(rank, key);
+  if (is_logged((u32)rank & WF__LANE_LISTED_WORD)) listed_contexts()[place] = context;
 #else
   send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, key, rank);
 #endif
@@ -445,12 +447,14 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
     u32 slot;
     u64 old;
 #ifdef WF_LANE_SCORED
-    const wf__lane_listed entry = i < size ? listed()[i] : wf__lane_listed{NO_TOKEN, 0, 0};
-    const u64 key = entry.rank & ~(u64)WF__LANE_LISTED_WORD, value = key + 1; /* arc + 1 */
+    const ulonglong2 entry = i < size ? listed()[i] : make_ulonglong2(NO_TOKEN, 0);
+    const u64 key = entry.x & ~(u64)WF__LANE_LISTED_WORD, value = key + 1; /* arc + 1 */
+    const u32 word = (u32)entry.x & WF__LANE_LISTED_WORD;
     const bool live = i < size && key <= last && (above == 0 || key > above);
+    const u64 context = live && is_logged(word) ? listed_contexts()[i] : 0;
     u32 rank;
-    const bool lowered = offer<RANKS>(l, live, entry.key, value, &rank, &slot, &old);
-    if (live && (lowered || old == value)) log_candidate((u32)entry.rank & WF__LANE_LISTED_WORD, rank, slot, value, entry.context, entry.context);
+    const bool lowered = offer<RANKS, false>(l, live, entry.y, value, &rank, &slot, &old);
+    if (live && (lowered || old == value)) log_candidate(word, rank, slot, value, context, context);
 #else
     const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
     const bool live = i < size && key <= last && (above == 0 || key > above);
@@ -474,7 +478,7 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
   bool fits = true;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
-  mark(2);
+  mark(PHASE_WORDS);
   if (fits && best != ALL) {
     *last = (u64)ordered(add_finite(cost_of(best), p->beam)) << 32 | 0xffffffffu;
     u32 within = insert_listed(size, 0, *last);
@@ -490,12 +494,14 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
   }
   if constexpr (SCORED) {
     l.sync(); /* candidates of all ranks are in the table */
+    mark(PHASE_TABLE);
   } else {
     for (u32 i = tid(); i < size; i += THREADS) {
       own().values[(1u << l.bits) + i] = NO_TOKEN;
       own().keys[(1u << l.bits) + i] = NO_STATE;
     }
   }
+  note_standing();
   *num = fits && best != ALL ? settle_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
@@ -554,7 +560,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
     if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
-    mark(2);
+    mark(PHASE_WORDS);
     const u32 best = own().best;
     full = own().full != 0;
     *num = 0;
@@ -563,7 +569,7 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
     *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
     if (!full) *num = settle_emission<true>(cutoff);
   }
-  mark(3);
+  mark(PHASE_SETTLE);
   if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;
   u64 key = *last, count = *num;
   int status = aside([&](searcher &self) {

@@ -35,10 +35,14 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const u32 at = first + k * 32;
-      values[k] = at < begin + span ? value_at(at) : NO_TOKEN;
-      if (!SCORED) continue;
+      if (!SCORED) {
+        values[k] = at < begin + span ? value_at(at) : NO_TOKEN;
+        continue;
+      }
       const bool taken = at < begin + span && is_taken(at);
-      keys[k] = taken ? key_at(at) : NO_STATE;
+      const ulonglong2 entry = taken ? entry_at(at) : make_ulonglong2(NO_STATE, NO_TOKEN);
+      keys[k] = (token_key)entry.x;
+      values[k] = entry.y;
       sources_at[k] = taken && words ? __ldcg(sources() + at) : NO_TOKEN;
     }
 #pragma unroll
@@ -89,7 +93,13 @@ template <bool RENORMALISES>
 __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
-  for (u32 first = begin + in_warp(); first < begin + span; first += AHEAD * 32) {
+  const bool counts = !SCORED || !all_stand();
+  if (!counts) {
+    for (u32 at = begin + in_warp(); at < begin + span; at += 32) taken += __popc(__ballot_sync(ALL, is_taken(at)));
+    count = taken;
+    lowest = this->lowest();
+  }
+  for (u32 first = begin + in_warp(); counts && first < begin + span; first += AHEAD * 32) {
     u64 values[AHEAD];
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * 32 < begin + span ? value_at(first + k * 32) : NO_TOKEN;
@@ -128,6 +138,7 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if (SCORED && !find_sources(&words)) return false;
+  mark(PHASE_FIRST_PASS);
   if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
   else write_tokens<false>(to, best, words);
   if (tid() == 0) {
@@ -306,15 +317,15 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
     else return self.begin();
   });
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
-  mark(7);
+  mark(PHASE_BEGIN);
   bool died = false;
   for (; t < num_frames && status == WF__LANE_OK; t = own().next) {
     u64 last, tokens;
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
-    mark(0);
+    mark(PHASE_WAIT);
     select_sources();
-    mark(1);
+    mark(PHASE_SELECT);
     status = emit(&last, &tokens);
     if (status != WF__LANE_OK) break;
     died = tokens == 0;
@@ -322,7 +333,7 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
       count_arcs();
       break;
     }
-    mark(4);
+    mark(PHASE_REST);
     const u32 next = row_after(t);
     load_row(next);
     emission_arcs = frame_arcs;
@@ -332,19 +343,21 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
     }
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
-    mark(5);
+    mark(PHASE_CLOSE);
     if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
     if (STREAMS && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
-    mark(6);
+    mark(PHASE_WRITING);
   }
   __pipeline_wait_prior(0);
   l.sync();
 #ifdef WF_LANE_PROFILE
   if (blockIdx.x == 0 && tid() == 0) {
+    static const char *const names[] = {"begin", "wait", "select", "arcs", "words", "table", "settle", "rest", "agenda", "its arcs", "its words", "its barriers", "close", "first pass", "writing"};
     const double n = num_frames;
-    const long long *c = own().phase;
-    printf("%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds; cycles: wait %.0f select %.0f expand %.0f settle %.0f rest %.0f close %.0f finish %.0f\n",
-           num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n, c[6] / n);
+    printf("%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f on agendas, %.0f words in them; cycles:", num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n,
+           own().agenda_entries / n, own().closure_words / n);
+    for (int i = PHASE_WAIT; i < NUM_PHASES; i++) printf(" %s %.0f", names[i], own().phase[i] / n);
+    printf("\n");
   }
 #endif
   if constexpr (STREAMS) aside([&](searcher &self) { return self.suspend(died, t, status); });
@@ -354,6 +367,9 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
 
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::run() {
+#ifdef WF_LANE_SCORED
+  if (tid() == 0) own().memo_of = (const wf__flat_scorer *)p; /* none */
+#endif
   do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
@@ -367,6 +383,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     l.sync();
     u32 u = own().utterance;
     if (u == ALL) return;
+    if (GATHERS) forget_answers();
     if (SCORED) load_scorer();
     decode();
   } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */

@@ -18,7 +18,7 @@
  * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
  *
- *     shared    prints, of 32 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
+ *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
  *     entries   [2^15] {key, value} by slot
  *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
@@ -27,6 +27,7 @@
  *               the one a token came from (a token that an arc without a word led to has the same context as before)
  *     sources   [2^15] by slot: where that minimum is found
  *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
+ *     memo      [2^15] what the scorer has said, by context and word, since the launch began or the lane took another scorer
  *
  * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
  * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
@@ -74,6 +75,9 @@ enum {
   WF__LANE_SCORED_TOKENS = WF__LANE_SCORED_SLOTS - 4096,
   WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
   WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
+#ifndef WF__LANE_MEMO_BITS
+  WF__LANE_MEMO_BITS = 15,                  /* of a rank's memo: 2^15 answers of the scorer */
+#endif
 #ifndef WF__LANE_LISTED
   WF__LANE_LISTED = 1 << 16,                /* the same of its candidates; frames of more do without */
 #endif
@@ -141,9 +145,11 @@ typedef struct wf__lane_logged {
 
 /* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its epsilons. */
 typedef struct wf__lane_asked {
-  uint64_t from, to; /* contexts before the word and behind it */
+  uint64_t from; /* context before the word */
   uint32_t arc;
   float cost; /* without the scorer and the label; of emitting arcs, then with both */
+  uint64_t to; /* the arc's column; of emitting arcs, then the context behind the word */
+  uint32_t word, next; /* of the arc */
 } wf__lane_asked;
 
 /* One step of a path. */
@@ -248,12 +254,9 @@ typedef struct wf__lane_saved {
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
 
-/* With scorers, a candidate of a frame. */
-typedef struct wf__lane_listed {
-  uint64_t rank; /* ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word */
-  uint64_t key;
-  uint64_t context; /* of the token it comes from; with recombine=state, of that it leads to */
-} wf__lane_listed;
+/* With scorers, the candidates of a frame: first of each {ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word; key}, then, of those that will be logged, the context of the
+ * token it comes from; with recombine=state, of that it leads to. */
+#define WF__LANE_LISTED_BYTES (WF__LANE_LISTED * (uint64_t)24)
 #define WF__LANE_LISTED_WORD 0x80000000u
 
 typedef struct wf__lane_params {
@@ -318,9 +321,10 @@ typedef struct wf__lane_params {
   uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
   uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
   wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
+  void *memo;                   /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}, with scorers; lane_words.cuh */
   wf__lane_answers answers;     /* of a recurrent scorer */
   void *entries;                /* [parts][WF__LANE_SCORED_SLOTS] {key, value}, with scorers */
-  wf__lane_listed *listed;      /* [parts][WF__LANE_LISTED] with scorers */
+  void *listed;                 /* [parts][WF__LANE_LISTED_BYTES] with scorers */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

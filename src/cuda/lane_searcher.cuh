@@ -71,8 +71,8 @@ struct searcher {
   }
   __device__ void begin_marks() {
     if (tid() != 0) return;
-    for (int i = 0; i < 8; i++) own().phase[i] = 0;
-    own().rounds = 0;
+    for (int i = 0; i < NUM_PHASES; i++) own().phase[i] = 0;
+    own().rounds = own().agenda_entries = own().closure_words = 0;
     own().since = clock64();
   }
 #else
@@ -110,6 +110,7 @@ struct searcher {
   __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
   __device__ __forceinline__ wf__lane_asked *asked() const { return p->asked + (u64)blockIdx.x * WF__LANE_ASKED; }
+  __device__ __forceinline__ ulonglong2 *memo() const { return (ulonglong2 *)p->memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS); }
   __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
@@ -137,17 +138,31 @@ struct searcher {
 #ifdef WF_LANE_SCORED
   __device__ __forceinline__ ulonglong2 *entries() const { return l.entries + (u64)l.rank() * SLOTS; }
   __device__ __forceinline__ token_key key_at(u32 slot) const { return __ldcg((const u64 *)(entries() + slot)); }
+  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return __ldcg(entries() + slot); } /* if it is taken */
   __device__ __forceinline__ u64 value_at(u32 slot) const { return is_taken(slot) ? __ldcg((const u64 *)(entries() + slot) + 1) : NO_TOKEN; }
   __device__ __forceinline__ void put_value(u32 slot, u64 value) { __stcg((u64 *)(entries() + slot) + 1, value); }
   __device__ __forceinline__ u64 value_of_rank(u32 rank, u32 slot) const { return __ldcg((const u64 *)(l.entries + (u64)rank * SLOTS + slot) + 1); }
+  __device__ __forceinline__ void note_standing() {
+    if (tid() == 0) own().all_stand = 1;
+  }
+  __device__ __forceinline__ bool all_stand() const { return own().all_stand != 0; }
+  __device__ __forceinline__ u32 lowest() const { return min(own().best, own().lowest); }
+  __device__ __forceinline__ void note_lowered(u32 order) {
+    if (order < own_words::load(l.base + OFFSET(lowest))) atomicMin(&own().lowest, order);
+  }
   __device__ __forceinline__ void free_slot(u32 slot, bool = true) {
     if (is_taken(slot)) __stcg(entries() + slot, make_ulonglong2(NO_STATE, NO_TOKEN));
     own().keys[slot] = FREE;
   }
 #else
   __device__ __forceinline__ token_key key_at(u32 slot) const { return own_words::load(l.base + OFFSET(keys) + slot * 4); }
+  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return make_ulonglong2(key_at(slot), value_at(slot)); }
   __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
   __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
+  __device__ __forceinline__ void note_standing() {}
+  __device__ __forceinline__ bool all_stand() const { return false; }
+  __device__ __forceinline__ u32 lowest() const { return ALL; }
+  __device__ __forceinline__ void note_lowered(u32) {}
   __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
     if (has_value) own().values[slot] = NO_TOKEN;
     own().keys[slot] = FREE;
@@ -219,14 +234,19 @@ struct searcher {
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
   template <int MODE>
   __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count);
-  __device__ __forceinline__ void gather_word(bool waits, u32 a, float cost, u64 from);
+  __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
+  __device__ __forceinline__ wf__lane_asked asked_word(bool live, u32 i) const;
+  __device__ __forceinline__ bool is_logged(u32 word) const;
+  __device__ void forget_answers();
+  __device__ __forceinline__ float remembered_cost(u32 word, float cost, u64 *context) const;
   template <int MODE>
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
 #ifdef WF_LANE_SCORED
   /* Candidates of this block. */
-  __device__ __forceinline__ wf__lane_listed *listed() const { return p->listed + (u64)blockIdx.x * WF__LANE_LISTED; }
+  __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
+  __device__ __forceinline__ u64 *listed_contexts() const { return (u64 *)(listed() + WF__LANE_LISTED); }
   __device__ __forceinline__ u32 room_of_list() const { return WF__LANE_LISTED; }
   __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
 #else
@@ -396,29 +416,34 @@ __device__ __forceinline__ u64 searcher<RANKS>::value_of(u32 rank, u32 at, token
   const u32 base = l.base_of(rank), mask = (1u << l.bits) - 1;
 #ifdef WF_LANE_SCORED
   const u32 print = print_of(key);
+  u32 done = 0;
+  for (u32 probes = 0; probes <= mask;) {
+    bool is_free = false;
+    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * (u32)sizeof(table_print), print, &is_free, &done);
+    if (is_free) return NO_TOKEN;
+    if (which < GROUP) {
+      ulonglong2 entry;
+      while ((entry = load_global128(l.entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {}
+      if (entry.x == key) return entry.y;
+      continue; /* another key of this print */
+    }
+    done = 0;
+    probes += GROUP;
+    at = (at + GROUP) & mask;
+  }
 #else
-  const u32 print = key;
-#endif
-  u32 before = 0;
   for (u32 probes = 0; probes <= mask;) {
     u32 seen = 0;
-    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * 4, print, &seen, before);
-    if (which < 4 && seen != print) return NO_TOKEN;
-    if (which == 4) {
-      before = 0;
-      probes += 4;
-      at = (at + 4) & mask;
+    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * 4, key, &seen);
+    if (which < GROUP && seen != key) return NO_TOKEN;
+    if (which == GROUP) {
+      probes += GROUP;
+      at = (at + GROUP) & mask;
       continue;
     }
-#ifdef WF_LANE_SCORED
-    ulonglong2 entry;
-    while ((entry = load_global128(l.entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {}
-    if (entry.x == key) return entry.y;
-    before = which + 1; /* another key of this print */
-#else
     return words<CLUSTER>::load64(base + OFFSET(values) + (at + which) * 8);
-#endif
   }
+#endif
   return NO_TOKEN;
 }
 

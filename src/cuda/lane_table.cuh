@@ -8,13 +8,13 @@
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
  * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
  *
- * All of lane_*.cuh is compiled five times: in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
- * lane_streams.cu and lane_scored_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
+ * All of lane_*.cuh is compiled six times: in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
+ * lane_streams.cu, lane_scored_streams.cu and lane_asking_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
  *
  *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)
  *
- * Shared memory has a print of each key, 32 bits with the same first bit, in twice as many slots; key and value are in device memory by the same slot, where one load shows
- * both. Two keys may have one print: whoever finds a print looks at the key, and goes on to the next slot if that is another. */
+ * Shared memory has a print of each key, 16 bits with the same first bit, in twice as many slots; key and value are in device memory by the same slot, where one load shows
+ * both. Two keys may have one print: whoever finds a print looks at the key, and goes on to the next slot if that is another. A home is eight slots, taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
 #ifndef WF_CUDA_LANE_TABLE_CUH
 #define WF_CUDA_LANE_TABLE_CUH
 
@@ -70,7 +70,13 @@ constexpr bool GATHERS = SCORED && !ASKING; /* candidates over arcs with words, 
 constexpr bool LATTICES = !STREAMS && !ASKING;
 constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
-constexpr u32 FREE = ~0u, PRINT_HAS_EPSILONS = 1u << 31; /* of the words that shared memory has of keys */
+#ifdef WF_LANE_SCORED
+typedef uint16_t table_print; /* what shared memory has of a key */
+#else
+typedef u32 table_print;
+#endif
+constexpr u32 FREE = (table_print)~0u, PRINT_HAS_EPSILONS = 1u << (sizeof(table_print) * 8 - 1);
+constexpr u32 GROUP = 16 / sizeof(table_print); /* slots that one load of shared memory shows */
 constexpr u32 AHEAD = SCORED ? 4 : 1;    /* slots whose values are on their way at a time, in passes over the table */
 constexpr u32 SPARE = SCORED ? 2 : 3; /* slots of a table for each one that a frame is likely to take */
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
@@ -87,6 +93,12 @@ __device__ __forceinline__ float cost_of(u32 key) { return __uint_as_float(key &
 /* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
 __device__ __forceinline__ float add_finite(float a, float b) { return fminf(__fadd_rn(a, b), FLT_MAX); }
 
+/* Where the cycles of a frame go, as WF_LANE_PROFILE tells. */
+enum lane_phase {
+  PHASE_BEGIN, PHASE_WAIT, PHASE_SELECT, PHASE_ARCS, PHASE_WORDS, PHASE_TABLE, PHASE_SETTLE, PHASE_REST, PHASE_AGENDA, PHASE_CLOSURE_ARCS, PHASE_CLOSURE_WORDS, PHASE_CLOSURE_WAIT,
+  PHASE_CLOSE, PHASE_FIRST_PASS, PHASE_WRITING, NUM_PHASES
+};
+
 /* The tables come last: the way back for lattices (lane_back.cuh) has its own in their place. */
 struct lane_shared {
   u32 hist[256];
@@ -99,6 +111,10 @@ struct lane_shared {
   u32 best;                /* running best candidate, ordered */
   u32 kept;                /* tokens of all ranks after the emission */
   u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
+#ifdef WF_LANE_SCORED
+  u32 all_stand;           /* each slot that is taken has a token, and the best of them is `best` or `lowest` */
+  u32 lowest;              /* best of those that epsilons made on this rank, ordered */
+#endif
   u32 num_near;            /* keys in `boxes` while sources are selected */
   u64 select_key;
   u64 last;                /* candidate that the frame let in */
@@ -118,6 +134,7 @@ struct lane_shared {
   wf__flat_scorer scorer;  /* of the utterance, if it has one */
   wf__lane_words words;    /* added to its graph */
   u32 num_asked;           /* words of the frame's emitting arcs, on this rank */
+  const wf__flat_scorer *memo_of; /* whose answers the memo has */
   u32 num_logged;          /* candidates in the log of this rank */
   u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
   u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
@@ -127,10 +144,10 @@ struct lane_shared {
   u64 num_requests;
 #endif
 #ifdef WF_LANE_PROFILE
-  long long phase[8], since, rounds;
+  long long phase[NUM_PHASES], since, rounds, agenda_entries, closure_words;
 #endif
   alignas(16) u64 values[SCORED ? 2 : SLOTS];
-  u32 keys[SLOTS];         /* with scorers, prints of keys */
+  table_print keys[SLOTS]; /* aligned as the values */
   float row[1];            /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
@@ -138,7 +155,8 @@ struct lane_shared {
     best = ALL;
     agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
 #ifdef WF_LANE_SCORED
-    num_logged = num_settled = 0;
+    num_logged = num_settled = all_stand = 0;
+    lowest = ALL;
 #endif
   }
 };
@@ -264,87 +282,107 @@ __device__ __forceinline__ void place_of(token_key state, u32 bits, u32 *rank, u
   hash ^= hash >> 15;
   hash *= 0x85EBCA77u;
   *rank = RANK_BITS == 0 ? 0 : hash >> (32 - RANK_BITS) % 32;
-  *slot = (hash << RANK_BITS) >> (32 - bits) & ~3u;
-}
-
-/* Of the four keys from an address on, the first, but for `before` of them, that is free or `key`; 4 if none is. *seen is what stands there. */
-template <bool CLUSTER>
-__device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen, u32 before = 0) {
-  const uint4 four = words<CLUSTER>::load128(address);
-  u32 which = 4;
-  if (four.w == key || four.w == FREE) which = 3, *seen = four.w;
-  if ((four.z == key || four.z == FREE) && before <= 2) which = 2, *seen = four.z;
-  if ((four.y == key || four.y == FREE) && before <= 1) which = 1, *seen = four.y;
-  if ((four.x == key || four.x == FREE) && before == 0) which = 0, *seen = four.x;
-  return which;
+  *slot = (hash << RANK_BITS) >> (32 - bits) & ~(GROUP - 1);
 }
 
 #ifdef WF_LANE_SCORED
 #ifndef WF__PRINT_BITS /* a test takes few, so that prints are often those of other keys */
-#define WF__PRINT_BITS 31
+#define WF__PRINT_BITS 15
 #endif
 __device__ __forceinline__ u32 print_of(u64 key) {
   u32 print = (u32)(key >> 32 & 0x7fffffffu) * 0xC2B2AE3Du ^ (u32)key * 0x27D4EB2Fu;
   print = (print ^ print >> 15) * 0x165667B1u >> (32 - WF__PRINT_BITS);
-  return (u32)(key >> 63) << 31 | min(print, 0x7ffffffeu); /* never FREE */
+  return (u32)(key >> 63) << 15 | min(print, 0x7ffeu); /* never FREE */
 }
 
-/* As below; the value is lowered by a 64-bit minimum in device memory, which is atomic. Who takes a slot puts the key there at once, so that nobody waits for it long. */
-template <bool CLUSTER, int RANKS>
+/* The top bit of each half of a word that is 0. */
+__device__ __forceinline__ u32 zero_halves(u32 word) { return ~(((word & 0x7fff7fffu) + 0x7fff7fffu) | word) & 0x80008000u; }
+
+/* A bit for each of the eight prints that is 0 in all words: bit 0 to 3, then 16 to 19, in the order in which slots are taken. */
+__device__ __forceinline__ u32 zero_prints(uint4 words) {
+  return zero_halves(words.x) >> 15 | zero_halves(words.y) >> 14 | zero_halves(words.z) >> 13 | zero_halves(words.w) >> 12;
+}
+
+/* Of the eight slots from an address on, the first behind `done` (those looked at before, in the order in which they are taken) that is free or has the print; GROUP if none does. */
+template <bool CLUSTER>
+__device__ __forceinline__ u32 first_of(u32 address, u32 print, bool *is_free, u32 *done) {
+  const uint4 eight = words<CLUSTER>::load128(address);
+  const u32 both = print << 16 | print;
+  const u32 free = zero_prints(make_uint4(~eight.x, ~eight.y, ~eight.z, ~eight.w));
+  const u32 found = (free | zero_prints(make_uint4(eight.x ^ both, eight.y ^ both, eight.z ^ both, eight.w ^ both))) & ~*done;
+  if (found == 0) return GROUP;
+  const u32 first = found & (0u - found), place = __ffs(first) - 1;
+  *is_free = (free & first) != 0;
+  *done |= first | (first - 1);
+  return 2 * (place & 3) + (place >> 4);
+}
+
+/* Puts a print into a slot, whose address is given, if that is free and nobody changes its neighbour meanwhile. */
+template <bool CLUSTER>
+__device__ __forceinline__ bool take_slot(u32 address, u32 print) {
+  const u32 shift = (address & 2) * 8, word = words<CLUSTER>::load(address & ~3u);
+  if ((word >> shift & FREE) != FREE) return false;
+  return words<CLUSTER>::swap(address & ~3u, word, word ^ (FREE ^ print) << shift) == word;
+}
+
+/* As below; the value is lowered by a 64-bit minimum in device memory, which is atomic. Who takes a slot puts the key there at once, so that nobody waits for it long. Without TELLS
+ * nobody waits for the minimum either: then *old may be more than what it found. */
+template <bool CLUSTER, bool TELLS, int RANKS>
 __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, ulonglong2 *entries, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
   const u32 mask = (1u << l.bits) - 1, print = print_of(key);
-  u32 left = min(MAX_PROBES, mask / 16), before = 0;
+  u32 left = min(MAX_PROBES, mask / (4 * GROUP)), done = 0, which = 0;
   bool lowered = false;
   *old = NO_TOKEN;
   do {
     bool mine = false;
     while (live) {
-      const u32 address = base + OFFSET(keys) + at * 4;
-      u32 seen = 0;
-      const u32 which = first_of<CLUSTER>(address, print, &seen, before);
-      if (which < 4) {
-        if (seen == FREE) {
-          seen = words<CLUSTER>::swap(address + which * 4, FREE, print);
-          mine = seen == FREE;
-        }
-        if (mine) ((volatile u64 *)&entries[at + which])[0] = key;
-        if (mine || seen == print) {
-          before = which;
+      const u32 address = base + OFFSET(keys) + at * (u32)sizeof(table_print), before = done;
+      bool is_free = false;
+      which = first_of<CLUSTER>(address, print, &is_free, &done);
+      if (which < GROUP) {
+        if (!is_free) break;
+        mine = take_slot<CLUSTER>(address + which * (u32)sizeof(table_print), print);
+        if (mine) {
+          ((volatile u64 *)&entries[at + which])[0] = key;
           break;
         }
-        continue; /* another key took the slot: look again */
+        done = before;
+        continue; /* another key took the slot, or its neighbour: look again */
       }
       if (left-- == 0) {
         for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
         live = false;
       }
-      at = (at + 4) & mask;
-      before = 0;
+      at = (at + GROUP) & mask;
+      done = 0;
     }
     __syncwarp();
     if (live) {
       ulonglong2 entry = make_ulonglong2(key, NO_TOKEN);
-      while (!mine && (entry = load_global128(&entries[at + before])).x == NO_STATE) {}
+      while (!mine && (entry = load_global128(&entries[at + which])).x == NO_STATE) {}
       if (entry.x == key) {
-        if (value < entry.y) entry.y = atomicMin((u64 *)&entries[at + before] + 1, value);
-        *slot = at + before;
         *old = entry.y;
         lowered = value < entry.y;
+        if (lowered) {
+          const u64 was = atomicMin((u64 *)&entries[at + which] + 1, value);
+          if (TELLS) {
+            *old = was;
+            lowered = value < was;
+          }
+        }
+        *slot = at + which;
         live = false;
-      } else if (++before == 4) { /* another key of this print */
-        at = (at + 4) & mask;
-        before = 0;
-      }
+      } /* else another key of this print: on behind it */
     }
   } while (__any_sync(ALL, live));
   return lowered;
 }
 
-template <int RANKS>
+template <int RANKS, bool TELLS = true>
 __device__ __forceinline__ bool offer(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
   u32 at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, rank, &at);
-  return offer_at<(RANKS > 1)>(l, live, l.base_of(*rank), l.entries + (u64)*rank * SLOTS, at, key, value, slot, old);
+  return offer_at<(RANKS > 1), TELLS>(l, live, l.base_of(*rank), l.entries + (u64)*rank * SLOTS, at, key, value, slot, old);
 }
 
 /* Offers to the block's own part of the table. */
@@ -352,9 +390,21 @@ template <int RANKS>
 __device__ __forceinline__ bool offer_own(lane<RANKS> &l, bool live, token_key key, u64 value, u32 *slot, u64 *old) {
   u32 rank, at;
   place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &at);
-  return offer_at<false>(l, live, l.base, l.entries + (u64)l.rank() * SLOTS, at, key, value, slot, old);
+  return offer_at<false, true>(l, live, l.base, l.entries + (u64)l.rank() * SLOTS, at, key, value, slot, old);
 }
 #else
+
+/* Of the four keys from an address on, the first that is free or `key`; GROUP if none is. *seen is what stands there. */
+template <bool CLUSTER>
+__device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
+  const uint4 four = words<CLUSTER>::load128(address);
+  u32 which = GROUP;
+  if (four.w == key || four.w == FREE) which = 3, *seen = four.w;
+  if (four.z == key || four.z == FREE) which = 2, *seen = four.z;
+  if (four.y == key || four.y == FREE) which = 1, *seen = four.y;
+  if (four.x == key || four.x == FREE) which = 0, *seen = four.x;
+  return which;
+}
 
 /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory is at `base`; `at` is the home slot there. Called by whole
  * warps: they wait for each other between finding a slot and lowering its value, else those who are done first would go on alone. (With the threads that
@@ -365,11 +415,11 @@ template <bool CLUSTER, int RANKS>
 __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
   typedef words<CLUSTER> there;
   const u32 mask = (1u << l.bits) - 1;
-  for (u32 left = min(MAX_PROBES, mask / 16); live;) {
+  for (u32 left = min(MAX_PROBES, mask / (4 * GROUP)); live;) {
     const u32 address = base + OFFSET(keys) + at * 4;
     u32 seen = 0;
     const u32 which = first_of<CLUSTER>(address, key, &seen);
-    if (which < 4) {
+    if (which < GROUP) {
       if (seen == FREE) seen = there::swap(address + which * 4, FREE, key);
       if (seen == FREE || seen == key) {
         at += which;
@@ -381,7 +431,7 @@ __device__ __forceinline__ bool offer_at(lane<RANKS> &l, bool live, u32 base, u3
       for (int r = 0; r < RANKS; r++) l.of(r).full = 1;
       live = false;
     }
-    at = (at + 4) & mask;
+    at = (at + GROUP) & mask;
   }
   __syncwarp();
   if (!live) return false;

@@ -16,7 +16,10 @@ template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost
 template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32, u32, u32, u64, u64, u64) {}
 template <int RANKS> __device__ bool searcher<RANKS>::settle_contexts() { return true; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::gather_word(bool, u32, float, u64) {}
+template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::gather_word(bool, u32, uint4, float, u64) {}
+template <int RANKS> __device__ __forceinline__ wf__lane_asked searcher<RANKS>::asked_word(bool, u32) const { return wf__lane_asked{}; }
+template <int RANKS> __device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32, float cost, u64 *) const { return cost; }
+template <int RANKS> __device__ void searcher<RANKS>::forget_answers() {}
 template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::num_asked() const { return 0; }
 template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_all_words() { return true; }
 template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::forget_words() {}
@@ -54,17 +57,17 @@ __device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
 }
 
 /* A function of its own: it is called from many places, and its loops would crowd their registers. */
-static __device__ __noinline__ float step_scorer(u32 word, float cost, u64 *context) {
+static __device__ __noinline__ float step_scorer(u32 word, u64 *context) {
   uint64_t next;
   const float extra = wf__flat_step(&own().scorer, *context, word, &next);
   *context = next;
-  return __fadd_rn(cost, extra);
+  return extra;
 }
 
 /* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
 template <int RANKS>
 __device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
-  return step_scorer(word, cost, context);
+  return __fadd_rn(cost, step_scorer(word, context));
 }
 
 template <int RANKS>
@@ -78,13 +81,23 @@ __device__ float searcher<RANKS>::final_cost_of(u64 context) const {
 /* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. A look-up waits for
  * memory several times, and few threads of a warp have a word: so they are asked for together, by whole warps. */
 template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, float cost, u64 from) {
+__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from) {
   const u32 vote = __ballot_sync(ALL, waits);
   if (vote == 0) return;
   u32 place = 0;
   if (in_warp() == 0) place = atomicAdd(&own().num_asked, (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (waits && place < WF__LANE_ASKED) asked()[place] = wf__lane_asked{from, 0, a, cost};
+  if (!waits || place >= WF__LANE_ASKED) return;
+  ulonglong2 *to = (ulonglong2 *)(asked() + place);
+  to[0] = make_ulonglong2(from, (u64)__float_as_uint(cost) << 32 | a);
+  to[1] = make_ulonglong2(arc.z, (u64)(arc.x) << 32 | arc.w);
+}
+
+template <int RANKS>
+__device__ __forceinline__ wf__lane_asked searcher<RANKS>::asked_word(bool live, u32 i) const {
+  if (!live) return wf__lane_asked{0, 0, 0, 0, 0, 0};
+  const ulonglong2 *at = (const ulonglong2 *)(asked() + i), first = at[0], second = at[1];
+  return wf__lane_asked{first.x, (u32)first.y, __uint_as_float((u32)(first.y >> 32)), second.x, (u32)second.y, (u32)(second.y >> 32)};
 }
 
 template <int RANKS>
@@ -106,12 +119,72 @@ __device__ __forceinline__ void searcher<RANKS>::forget_words() {
   own().num_asked = 0;
 }
 
+#ifdef WF_LANE_ASKING
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32, float cost, u64 *) const {
+  return cost;
+}
+#else
+/* --- answers remembered ------------------------------------------------------------------------------------------------------- */
+
+/* Most words are asked after the same context frame after frame, and an answer takes some ten reads that wait for each other. So a block keeps what the scorer said, by a hash of
+ * context and word that can be undone: of its MEMO_KEY_BITS bits the upper ones are the place, and the others, + 1, the tag that both words of an entry have. Threads read and write without
+ * locks: all that is ever stored with a tag is the one answer it stands for. Tag 0: empty. Contexts and words that do not fit the key are asked for every time. */
+constexpr int MEMO_TAG_BITS = 31, MEMO_KEY_BITS = MEMO_TAG_BITS + WF__LANE_MEMO_BITS;
+
+/* False: not to be kept. */
+static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 *place, u32 *tag) {
+  const int bits = own().scorer.bits, word_bits = MEMO_KEY_BITS - bits;
+  if (bits > 32 || word_bits <= 0 || (u64)word >> word_bits != 0) return false;
+  u64 key = context << word_bits | word;
+  key ^= key >> MEMO_KEY_BITS / 2;
+  key = key * 0x9E3779B97F4A7C15ull & ((1ull << MEMO_KEY_BITS) - 1);
+  key ^= key >> MEMO_KEY_BITS / 2;
+  key = key * 0xC2B2AE3D27D4EB4Full & ((1ull << MEMO_KEY_BITS) - 1);
+  *place = (u32)(key >> MEMO_TAG_BITS);
+  *tag = ((u32)key & ((1u << MEMO_TAG_BITS) - 1)) + 1;
+  return true;
+}
+
+/* As word_cost. */
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32 word, float cost, u64 *context) const {
+  u32 place, tag;
+  const bool kept = place_in_memo(*context, word, &place, &tag);
+  if (kept) {
+    const ulonglong2 entry = load_global128(memo() + place);
+    if ((u32)(entry.x >> 32) == tag && (u32)(entry.y >> 32) == tag) {
+      *context = (u32)entry.y;
+      return __fadd_rn(cost, __uint_as_float((u32)entry.x));
+    }
+  }
+  const float extra = step_scorer(word, context);
+  if (kept) __stcg(memo() + place, make_ulonglong2((u64)tag << 32 | __float_as_uint(extra), (u64)tag << 32 | *context));
+  return __fadd_rn(cost, extra);
+}
+
+/* Where the lane has another scorer than before, or the launch begins; with a barrier of the block before anybody asks. */
+template <int RANKS>
+__device__ void searcher<RANKS>::forget_answers() {
+  const wf__flat_scorer *now = own().scores.scorer;
+  if (own().memo_of == now) return;
+  for (u32 i = tid(); i < 1u << WF__LANE_MEMO_BITS; i += THREADS) __stcg(memo() + i, make_ulonglong2(0, 0));
+  __syncthreads();
+  if (tid() == 0) own().memo_of = now;
+}
+#endif
+
 /* --- which context a token came from -------------------------------------------------------------------------------------- */
 
-/* A candidate that became the best of its slot, or is as good as that: one of a word, as others keep their context; each of them with recombine=state. */
+/* Is a candidate that became the best of its slot, or is as good as that, to be logged? One of a word is, as others keep their context; each of them with recombine=state. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_logged(u32 word) const {
+  return (word != 0 || by_state()) && (ASKING || own().scorer.bits != 0); /* no bits: all tokens have context 0 */
+}
+
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
-  if ((word == 0 && !by_state()) || (!ASKING && own().scorer.bits == 0)) return; /* no bits: all tokens have context 0 */
+  if (!is_logged(word)) return;
   const u32 place = atomicAdd(&own().num_logged, 1u);
   if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
 }

@@ -161,8 +161,68 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
   entry[2] = tag << 32 | arc.next;
   return arc;
 }
+
+/* 16 bytes that one instruction reads: threads of a warp that look at different places wait for each instruction, however little it reads. */
+typedef struct __attribute__((aligned(16))) wf__wlm_pair {
+  uint64_t low, high;
+} wf__wlm_pair;
+
+/* Which of eight tags are this one: a bit each. */
+static inline WF__HD uint32_t wf__wlm_equal(wf__wlm_pair tags, uint16_t tag) {
+  uint32_t equal = 0;
+  for (int i = 0; i < 4; i++) equal |= (uint32_t)((uint16_t)(tags.low >> 16 * i) == tag) << i | (uint32_t)((uint16_t)(tags.high >> 16 * i) == tag) << (4 + i);
+  return equal;
+}
+
+static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag, uint64_t *head) {
+  const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)bucket, first = pairs[0], second = pairs[1];
+  *head = first.low & (((uint64_t)1 << 48) - 1);
+  return (wf__wlm_equal(first, tag) | wf__wlm_equal(second, tag) << 8) >> 3;
+}
+
+/* Of `count` tags from number `first` on, which may begin in the middle of 16 bytes. */
+static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first, uint64_t count, uint16_t tag) {
+  const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)tags + first / 8;
+  const uint32_t at = (uint32_t)(first % 8);
+  const wf__wlm_pair low = pairs[0], high = at + count > 8 ? pairs[1] : low;
+  return (wf__wlm_equal(low, tag) | wf__wlm_equal(high, tag) << 8) >> at & (((uint32_t)1 << count) - 1);
+}
+
+static inline WF__HD wf__wlm_state wf__wlm_state_at(const wf__wlm_view *view, uint32_t state) {
+  const wf__wlm_pair pair = ((const wf__wlm_pair *)(const void *)view->states)[state];
+  union {
+    uint32_t bits;
+    float cost;
+  } cost = {(uint32_t)(pair.high >> 32)};
+  return (wf__wlm_state){pair.low, (uint32_t)pair.high, cost.cost};
+}
+
+static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view, uint32_t word) {
+  const uint64_t pair = ((const uint64_t *)(const void *)view->unigrams)[word];
+  union {
+    uint32_t bits;
+    float cost;
+  } cost = {(uint32_t)pair};
+  return (wf__wlm_unigram){cost.cost, (uint32_t)(pair >> 32)};
+}
 #else
 #define wf__wlm_read_arc wf__wlm_arc_at
+
+static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag, uint64_t *head) {
+  uint32_t hits = 0;
+  *head = wf__wlm_head(bucket);
+  for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == tag) << i;
+  return hits;
+}
+
+static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first, uint64_t count, uint16_t tag) {
+  uint32_t hits = 0; /* all tags are asked for before the first has come */
+  for (uint32_t i = 0; i < WF__WLM_SMALL; i++) hits |= (uint32_t)(i < count && tags[first + i] == tag) << i;
+  return hits;
+}
+
+static inline WF__HD wf__wlm_state wf__wlm_state_at(const wf__wlm_view *view, uint32_t state) { return view->states[state]; }
+static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view, uint32_t word) { return view->unigrams[word]; }
 #endif
 
 /* Number of the lowest bit that is set. */
@@ -178,10 +238,10 @@ static inline WF__HD uint32_t wf__wlm_lowest(uint32_t bits) {
 static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first, uint64_t count, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
   if (first + count > view->num_buckets) return false;
   for (uint64_t b = first + wf__wlm_home(hash, count); b < first + count; b++) {
-    const wf__wlm_bucket *bucket = &view->buckets[b];
-    uint64_t head = wf__wlm_head(bucket), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1);
-    uint32_t size = (uint32_t)(head >> WF__WLM_BASE_BITS) & 15, hits = 0;
-    for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == wf__wlm_tag(hash)) << i;
+    uint64_t head;
+    uint32_t hits = wf__wlm_bucket_hits(&view->buckets[b], wf__wlm_tag(hash), &head);
+    const uint64_t base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1);
+    const uint32_t size = (uint32_t)(head >> WF__WLM_BASE_BITS) & 15;
     for (hits &= ((uint32_t)1 << size) - 1; hits != 0; hits &= hits - 1) {
       const uint64_t i = base + wf__wlm_lowest(hits);
       if (i >= view->num_large) break;
@@ -198,9 +258,7 @@ static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where,
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
   if (where & WF__WLM_LARGE) return wf__wlm_find_large(view, first, count, word, hash, out);
   if (first + count > view->num_small || count > WF__WLM_SMALL) return false;
-  uint32_t hits = 0; /* all tags are asked for before the first has come */
-  for (uint32_t i = 0; i < WF__WLM_SMALL; i++) hits |= (uint32_t)(i < count && view->tags[first + i] == wf__wlm_tag(hash)) << i;
-  for (; hits != 0; hits &= hits - 1) {
+  for (uint32_t hits = wf__wlm_small_hits(view->tags, first, count, wf__wlm_tag(hash)); hits != 0; hits &= hits - 1) {
     *out = wf__wlm_read_arc(view, view->small, first + wf__wlm_lowest(hits));
     if (out->word == word) return true;
   }
@@ -247,11 +305,11 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
   float cost = 0;
   uint64_t hash = wf__wlm_hash(word);
   wf__wlm_arc arc;
-  wf__wlm_state record = view->states[state];
+  wf__wlm_state record = wf__wlm_state_at(view, state);
   if (state != 0) wf__wlm_fetch_state(view, record.where, hash);
   while (state != 0) {
     const uint32_t backoff = record.backoff < state ? record.backoff : 0;
-    const wf__wlm_state lower = view->states[backoff]; /* most likely the next to be asked */
+    const wf__wlm_state lower = wf__wlm_state_at(view, backoff); /* most likely the next to be asked */
     if (backoff != 0) wf__wlm_fetch_state(view, lower.where, hash);
     else wf__wlm_fetch(&view->unigrams[word]);
     if (wf__wlm_find(view, record.where, word, hash, &arc)) {
@@ -264,10 +322,11 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
     state = backoff;
     record = lower;
   }
-  *next = view->unigrams[word].next < view->num_states ? view->unigrams[word].next : 0;
+  const wf__wlm_unigram unigram = wf__wlm_unigram_at(view, word);
+  *next = unigram.next < view->num_states ? unigram.next : 0;
   *at = 0;
   wf__wlm_fetch(&view->states[*next]);
-  return cost + view->unigrams[word].cost;
+  return cost + unigram.cost;
 }
 
 #endif

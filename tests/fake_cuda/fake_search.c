@@ -94,6 +94,7 @@ static void use_lanes(const wf__lane_params *p, bool scored) {
   scribble(p->contexts, parts * p->trace_cap * 16);
   scribble(p->word_log, parts * WF__LANE_WORD_LOG * sizeof *p->word_log);
   scribble(p->sources, parts << WF__LANE_SCORED_SLOT_BITS << 3);
+  scribble(p->memo, parts << WF__LANE_MEMO_BITS << 4);
 }
 
 static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
