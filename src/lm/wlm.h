@@ -55,6 +55,9 @@ typedef struct wf__wlm_arc {
   uint32_t next;
 } wf__wlm_arc;
 
+/* What is counted of arcs in host memory: found in the cache, read, and the cycles that warps waited for what they read. */
+enum { WF__WLM_HITS, WF__WLM_READS, WF__WLM_WAITED, WF__WLM_COUNTERS };
+
 typedef struct wf__wlm_view {
   const wf__wlm_unigram *unigrams;
   const wf__wlm_state *states;
@@ -67,7 +70,7 @@ typedef struct wf__wlm_view {
   uint32_t bos, eos, unk; /* unk: WF__WLM_NONE if there is none */
   uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
   /* On a GPU, if arcs are in host memory: see wf__wlm_read_arc. */
-  uint64_t *counters; /* {hits, reads}; NULL: there is nothing to count */
+  uint64_t *counters; /* [WF__WLM_COUNTERS]; NULL: there is nothing to count */
   uint64_t *cache;    /* [2^cache_bits][4][3]; NULL: none */
   int32_t cache_bits;
 } wf__wlm_view;
@@ -146,13 +149,15 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
       volatile uint64_t *entry = set + way * WF__WLM_ENTRY;
       const uint64_t word = entry[0], value = entry[1], next = entry[2];
       if (word >> 32 != tag || value >> 32 != tag || next >> 32 != tag) continue;
-      wf__wlm_add(&view->counters[0]);
+      wf__wlm_add(&view->counters[WF__WLM_HITS]);
       cost.bits = (uint32_t)value;
       return (wf__wlm_arc){(uint32_t)word, cost.cost, (uint32_t)next};
     }
   }
+  const uint32_t began = wf__wlm_clock();
   const wf__wlm_arc arc = wf__wlm_aligned_arc(view, arcs, i);
-  const uint64_t turn = wf__wlm_add(&view->counters[1]);
+  wf__wlm_waited(&view->counters[WF__WLM_WAITED], began, arc.word & arc.next);
+  const uint64_t turn = wf__wlm_add(&view->counters[WF__WLM_READS]);
   if (set == NULL) return arc;
   volatile uint64_t *entry = set + (turn % WF__WLM_WAYS) * WF__WLM_ENTRY;
   cost.cost = arc.cost;
