@@ -1,14 +1,20 @@
-/* lm_fetch.cu - the kernels of lm_fetch.h. */
+/* lm_fetch.cu - the kernels of lm_fetch.h. Also compiled for the imitated GPU of tests/simt/. */
+#include "lm_fetch.h"
+
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 
-#include "lm_fetch.h"
+#include "cuda/ptx.cuh"
 #include "math/hash.h"
 
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
 enum { THREADS = 1024, PLENTY = 264, ALONE_BYTES = 120 << 10, HOPS = 1024 }; /* ALONE_BYTES of shared memory: a processor has one block of a lane, as in the search */
+
+struct warp_sums {
+  u64 of[THREADS / 32];
+};
 
 template <int WORDS>
 struct record {
@@ -40,16 +46,16 @@ static __device__ __forceinline__ u64 sum_of(const record<WORDS> &r) {
 /* Calls get(i) for the requests of this block of a lane and writes the sum of what it returns. */
 template <class GET>
 static __device__ __forceinline__ void for_lane(const lm_fetch_frame &frame, u64 *sums, GET get) {
-  __shared__ u64 parts[THREADS / 32];
+  WF__SHARED(warp_sums, parts);
   const u32 lane = blockIdx.x / frame.blocks_per_lane, part = blockIdx.x % frame.blocks_per_lane;
   u64 sum = 0;
 #pragma unroll 1 /* a thread of the search waits for each n-gram before it asks for the next */
   for (u32 i = frame.first[lane] + part * THREADS + threadIdx.x; i < frame.first[lane + 1]; i += frame.blocks_per_lane * THREADS) sum += get(i);
   for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffffu, sum, by);
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+  if (threadIdx.x % 32 == 0) parts.of[threadIdx.x / 32] = sum;
   __syncthreads();
   if (threadIdx.x == 0) {
-    for (int w = 1; w < THREADS / 32; w++) sum += parts[w];
+    for (int w = 1; w < THREADS / 32; w++) sum += parts.of[w];
     sums[blockIdx.x] = sum;
   }
 }
@@ -124,26 +130,24 @@ static __global__ void latency_kernel(const u32 *table, u32 words, u32 place_bit
   u32 place = seed & ((1u << place_bits) - 1);
   const long long began = clock64();
   for (int i = 0; i < HOPS; i++) place = (u32)wf__mix64(table[(u64)place * words] + (u64)i) & ((1u << place_bits) - 1);
-  *cycles = (u64)(clock64() - began + (place == 0xffffffffu)) / HOPS;
+  if (place != 0xffffffffu) *cycles = (u64)(clock64() - began) / HOPS; /* read when the last has come */
 }
 
 /* --- launches --------------------------------------------------------------------------------------------------------------- */
 
-#define WITH_WORDS(words, call)                                                                                          \
-  ((words) == 3 ? (call<3>) : (words) == 4 ? (call<4>) : (call<8>))
+#define WITH_WORDS(words, kernel) ((words) == 3 ? (kernel<3>) : (words) == 4 ? (kernel<4>) : (kernel<8>))
 
 extern "C" int lm_fetch_direct(const lm_fetch_table *table, const lm_fetch_frame *frame, const lm_fetch_room *room, cudaStream_t stream) {
   auto kernel = WITH_WORDS(table->record_words, direct_kernel);
   const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ALONE_BYTES);
   if (code != cudaSuccess) return code;
-  kernel<<<frame->lanes * frame->blocks_per_lane, THREADS, ALONE_BYTES, stream>>>(table->records, *frame, room->sums);
-  return cudaGetLastError();
+  return WF__LAUNCH(kernel, frame->lanes * frame->blocks_per_lane, THREADS, ALONE_BYTES, stream, table->records, *frame, room->sums);
 }
 
 extern "C" int lm_fetch_scratch(uint32_t num, int place_bits, size_t *out) {
   size_t sort = 0, unique = 0;
-  cudaError_t code = cub::DeviceRadixSort::SortKeys(nullptr, sort, (const u32 *)nullptr, (u32 *)nullptr, (int)num, 0, place_bits);
-  if (code == cudaSuccess) code = cub::DeviceSelect::Unique(nullptr, unique, (const u32 *)nullptr, (u32 *)nullptr, (u32 *)nullptr, (int)num);
+  cudaError_t code = cub::DeviceRadixSort::SortKeys(nullptr, sort, (const u32 *)nullptr, (u32 *)nullptr, (int)num, 0, place_bits, 0);
+  if (code == cudaSuccess) code = cub::DeviceSelect::Unique(nullptr, unique, (const u32 *)nullptr, (u32 *)nullptr, (u32 *)nullptr, (int)num, 0);
   *out = sort > unique ? sort : unique;
   return code;
 }
@@ -159,30 +163,26 @@ static unsigned blocks_for(u32 num) { return num / 256 + 1 < PLENTY * 8 ? num / 
 
 extern "C" int lm_fetch_gather(const lm_fetch_table *table, const lm_fetch_frame *frame, const lm_fetch_room *room, cudaStream_t stream) {
   auto kernel = WITH_WORDS(table->record_words, gather_kernel);
-  kernel<<<blocks_for(frame->num), 256, 0, stream>>>(table->records, room->distinct, room->num_distinct, room->staged);
-  return cudaGetLastError();
+  return WF__LAUNCH(kernel, blocks_for(frame->num), 256, 0, stream, table->records, room->distinct, room->num_distinct, room->staged);
 }
 
 extern "C" int lm_fetch_publish(const lm_fetch_frame *frame, const lm_fetch_room *room, uint32_t turn, cudaStream_t stream) {
-  publish_kernel<<<blocks_for(frame->num), 256, 0, stream>>>(*room, turn);
-  return cudaGetLastError();
+  return WF__LAUNCH(publish_kernel, blocks_for(frame->num), 256, 0, stream, *room, turn);
 }
 
 extern "C" int lm_fetch_staged(const lm_fetch_table *table, const lm_fetch_frame *frame, const lm_fetch_room *room, cudaStream_t stream) {
   auto kernel = WITH_WORDS(table->record_words, staged_kernel);
-  kernel<<<frame->lanes * frame->blocks_per_lane, THREADS, 0, stream>>>(*frame, room->distinct, room->num_distinct, room->staged, room->sums);
-  return cudaGetLastError();
+  return WF__LAUNCH(kernel, frame->lanes * frame->blocks_per_lane, THREADS, 0, stream, *frame, room->distinct, room->num_distinct, room->staged, room->sums);
 }
 
 extern "C" int lm_fetch_hashed(const lm_fetch_table *table, const lm_fetch_frame *frame, const lm_fetch_room *room, uint32_t turn, cudaStream_t stream) {
   auto insert = WITH_WORDS(table->record_words, insert_kernel);
   auto look_up = WITH_WORDS(table->record_words, look_up_kernel);
-  insert<<<blocks_for(frame->num), 256, 0, stream>>>(table->records, *frame, *room, turn);
-  look_up<<<frame->lanes * frame->blocks_per_lane, THREADS, 0, stream>>>(*frame, *room);
-  return cudaGetLastError();
+  const cudaError_t code = WF__LAUNCH(insert, blocks_for(frame->num), 256, 0, stream, table->records, *frame, *room, turn);
+  if (code != cudaSuccess) return code;
+  return WF__LAUNCH(look_up, frame->lanes * frame->blocks_per_lane, THREADS, 0, stream, *frame, *room);
 }
 
 extern "C" int lm_fetch_latency(const lm_fetch_table *table, uint32_t seed, unsigned long long *cycles, cudaStream_t stream) {
-  latency_kernel<<<1, 1, 0, stream>>>(table->records, (u32)table->record_words, (u32)table->place_bits, seed, cycles);
-  return cudaGetLastError();
+  return WF__LAUNCH(latency_kernel, 1, 1, 0, stream, table->records, (u32)table->record_words, (u32)table->place_bits, seed, cycles);
 }
