@@ -288,10 +288,6 @@ static void gather(struct gatherers *g, uint32_t num) {
 static void start_gatherers(struct bench *b) {
   struct gatherers *g = &b->gatherers;
   const int threads = b->a.threads > 0 ? b->a.threads : wf__num_cpus();
-  g->table = b->h_table;
-  g->words = (uint32_t)b->table.record_words;
-  g->list = b->room.list;
-  g->to = b->h_gathered;
   for (; g->count + 1 < threads && g->count < MAX_THREADS; g->count++)
     if (pthread_create(&g->threads[g->count], NULL, gatherer, g) != 0) fail("no more threads");
 }
@@ -406,6 +402,7 @@ static void make_room(struct bench *b, uint32_t num, uint32_t blocks) {
   try(cudaMemset(room->ticket, 0, sizeof(uint32_t)), "a ticket");
   b->h_gathered = page_locked(num * record_bytes);
   b->h_sums = allocate(blocks, sizeof *b->h_sums);
+  b->gatherers = (struct gatherers){.table = b->h_table, .words = (uint32_t)b->table.record_words, .list = room->list, .to = b->h_gathered};
   b->turn = 0;
 }
 
