@@ -288,6 +288,7 @@ static void gather(struct gatherers *g, uint32_t num) {
 static void start_gatherers(struct bench *b) {
   struct gatherers *g = &b->gatherers;
   const int threads = b->a.threads > 0 ? b->a.threads : wf__num_cpus();
+  atomic_store(&g->turn, 0); /* that of threads that begin */
   for (; g->count + 1 < threads && g->count < MAX_THREADS; g->count++)
     if (pthread_create(&g->threads[g->count], NULL, gatherer, g) != 0) fail("no more threads");
 }
@@ -297,7 +298,6 @@ static void stop_gatherers(struct gatherers *g) {
   for (int i = 0; i < g->count; i++) pthread_join(g->threads[i], NULL);
   g->count = 0;
   atomic_store(&g->ends, false);
-  atomic_store(&g->turn, 0);
 }
 
 /* --- the ways ------------------------------------------------------------------------------------------------------------------ */
@@ -368,8 +368,8 @@ static void measure_round(struct bench *b, const struct round *round, uint32_t l
   struct placed *placed = allocate(count, sizeof *placed);
   for (uint32_t i = 0; i < count; i++) placed[i] = place_round(b, round, lanes, salt * MOST_PLACINGS + i);
   for (size_t w = 0; w < WAYS; w++) {
-    for (uint32_t i = 0; i < count; i++) check_way(b, &ways[w], &placed[i]);
     if (ways[w].on_host) start_gatherers(b);
+    for (uint32_t i = 0; i < count; i++) check_way(b, &ways[w], &placed[i]);
     us[w] += time_way(b, &ways[w], placed, count);
     if (ways[w].on_host) stop_gatherers(&b->gatherers);
   }
