@@ -14,8 +14,9 @@
  * --rounds: the requests of a frame come in so many rounds that wait for each other, as those of a search do: a way begins anew with each of them.
  * --frames: no more of a trace than so many.
  *
- * One JSON object a line: times in microseconds a frame of the batch, all rounds; `latency`, in cycles, of one read that nothing else waits beside. A round's requests are at other
- * places of the table each time, so that no cache has them, but for the repetition that is in the requests. Every way must give each block of a lane the sum of the words of what it asked for, else the program ends with an error. */
+ * One JSON object a line: times in microseconds a frame of the batch, all rounds together; before that the table, with the cycles of one read that nothing waits beside. A round's
+ * records are at other places of the table each time, so that no cache has them, but for the repetition that is in the requests. Every way must give each block of a lane the sum
+ * of the words of what it asked for, else the program ends with an error. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -447,8 +448,8 @@ static void tell_table(struct bench *b) {
   }
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device);
-  printf("{\"table_bytes\": %llu, \"record_bytes\": %d, \"latency\": %llu, \"clock_mhz\": %d, \"threads\": %d}\n", (unsigned long long)4 * (unsigned)b->table.record_words << b->table.place_bits,
-         4 * b->table.record_words, cycles[1], khz / 1000, b->a.threads > 0 ? b->a.threads : wf__num_cpus());
+  printf("{\"table_bytes\": %llu, \"record_bytes\": %d, \"latency\": %llu, \"clock_mhz\": %d, \"threads\": %d}\n",
+         (unsigned long long)4 * (unsigned)b->table.record_words << b->table.place_bits, 4 * b->table.record_words, cycles[1], khz / 1000, b->a.threads > 0 ? b->a.threads : wf__num_cpus());
   fflush(stdout);
   cudaFree(d_cycles);
 }
