@@ -383,9 +383,9 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false", run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
     wf_lm_stats lm = wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
-    printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu",
+    printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, \"lm_bus_bytes\": %llu, \"lm_stall_s\": %.6f",
            run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes, (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
-           (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads);
+           (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads, (unsigned long long)lm.bus_bytes, lm.stall_s);
   }
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);

@@ -1,21 +1,33 @@
 /* bench_lm_traffic.c - what a search asks of a language model on the fly, frame by frame over a batch: how much of it is asked more than once.
  *
  *     bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--acoustic-scale=1] [--lm-scale=1] [--beam=17] [--max-active=10000] [--batch=400] [--cache=0.1,0.3]
+ *         [--steady=FRAMES] [--trace=FILE] [--trace-frames=4]
  *
  * The first `batch` utterances of SCORES are decoded on the CPU side by side, each frame of all of them before the next, with no memory of earlier answers: as lanes of a GPU
  * would that all began at once. One JSON object: `unanswered` what an utterance's own direct-mapped memory of 2^11, 2^12 ... answers would leave of the requests; `requests` words asked after contexts; `arcs` n-grams read for them (others end at a unigram, which the index
  * has), the traffic that host memory would see; `..._lane` those different within an utterance's frame, `..._batch` within a frame of all. For each --cache, a share of
  * the n-grams' bytes: 4-way sets of 24 bytes an entry as on the GPU, filled behind each frame: `misses` n-grams that were not there when the frame began, and how many
- * of these were different. So `misses` over `misses_batch` is what putting a frame's requests together over a batch can save at most. */
+ * of these were different. So `misses` over `misses_batch` is what putting a frame's requests together over a batch can save at most.
+ *
+ * --steady: so many frames, in all of which every lane has an utterance: each begins somewhere within one and takes another when it is done; SCORES may then have fewer than
+ * `batch`. --trace: what the last frames of that asked, for bench_lm_fetch (lm_trace.h), with what the first of --cache did not have. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/map64.h"
 #include "common.h"
 #include "lm/wlm_read.h"
+#include "lm_trace.h"
 #include "math/hash.h"
 #include "scorer/scorer.h"
 
-enum { LEAST_BITS = 11, MOST_BITS = 16, MAX_CACHES = 4, WAYS = 4, ENTRY_BYTES = 24, MAX_BATCH = 4096 };
+enum { LEAST_BITS = 11, MOST_BITS = 16, MAX_CACHES = 4, WAYS = 4, ENTRY_BYTES = 24, MAX_BATCH = 4096, TRACE_ROOM = 1 << 23 };
+
+struct arguments {
+  const char *graph, *scores, *lm, *words, *caches, *trace;
+  float acoustic_scale, lm_scale, beam;
+  int max_active, batch, steady, trace_frames;
+};
 
 /* Keys of one frame, each with the number of times it came; emptied by raising `now`. */
 struct key_set {
@@ -32,6 +44,15 @@ struct cache {
   uint64_t misses, misses_batch;
 };
 
+/* The n-grams asked in a frame as they come, and the file that they go to. */
+struct trace {
+  FILE *file;
+  wf__map64 numbers; /* of the n-grams */
+  uint64_t *keys;    /* [size] */
+  uint64_t size;
+  uint32_t *counts, *entries; /* counts: [batch] of each lane's */
+};
+
 struct traffic {
   uint64_t frames, requests, requests_lane, requests_batch, arcs, arcs_lane, arcs_batch, most_arcs;
   struct key_set lane_requests, lane_arcs, batch_requests, batch_arcs;
@@ -39,6 +60,10 @@ struct traffic {
   int num_caches;
   uint64_t unanswered[MOST_BITS + 1], *answers; /* answers: [batch][2^(MOST_BITS + 1)], all sizes of an utterance one behind the other */
   int lane;
+  uint32_t lanes;
+  int64_t lane_frames; /* of all lanes */
+  bool traces; /* this frame */
+  struct trace trace;
 };
 
 /* Answers as the n-gram scorer that it holds, and notes what was asked. */
@@ -83,6 +108,75 @@ static bool set_add(struct key_set *set, uint64_t key) {
   return true;
 }
 
+/* --- caches ------------------------------------------------------------------------------------------------------------------------ */
+
+static void cache_make(struct cache *cache, double share, uint64_t payload_bytes) {
+  *cache = (struct cache){.share = share, .num_sets = 1};
+  while ((double)(2 * cache->num_sets * WAYS * ENTRY_BYTES) <= share * (double)payload_bytes) cache->num_sets *= 2;
+  cache->keys = allocate(cache->num_sets * WAYS, sizeof *cache->keys);
+  cache->turns = allocate(cache->num_sets, 1);
+}
+
+static bool cache_has(const struct cache *cache, uint64_t key) {
+  const uint64_t *ways = cache->keys + wf__mix64(key) % cache->num_sets * WAYS;
+  for (int way = 0; way < WAYS; way++)
+    if (ways[way] == key) return true;
+  return false;
+}
+
+/* The n-grams of a frame: which were there, then those that were not come in. */
+static void cache_frame(struct cache *cache, const struct key_set *asked) {
+  for (uint64_t i = 0; i < asked->size; i++) {
+    const uint32_t at = asked->places[i];
+    if (cache_has(cache, asked->keys[at])) continue;
+    cache->misses += asked->counts[at];
+    cache->misses_batch++;
+    const uint64_t set = wf__mix64(asked->keys[at]) % cache->num_sets;
+    cache->keys[set * WAYS + cache->turns[set]++ % WAYS] = asked->keys[at];
+  }
+}
+
+/* --- the trace ---------------------------------------------------------------------------------------------------------------- */
+
+static void trace_open(struct trace *trace, const char *path, uint32_t lanes, uint32_t frames) {
+  const struct lm_trace_header header = {LM_TRACE_MAGIC, lanes, frames};
+  trace->file = fopen(path, "wb");
+  if (trace->file == NULL) fail("--trace: cannot write there");
+  trace->keys = allocate(TRACE_ROOM, sizeof *trace->keys);
+  trace->entries = allocate(TRACE_ROOM, sizeof *trace->entries);
+  trace->counts = allocate(lanes, sizeof *trace->counts);
+  if (fwrite(&header, sizeof header, 1, trace->file) != 1) fail("--trace: cannot write");
+}
+
+static void trace_add(struct traffic *t, uint64_t key) {
+  if (t->trace.size >= TRACE_ROOM) fail("more n-grams in a frame than a trace holds");
+  t->trace.counts[t->lane]++;
+  t->trace.keys[t->trace.size++] = key;
+}
+
+/* Before the cache takes the frame in. */
+static void trace_frame(struct trace *trace, const struct cache *cache, uint32_t lanes) {
+  wf_error err = {0};
+  for (uint64_t i = 0; i < trace->size; i++) {
+    uint32_t number;
+    check(wf__map64_insert(&trace->numbers, trace->keys[i], (uint32_t)trace->numbers.size, &number, NULL, "numbers of n-grams", &err), &err);
+    trace->entries[i] = number << 1 | !cache_has(cache, trace->keys[i]);
+  }
+  if (fwrite(trace->counts, sizeof *trace->counts, lanes, trace->file) != lanes || fwrite(trace->entries, sizeof *trace->entries, trace->size, trace->file) != trace->size)
+    fail("--trace: cannot write");
+  memset(trace->counts, 0, lanes * sizeof *trace->counts);
+  trace->size = 0;
+}
+
+static void trace_close(struct trace *trace) {
+  if (trace->file == NULL) return;
+  if (fclose(trace->file) != 0) fail("--trace: cannot write");
+  wf__map64_free(&trace->numbers);
+  free(trace->keys);
+  free(trace->entries);
+  free(trace->counts);
+}
+
 /* --- what is asked --------------------------------------------------------------------------------------------------------------- */
 
 static wf_status record_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
@@ -109,6 +203,7 @@ static wf_status record_step(const wf_scorer *self, void *memory, uint64_t conte
     const uint64_t arc = (uint64_t)at << 32 | word;
     if (at != 0) {
       t->arcs++;
+      if (t->traces) trace_add(t, arc);
       t->arcs_lane += set_add(&t->lane_arcs, arc);
       t->arcs_batch += set_add(&t->batch_arcs, arc);
     }
@@ -125,29 +220,7 @@ static void record_free(wf_scorer *self) { (void)self; } /* main's */
 
 static const wf__scorer_ops record_ops = {.name = "recorder", .free = record_free, .begin = record_begin, .step = record_step, .final = record_final};
 
-/* --- caches ------------------------------------------------------------------------------------------------------------------------ */
-
-static void cache_make(struct cache *cache, double share, uint64_t payload_bytes) {
-  *cache = (struct cache){.share = share, .num_sets = 1};
-  while ((double)(2 * cache->num_sets * WAYS * ENTRY_BYTES) <= share * (double)payload_bytes) cache->num_sets *= 2;
-  cache->keys = allocate(cache->num_sets * WAYS, sizeof *cache->keys);
-  cache->turns = allocate(cache->num_sets, 1);
-}
-
-/* The n-grams of a frame: which were there, then those that were not come in. */
-static void cache_frame(struct cache *cache, const struct key_set *asked) {
-  for (uint64_t i = 0; i < asked->size; i++) {
-    const uint32_t at = asked->places[i];
-    const uint64_t set = wf__mix64(asked->keys[at]) % cache->num_sets;
-    uint64_t *ways = cache->keys + set * WAYS;
-    bool here = false;
-    for (int way = 0; way < WAYS; way++) here = here || ways[way] == asked->keys[at];
-    if (here) continue;
-    cache->misses += asked->counts[at];
-    cache->misses_batch++;
-    ways[cache->turns[set]++ % WAYS] = asked->keys[at];
-  }
-}
+/* --- the batch --------------------------------------------------------------------------------------------------------------------- */
 
 static void end_lane(struct traffic *t) {
   set_clear(&t->lane_requests);
@@ -156,13 +229,50 @@ static void end_lane(struct traffic *t) {
 
 static void end_frame(struct traffic *t) {
   t->frames++;
+  if (t->traces) trace_frame(&t->trace, &t->caches[0], t->lanes);
   for (int i = 0; i < t->num_caches; i++) cache_frame(&t->caches[i], &t->batch_arcs);
   if (t->batch_arcs.size > t->most_arcs) t->most_arcs = t->batch_arcs.size;
   set_clear(&t->batch_requests);
   set_clear(&t->batch_arcs);
 }
 
-/* --- the batch --------------------------------------------------------------------------------------------------------------------- */
+static void feed(struct traffic *t, int lane, wf_stream *stream, const wf_matrix *m, int64_t frame) {
+  wf_error err = {0};
+  const wf_scores chunk = {.data = m->data + frame * m->num_columns, .num_frames = 1, .num_columns = m->num_columns, .stride = m->num_columns};
+  t->lane = lane;
+  check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
+  t->lane_frames++;
+  end_lane(t);
+}
+
+/* Every lane has an utterance in every frame: the i-th begins with one of `count`, somewhere within it. */
+static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_matrix *matrices, int count, const struct arguments *a, struct traffic *t) {
+  struct place {
+    wf_stream *stream;
+    int utterance;
+    int64_t frame;
+  } *lanes = allocate((size_t)a->batch, sizeof *lanes);
+  wf_error err = {0};
+  for (int i = 0; i < a->batch; i++) lanes[i] = (struct place){NULL, i % count, (int64_t)(wf__mix64((uint64_t)i) % (uint64_t)matrices[i % count].num_frames)};
+  for (int frame = 0; frame < a->steady; frame++) {
+    t->traces = a->trace != NULL && frame >= a->steady - a->trace_frames;
+    for (int i = 0; i < a->batch; i++) {
+      struct place *lane = &lanes[i];
+      if (lane->frame == matrices[lane->utterance].num_frames) {
+        wf_stream_close(lane->stream);
+        *lane = (struct place){NULL, (lane->utterance + 1) % count, 0};
+      }
+      if (lane->stream == NULL) {
+        check(wf_stream_open(decoder, NULL, &lane->stream, &err), &err);
+        check(wf_stream_set_scorer(lane->stream, scorer, &err), &err);
+      }
+      feed(t, i, lane->stream, &matrices[lane->utterance], lane->frame++);
+    }
+    end_frame(t);
+  }
+  for (int i = 0; i < a->batch; i++) wf_stream_close(lanes[i].stream);
+  free(lanes);
+}
 
 static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrices, int count, struct traffic *t) {
   wf_error err = {0};
@@ -177,10 +287,7 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
     for (int i = 0; i < count; i++) {
       const wf_matrix *m = &matrices[i];
       if (frame >= m->num_frames) continue;
-      wf_scores chunk = {.data = m->data + frame * m->num_columns, .num_frames = 1, .num_columns = m->num_columns, .stride = m->num_columns};
-      t->lane = i;
-      check(wf_stream_accept(streams[i], &chunk, NULL, &err), &err);
-      end_lane(t);
+      feed(t, i, streams[i], m, frame);
     }
     end_frame(t);
   }
@@ -188,10 +295,10 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
   free(streams);
 }
 
-static void print(const struct traffic *t, int batch, int64_t frames) {
-  const double n = (double)frames;
-  printf("{\"batch\": %d, \"frames\": %lld, \"requests\": %.1f, \"requests_lane\": %.1f, \"requests_batch\": %.1f, \"arcs\": %.1f, \"arcs_lane\": %.1f, \"arcs_batch\": %.1f", batch,
-         (long long)frames, (double)t->requests / n, (double)t->requests_lane / n, (double)t->requests_batch / n, (double)t->arcs / n, (double)t->arcs_lane / n, (double)t->arcs_batch / n);
+static void print(const struct traffic *t) {
+  const double n = (double)t->lane_frames;
+  printf("{\"batch\": %u, \"frames\": %lld, \"requests\": %.1f, \"requests_lane\": %.1f, \"requests_batch\": %.1f, \"arcs\": %.1f, \"arcs_lane\": %.1f, \"arcs_batch\": %.1f", t->lanes,
+         (long long)t->lane_frames, (double)t->requests / n, (double)t->requests_lane / n, (double)t->requests_batch / n, (double)t->arcs / n, (double)t->arcs_lane / n, (double)t->arcs_batch / n);
   printf(", \"unanswered\": [");
   for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->unanswered[bits] / n);
   printf("], \"caches\": [");
@@ -203,14 +310,8 @@ static void print(const struct traffic *t, int batch, int64_t frames) {
   printf("]}\n");
 }
 
-struct arguments {
-  const char *graph, *scores, *lm, *words, *caches;
-  float acoustic_scale, lm_scale, beam;
-  int max_active, batch;
-};
-
 static void parse(int argc, char **argv, struct arguments *a) {
-  *a = (struct arguments){.acoustic_scale = 1, .lm_scale = 1, .beam = 17, .max_active = 10000, .batch = 400, .caches = "0.1,0.3"};
+  *a = (struct arguments){.acoustic_scale = 1, .lm_scale = 1, .beam = 17, .max_active = 10000, .batch = 400, .caches = "0.1,0.3", .trace_frames = 4};
   const char **files[] = {&a->graph, &a->scores, &a->lm};
   size_t num_files = 0;
   for (int i = 1; i < argc; i++) {
@@ -218,8 +319,10 @@ static void parse(int argc, char **argv, struct arguments *a) {
     if (arg[0] != '-' && num_files < 3) *files[num_files++] = arg;
     else if (strncmp(arg, "--words=", 8) == 0) a->words = arg + 8;
     else if (strncmp(arg, "--cache=", 8) == 0) a->caches = arg + 8;
+    else if (strncmp(arg, "--trace=", 8) == 0) a->trace = arg + 8;
     else if (sscanf(arg, "--acoustic-scale=%f", &a->acoustic_scale) != 1 && sscanf(arg, "--lm-scale=%f", &a->lm_scale) != 1 && sscanf(arg, "--beam=%f", &a->beam) != 1 &&
-             sscanf(arg, "--max-active=%d", &a->max_active) != 1 && sscanf(arg, "--batch=%d", &a->batch) != 1)
+             sscanf(arg, "--max-active=%d", &a->max_active) != 1 && sscanf(arg, "--batch=%d", &a->batch) != 1 && sscanf(arg, "--steady=%d", &a->steady) != 1 &&
+             sscanf(arg, "--trace-frames=%d", &a->trace_frames) != 1)
       fail("unknown argument; see the head of bench/bench_lm_traffic.c");
   }
   if (num_files < 3 || a->batch < 1 || a->batch > MAX_BATCH) fail("usage: bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--batch=1..4096] ...");
@@ -277,6 +380,8 @@ int main(int argc, char **argv) {
   wf__scorer_init(&recorder.scorer, &record_ops, recorder.inner->context_bits);
   recorder.scorer.forgets = true;
   const int count = read_scores(a.scores, matrices, a.batch);
+  if (count == 0 || (a.trace != NULL && a.steady == 0)) fail(count == 0 ? "no scores" : "--trace needs --steady");
+  traffic.lanes = (uint32_t)(a.steady > 0 ? a.batch : count);
   wf_decoder_options_init(&options);
   options.acoustic_scale = a.acoustic_scale;
   options.beam = a.beam;
@@ -284,16 +389,17 @@ int main(int argc, char **argv) {
   if (options.max_tokens < a.max_active) options.max_tokens = a.max_active;
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
-  traffic.answers = allocate((size_t)count << (MOST_BITS + 1), sizeof *traffic.answers);
+  traffic.answers = allocate((size_t)traffic.lanes << (MOST_BITS + 1), sizeof *traffic.answers);
   set_make(&traffic.lane_requests, 18);
   set_make(&traffic.lane_arcs, 18);
   set_make(&traffic.batch_requests, 22);
   set_make(&traffic.batch_arcs, 22);
   make_caches(&traffic, a.caches, lm->header->sections[WF__WLM_SMALL_ARCS].size + lm->header->sections[WF__WLM_LARGE_ARCS].size);
-  int64_t frames = 0;
-  for (int i = 0; i < count; i++) frames += matrices[i].num_frames;
-  run(decoder, &recorder.scorer, matrices, count, &traffic);
-  print(&traffic, count, frames);
+  if (a.trace != NULL) trace_open(&traffic.trace, a.trace, traffic.lanes, (uint32_t)a.trace_frames);
+  if (a.steady > 0) run_steady(decoder, &recorder.scorer, matrices, count, &a, &traffic);
+  else run(decoder, &recorder.scorer, matrices, count, &traffic);
+  print(&traffic);
+  trace_close(&traffic.trace);
   wf_decoder_free(decoder);
   for (int i = 0; i < count; i++) wf_matrix_clear(&matrices[i]);
   wf_scorer_free(recorder.inner);

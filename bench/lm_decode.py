@@ -102,10 +102,11 @@ def cells(r, alone):
     seconds = r["seconds"] * (r["rounds"] + 1)
     return [place(r), model_of(r), f"{r['rtfx']:.1f}", f"{alone['rtfx'] / r['rtfx']:.2f}" if alone else "-", f"{r['tokens_per_frame']:.0f}", f"{r['arcs_per_frame']:.0f}",
             f"{r['seconds'] / (r['tokens_per_frame'] * r['frames']) * 1e9:.2f}", f"{r.get('lm_gpu_bytes', 0) / 1e9:.2f}", f"{r.get('lm_host_bytes', 0) / 1e9:.2f}",
-            f"{100 * r['lm_cache_hits'] / asked:.1f}" if asked else "-", f"{per_frame(r):.0f}" if asked else "-", f"{r['lm_host_reads'] * 32 / seconds / 1e9:.2f}" if asked else "-"]
+            f"{100 * r['lm_cache_hits'] / asked:.1f}" if asked else "-", f"{per_frame(r):.0f}" if asked else "-", f"{r['lm_bus_bytes'] / seconds / 1e9:.2f}" if asked else "-",
+            f"{100 * r['lm_stall_s'] / seconds:.2f}" if asked else "-"]
 
 
-HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens a frame", "arcs", "ns a token", "GB on the GPU", "GB page-locked", "cache hits, %", "asked a frame", "GB/s over the bus, at least"]
+HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens a frame", "arcs", "ns a token", "GB on the GPU", "GB page-locked", "cache hits, %", "asked a frame", "GB/s over the bus", "waited for it, %"]
 
 
 def check(rows):

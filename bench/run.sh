@@ -2,7 +2,7 @@
 # run.sh WHAT [ARGUMENTS] - measurements; called by `./run bench`, which installs and builds what is needed.
 #   fstops   OpenFst's operations against ours, side by side
 #   decode   scores to words, frames per second
-#   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly
+#   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to get n-grams from host memory
 #   lm_scale a model of 1G n-grams: size, opening; `lm build` within a limit of memory; not in `all`
 #   rnnlm    recurrent models: training, scoring, decoding with one
 #   lattice  decoding with lattices against without, their size and oracle
@@ -49,6 +49,7 @@ case $what in
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)
     case " $* " in
+      *' --part=fetch '*) python3 bench/lm_fetch.py "$@" ;;
       *' --device='*) python3 bench/lm_decode.py "$@" ;;
       *) build_kenlm && python3 bench/lm.py "$@" ;;
     esac

@@ -15,6 +15,7 @@
 #include "boosts.h"
 #include "decode_chunks.h"
 #include "decode_lattices.h"
+#include "lm_report.h"
 #include "rnnlm_scorer.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
@@ -431,10 +432,7 @@ static void print_device(FILE *out, const struct decode_run *run) {
   fprintf(out, ", \"gpu_bytes\": {\"graph\": %llu, \"lanes\": %llu, \"trace\": %llu, \"scores\": %llu, \"results\": %llu, \"total\": %llu, \"pinned\": %llu}",
           (unsigned long long)plan.graph_bytes, (unsigned long long)plan.lane_bytes, (unsigned long long)plan.trace_bytes, (unsigned long long)plan.score_bytes,
           (unsigned long long)plan.result_bytes, (unsigned long long)plan.total_bytes, (unsigned long long)plan.pinned_bytes);
-  wf_lm_stats lm = wf_decoder_lm_stats(run->decoder);
-  if (lm.gpu_bytes + lm.host_bytes == 0) return;
-  fprintf(out, ", \"lm\": {\"gpu_bytes\": %llu, \"host_bytes\": %llu, \"cache_hits\": %llu, \"host_reads\": %llu}", (unsigned long long)lm.gpu_bytes,
-          (unsigned long long)lm.host_bytes, (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads);
+  lm_report_print(out, run->decoder, run->decode_s, true);
 }
 
 static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {
@@ -467,6 +465,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
+  lm_report_print(stderr, run->decoder, run->decode_s, false);
   rnnlm_scorer_print(stderr, &run->rnnlm, false);
   if (run->lattices.determinizes) {
     if (run->chunk_s > 0) fprintf(stderr, "determinized in %.2f s", run->lattices.seconds);

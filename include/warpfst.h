@@ -1366,10 +1366,18 @@ typedef struct wf_plan {
 WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph, before the first batch. */
 WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);
-/* The on-the-fly language models of a decoder on GPUs, over all GPUs and batches so far; all 0 on the CPU. */
+/* The on-the-fly language models of a decoder on GPUs, over all GPUs and batches so far; all 0 on the CPU. What is counted is counted from the decoder's first batch
+ * on, and models that are gone stay in it. It is of n-grams in host memory: 0 with placement=device. */
 typedef struct wf_lm_stats {
   uint64_t gpu_bytes, host_bytes;  /* held now, caches included; page-locked host memory */
-  uint64_t cache_hits, host_reads; /* placement=hybrid: arcs found in the cache; read from host memory (a read moves one or two sectors of 32 bytes) */
+  uint64_t cache_hits, host_reads; /* n-grams (the model's arcs) found in the cache; read from host memory. With placement=host what look-ups read of the index goes
+                                    * over the bus, too, and is in none of these figures */
+  uint64_t bus_bytes;              /* that these reads moved: host_reads times the sectors of 32 bytes that an n-gram's record lies in, on average over its places (40
+                                    * bytes a read where the model is not packed). Threads of a warp that read one sector together move fewer */
+  uint64_t stall_cycles;           /* of the GPU's clock that warps waited for these reads, summed over warps: a wait of a warp counts once, however many of its threads
+                                    * read. Other warps may have worked meanwhile */
+  double stall_s;                  /* the same in seconds at the GPU's highest clock, on average over the warps that it searches with at one time (32 a multiprocessor): divided
+                                    * by the time of decoding, the share of it that the GPU's warps waited for the bus. Small where a small batch leaves most of them idle */
 } wf_lm_stats;
 WF_API wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder);
 

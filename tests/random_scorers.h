@@ -43,29 +43,36 @@ static inline wf_scorer *random_phrase_boost(test_rng *rng) {
   return scorer;
 }
 
-/* A model of its own; `coarse`: costs are multiples of 1/2. */
+/* `coarse`: costs are multiples of 1/2. */
+static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
+  wf_error err = {0};
+  static model m;
+  make_model(&m, rng, false);
+  for (int i = 0; i < m.size && coarse; i++) {
+    m.grams[i].p = isinf(m.grams[i].p) ? m.grams[i].p : floor(m.grams[i].p * 2) / 2;
+    m.grams[i].bow = isinf(m.grams[i].bow) ? m.grams[i].bow : floor(m.grams[i].bow * 2) / 2;
+  }
+  const char *text = model_text(&m, rng);
+  char arpa[512];
+  snprintf(arpa, sizeof arpa, "%s", test_write_file("random.arpa", text, strlen(text)));
+  const char *out = test_temp_path("random.wlm");
+  wf_wlm_options build;
+  wf_wlm *lm;
+  wf_wlm_options_init(&build);
+  build.pack = (int32_t)test_below(rng, 3);
+  assert_ok(wf_wlm_build(arpa, out, NULL, &build, NULL, NULL, NULL, &err));
+  assert_ok(wf_wlm_open(out, &lm, &err));
+  remove(arpa);
+  remove(out);
+  return lm;
+}
+
+/* With a model of its own. */
 static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bool coarse) {
   wf_error err = {0};
   wf_scorer *scorer = NULL;
   while (scorer == NULL) {
-    static model m;
-    make_model(&m, rng, false);
-    for (int i = 0; i < m.size && coarse; i++) {
-      m.grams[i].p = isinf(m.grams[i].p) ? m.grams[i].p : floor(m.grams[i].p * 2) / 2;
-      m.grams[i].bow = isinf(m.grams[i].bow) ? m.grams[i].bow : floor(m.grams[i].bow * 2) / 2;
-    }
-    const char *text = model_text(&m, rng);
-    char arpa[512];
-    snprintf(arpa, sizeof arpa, "%s", test_write_file("random.arpa", text, strlen(text)));
-    const char *out = test_temp_path("random.wlm");
-    wf_wlm_options build;
-    wf_wlm *lm;
-    wf_wlm_options_init(&build);
-    build.pack = (int32_t)test_below(rng, 3);
-    assert_ok(wf_wlm_build(arpa, out, NULL, &build, NULL, NULL, NULL, &err));
-    assert_ok(wf_wlm_open(out, &lm, &err));
-    remove(arpa);
-    remove(out);
+    wf_wlm *lm = random_lm(rng, coarse);
     wf_ngram_scorer_options options;
     wf_ngram_scorer_options_init(&options);
     options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;

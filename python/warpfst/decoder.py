@@ -311,8 +311,9 @@ class Decoder(Handle):
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
         return as_dict(lib.wf_decoder_plan(self.address))
 
-    def lm_stats(self) -> dict[str, int]:
-        """Of on-the-fly n-gram models on GPUs: gpu_bytes, host_bytes, cache_hits, host_reads (`Scorer.from_lm(..., placement="hybrid")`); all 0 on the CPU."""
+    def lm_stats(self) -> dict[str, float]:
+        """Of on-the-fly n-gram models on GPUs (`Scorer.from_lm(..., placement="hybrid")`): gpu_bytes, host_bytes, cache_hits, host_reads, the bus_bytes of these reads,
+        and stall_cycles and stall_s that warps waited for them (wf_lm_stats); all 0 on the CPU."""
         return as_dict(lib.wf_decoder_lm_stats(self.address))
 
     def __repr__(self) -> str:

@@ -207,6 +207,7 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
   int caller = wf__callers_device();
   for (int i = 0; i < self->num_workers; i++)
     if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
+  out->stall_s /= self->num_workers; /* each worker's is an average over warps */
   wf__give_back_device(caller);
 }
 

@@ -13,8 +13,24 @@ static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255
 
 /* --- models -------------------------------------------------------------------------------------------------------------- */
 
-static void read_counters(const wf__gpu_model *model, uint64_t counters[2]) {
-  if (model->view.counters != NULL) (void)cudaMemcpy(counters, model->view.counters, 2 * sizeof *counters, cudaMemcpyDeviceToHost);
+/* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies in, on average over its places. A record of b bits reaches into
+ * the sector behind at (b - gcd(b, 256)) of 256 places. */
+static uint64_t bus_bytes(const wf__wlm_view *view, uint64_t reads) {
+  const uint64_t bits = view->cost_bits == 0 ? 8 * sizeof(wf__wlm_arc) : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
+  uint64_t divisor = 256;
+  while (bits % divisor != 0) divisor /= 2;
+  return reads * (256 + bits - divisor) / 8;
+}
+
+/* What has been counted of a model so far. */
+static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
+  uint64_t counters[WF__WLM_COUNTERS] = {0};
+  if (model->view.counters == NULL) return;
+  if (cudaMemcpy(counters, model->view.counters, sizeof counters, cudaMemcpyDeviceToHost) != cudaSuccess) return;
+  counts->hits += counters[WF__WLM_HITS];
+  counts->reads += counters[WF__WLM_READS];
+  counts->bus_bytes += bus_bytes(&model->view, counters[WF__WLM_READS]);
+  counts->cycles += counters[WF__WLM_WAITED];
 }
 
 static void free_model(wf__gpu_model *model) {
@@ -28,14 +44,11 @@ static void drop_unused(wf__gpu_scorers *scorers) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     wf__gpu_model *model = &scorers->models.data[i];
-    uint64_t counters[2] = {0};
     if (atomic_load(&model->lm->refs) > 1) {
       scorers->models.data[kept++] = *model;
       continue;
     }
-    read_counters(model, counters);
-    scorers->hits += counters[0];
-    scorers->reads += counters[1];
+    add_counts(model, &scorers->gone);
     free_model(model);
   }
   scorers->models.size = kept;
@@ -58,8 +71,9 @@ static void plan_model(wf__gpu_model *model) {
     if (is_on_host(model->placement, i)) model->host_bytes += room;
     else model->bytes += room;
   }
-  if (model->placement != WF__LM_HYBRID) return;
+  if (model->placement == WF__LM_DEVICE) return;
   model->bytes += COUNTER_ROOM;
+  if (model->placement != WF__LM_HYBRID) return;
   const uint64_t wanted = model->wanted > 0 ? (uint64_t)model->wanted : model->bytes + model->host_bytes / 8;
   int bits = LEAST_CACHE_BITS;
   if (wanted < model->bytes || wanted - model->bytes < cache_bytes(bits)) return;
@@ -92,7 +106,7 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   model->view.small = (const void *)to[WF__WLM_SMALL_ARCS];
   model->view.large = (const void *)to[WF__WLM_LARGE_ARCS];
   model->view.codebook = v->codebook != NULL ? (const void *)to[WF__WLM_CODEBOOK] : NULL;
-  if (model->placement == WF__LM_HYBRID) {
+  if (model->placement != WF__LM_DEVICE) {
     model->view.counters = (void *)at;
     model->view.cache = cache_bits > 0 ? (void *)(at + COUNTER_ROOM) : NULL;
     model->view.cache_bits = cache_bits;
@@ -127,18 +141,21 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, c
 
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   const wf__gpu_scorers *scorers = &worker->scorers;
-  uint64_t counters[2] = {scorers->hits, scorers->reads};
-  stats->cache_hits += counters[0];
-  stats->host_reads += counters[1];
+  wf__gpu_lm_counts counts = scorers->gone;
+  const int num_warps = 32 * worker->facts.scored_lanes[0]; /* that search at one time */
+  int khz = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];
-    counters[0] = counters[1] = 0;
-    read_counters(model, counters);
+    add_counts(model, &counts);
     stats->gpu_bytes += model->bytes;
     stats->host_bytes += model->host_bytes;
-    stats->cache_hits += counters[0];
-    stats->host_reads += counters[1];
   }
+  stats->cache_hits += counts.hits;
+  stats->host_reads += counts.reads;
+  stats->bus_bytes += counts.bus_bytes;
+  stats->stall_cycles += counts.cycles;
+  if (counts.cycles == 0 || cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, worker->device) != cudaSuccess || khz <= 0) return;
+  stats->stall_s += (double)counts.cycles / (1e3 * khz * num_warps);
 }
 
 /* --- the batch ----------------------------------------------------------------------------------------------------------- */

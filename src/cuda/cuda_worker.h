@@ -92,6 +92,11 @@ typedef struct wf__gpu_piece {
   uint64_t bytes, at;
 } wf__gpu_piece;
 
+/* Of n-grams in host memory: found in caches, read, the bytes of these, cycles that warps waited for them. */
+typedef struct wf__gpu_lm_counts {
+  uint64_t hits, reads, bus_bytes, cycles;
+} wf__gpu_lm_counts;
+
 typedef struct wf__gpu_scorers {
   WF__VEC(wf__gpu_model) models;
   WF__VEC(wf__flat_scorer) flats; /* of the batch, pointers as on the host until they are sent */
@@ -99,7 +104,7 @@ typedef struct wf__gpu_scorers {
   wf__map64 flat_of, piece_of;    /* address of a scorer, of an array -> number */
   char *memory;                   /* flats, then pieces */
   uint64_t bytes;
-  uint64_t hits, reads;           /* of models that are gone */
+  wf__gpu_lm_counts gone;         /* of models that are */
 } wf__gpu_scorers;
 
 /* A scorer that streams have, in memory of its own: it is sent once, not with every chunk. */

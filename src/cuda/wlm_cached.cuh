@@ -7,14 +7,23 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* One more; how many there were. */
-static __host__ __device__ __forceinline__ uint64_t wf__wlm_add(uint64_t *counter) {
 #if defined(__CUDACC__) && !defined(__CUDA_ARCH__)
-  return (*counter)++; /* compiled for the host, too, but never called there */
+#define WF__WLM_DEVICE(on_device, on_host) on_host /* compiled for the host, too, but never called there */
 #else
-  return atomicAdd((unsigned long long *)counter, 1ull);
+#define WF__WLM_DEVICE(on_device, on_host) on_device
 #endif
+
+static __host__ __device__ __forceinline__ void wf__wlm_add(uint64_t *counter, uint64_t value) {
+  WF__WLM_DEVICE((void)atomicAdd((unsigned long long *)counter, (unsigned long long)value), *counter += value);
 }
+
+/* Threads that are at this place together, if this is the first of them, else 0: it counts for all. Nobody waits for anybody. */
+static __host__ __device__ __forceinline__ uint32_t wf__wlm_speaks_for(void) {
+  const uint32_t together = WF__WLM_DEVICE(__activemask(), 1);
+  return WF__WLM_DEVICE((threadIdx.x & 31) == (uint32_t)__ffs((int)together) - 1 ? (uint32_t)__popc(together) : 0, together);
+}
+
+static __host__ __device__ __forceinline__ uint32_t wf__wlm_clock(void) { return WF__WLM_DEVICE((uint32_t)clock64(), 0); }
 
 #include "lm/wlm.h"
 

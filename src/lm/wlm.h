@@ -55,6 +55,9 @@ typedef struct wf__wlm_arc {
   uint32_t next;
 } wf__wlm_arc;
 
+/* What is counted of arcs in host memory: found in the cache, read, and the cycles that warps waited for what they read. */
+enum { WF__WLM_HITS, WF__WLM_READS, WF__WLM_WAITED, WF__WLM_COUNTERS };
+
 typedef struct wf__wlm_view {
   const wf__wlm_unigram *unigrams;
   const wf__wlm_state *states;
@@ -67,7 +70,7 @@ typedef struct wf__wlm_view {
   uint32_t bos, eos, unk; /* unk: WF__WLM_NONE if there is none */
   uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
   /* On a GPU, if arcs are in host memory: see wf__wlm_read_arc. */
-  uint64_t *counters; /* {hits, reads}; NULL: there is nothing to count */
+  uint64_t *counters; /* [WF__WLM_COUNTERS]; NULL: there is nothing to count */
   uint64_t *cache;    /* [2^cache_bits][4][3]; NULL: none */
   int32_t cache_bits;
 } wf__wlm_view;
@@ -146,15 +149,22 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
       volatile uint64_t *entry = set + way * WF__WLM_ENTRY;
       const uint64_t word = entry[0], value = entry[1], next = entry[2];
       if (word >> 32 != tag || value >> 32 != tag || next >> 32 != tag) continue;
-      wf__wlm_add(&view->counters[0]);
+      const uint32_t threads = wf__wlm_speaks_for();
+      if (threads > 0) wf__wlm_add(&view->counters[WF__WLM_HITS], threads);
       cost.bits = (uint32_t)value;
       return (wf__wlm_arc){(uint32_t)word, cost.cost, (uint32_t)next};
     }
   }
+  const uint32_t began = wf__wlm_clock();
   const wf__wlm_arc arc = wf__wlm_aligned_arc(view, arcs, i);
-  const uint64_t turn = wf__wlm_add(&view->counters[1]);
+  /* The clock is read when the arc has come, since it is compared first; no arc has these numbers. */
+  const uint32_t cycles = (arc.word & arc.next) != UINT32_MAX ? wf__wlm_clock() - began : 0, threads = wf__wlm_speaks_for();
+  if (threads > 0) {
+    wf__wlm_add(&view->counters[WF__WLM_READS], threads);
+    wf__wlm_add(&view->counters[WF__WLM_WAITED], cycles);
+  }
   if (set == NULL) return arc;
-  volatile uint64_t *entry = set + (turn % WF__WLM_WAYS) * WF__WLM_ENTRY;
+  volatile uint64_t *entry = set + (began / 16 % WF__WLM_WAYS) * WF__WLM_ENTRY; /* any of them */
   cost.cost = arc.cost;
   entry[0] = tag << 32 | arc.word;
   entry[1] = tag << 32 | cost.bits;

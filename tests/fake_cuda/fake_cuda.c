@@ -150,6 +150,12 @@ cudaError_t cudaSetDevice(int device) {
   return leave(cudaSuccess);
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+  if (!enter() || device < 0 || device >= fake_gpus.num_devices) return leave(cudaErrorInvalidDevice);
+  *value = attribute == cudaDevAttrClockRate ? 1000 : fake_gpus.num_processors; /* kHz: a microsecond a cycle */
+  return leave(cudaSuccess);
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
   if (!enter()) return leave(cudaErrorUnknown);
   *all_bytes = fake_gpus.memory_bytes;

@@ -1,6 +1,7 @@
 /* test_gpu_scorer.c - the GPU search with scorers against the CPU search, every bit of every result. Compiled twice, as test_gpu_host.c. Ends with 77 where there
  * is no GPU. */
 #include "decode_tasks.h"
+#include "lm/wlm_read.h"
 #include "random_scorers.h"
 #include "table_scorer.h"
 
@@ -160,6 +161,97 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
+/* The imitated GPU of one thread searches without the kernels, and counts nothing. */
+#if defined(FAKE_CUDA) && !defined(SIMT)
+enum { COUNTS = false };
+#else
+enum { COUNTS = true };
+#endif
+
+/* 32-byte sectors that records lie in, a byte at a time, on average over 256 of them. */
+static double sector_bytes(const wf_wlm *lm) {
+  const int bits = lm->view.cost_bits == 0 ? 96 : lm->view.word_bits + lm->view.next_bits + lm->view.cost_bits;
+  int64_t sectors = 0;
+  for (int64_t i = 0; i < 256; i++) sectors += (i * bits + bits - 1) / 256 - i * bits / 256 + 1;
+  return 32 * (double)sectors / 256;
+}
+
+static void check_counters(wf_lm_stats stats, const wf_wlm *lm, const wf_ngram_scorer_options *options) {
+  const bool on_device = options->placement == 0;
+  assert_true((stats.host_bytes > 0) == !on_device && stats.gpu_bytes > 0);
+  assert_true(!on_device || stats.host_reads == 0);
+  assert_true(stats.cache_hits == 0 || (options->placement == 1 && options->lm_gpu_bytes > 1));
+  assert_true(stats.bus_bytes == (uint64_t)((double)stats.host_reads * sector_bytes(lm)));
+  assert_true((stats.stall_cycles > 0) == (stats.host_reads > 0) && (stats.stall_s > 0) == (stats.host_reads > 0));
+#ifdef FAKE_CUDA /* whose clock has 1 MHz; a block has 32 warps */
+  assert_true(stats.stall_s * 1e6 * 32 <= (double)stats.stall_cycles * 1.000001);
+#endif
+}
+
+static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *task, const wf_scorer *scorer) {
+  wf_scores batch[BATCH];
+  const wf_scorer *chosen[BATCH];
+  wf_result *results[BATCH];
+  for (int i = 0; i < BATCH; i++) batch[i] = task->scores, chosen[i] = scorer;
+  assert_ok(wf_decode_scored(decoder, batch, chosen, BATCH, NULL, results, &err));
+  test_free_results(results, BATCH);
+  return wf_decoder_lm_stats(decoder);
+}
+
+/* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone. */
+static uint64_t count_asked(const struct decode_task *task, wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, const wf_scorer *boost, int *num_gone) {
+  wf_scorer *scorer;
+  wf_decoder *decoder;
+  wf_decoder_options decoding = task->options;
+  decoding.device = "cuda";
+  decoding.num_threads = 1;
+  if (wf_scorer_from_lm(lm, words, options, &scorer, &err) != WF_OK) { /* it knows none of the words */
+    wf_wlm_free(lm);
+    return 0;
+  }
+  assert_ok(wf_decoder_create(task->graph, &decoding, &decoder, &err));
+  const wf_lm_stats none = wf_decoder_lm_stats(decoder);
+  assert_true(none.gpu_bytes + none.host_bytes + none.cache_hits + none.host_reads + none.bus_bytes + none.stall_cycles == 0 && none.stall_s == 0);
+  const wf_lm_stats first = decode_again(decoder, task, scorer), second = decode_again(decoder, task, scorer);
+  check_counters(first, lm, options);
+  check_counters(second, lm, options);
+  const uint64_t asked = first.cache_hits + first.host_reads, both = second.cache_hits + second.host_reads;
+  assert_true(both >= asked && (asked == 0) == (both == 0) && second.host_reads >= first.host_reads && second.stall_cycles >= first.stall_cycles);
+  assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 || options->placement != 1);
+  wf_scorer_free(scorer);
+  wf_wlm_free(lm);
+  decode_again(decoder, task, boost); /* what the threads of the host had of the scorer goes */
+  const wf_lm_stats gone = decode_again(decoder, task, boost);
+  *num_gone += gone.gpu_bytes + gone.host_bytes == 0;
+  assert_true(gone.cache_hits == second.cache_hits && gone.host_reads == second.host_reads);
+  assert_true(gone.bus_bytes == second.bus_bytes && gone.stall_cycles == second.stall_cycles && gone.stall_s == second.stall_s);
+  wf_decoder_free(decoder);
+  return both;
+}
+
+static void test_counters(void **state) {
+  (void)state;
+  wf_symbols *words = random_scorer_words();
+  test_rng rng = {5};
+  wf_scorer *boost = random_word_boost(&rng);
+  uint64_t asked[4] = {0};
+  int num_gone = 0;
+  for (uint64_t seed = 1; seed <= test_seeds(12); seed++) {
+    struct decode_task task = test_random_task(seed);
+    for (int k = 0; k < 4; k++) { /* on the device; with a cache and without; on the host */
+      wf_ngram_scorer_options options;
+      wf_ngram_scorer_options_init(&options);
+      options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
+      options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
+      asked[k] += count_asked(&task, random_lm(&rng, false), words, &options, boost, &num_gone);
+    }
+    test_free_task(&task);
+  }
+  wf_scorer_free(boost);
+  wf_symbols_free(words);
+  assert_true(num_gone > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS && (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
+}
+
 /* What stays on the CPU is refused, with its name. */
 static void test_refused(void **state) {
   (void)state;
@@ -209,9 +301,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
   if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
-  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_counters), cmocka_unit_test(test_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches), cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches), cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_counters), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ def test_where_a_gpu_keeps_the_model_means_nothing_on_the_cpu(ctc_graph, ctc_sco
     for options in ({}, {"placement": "hybrid", "lm_gpu_bytes": 1 << 20}, {"placement": "host"}):
         decoder = wf.Decoder(ctc_graph, lm=wf.Scorer.from_lm(model, ctc_graph.words, **options))
         costs.add(decoder.decode(matrix)[0].cost)
-        assert decoder.lm_stats() == {"gpu_bytes": 0, "host_bytes": 0, "cache_hits": 0, "host_reads": 0}
+        assert set(decoder.lm_stats().values()) == {0} and "stall_s" in decoder.lm_stats()
     assert len(costs) == 1
     with pytest.raises(ValueError, match="placement"):
         wf.Scorer.from_lm(model, ctc_graph.words, placement="elsewhere")

@@ -113,6 +113,8 @@ template <class T>
 static inline void __stcs(T *at, std::common_type_t<T> value) {
   *at = value;
 }
+/* Goes on with every look at it, and with every switch to another thread. */
+static inline long long clock64() { return (long long)(++simt.num_looks + simt.num_switches); }
 static inline void __threadfence() { simt_touch(); }
 static inline void __threadfence_block() { simt_touch(); }
 static inline void __threadfence_system() { simt_touch(); }
@@ -226,7 +228,6 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 
 template <class... P>
 struct simt_call : simt_launch {
@@ -260,10 +261,6 @@ static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &conf
 template <class F>
 static cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute attribute, int value) {
   return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > SIMT_MOST_SHARED ? cudaErrorInvalidValue : cudaSuccess;
-}
-static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
-  *value = fake_gpus.num_processors;
-  return cudaSuccess;
 }
 template <class F>
 static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads, size_t shared_bytes) {

@@ -97,7 +97,7 @@ struct simt_launch {
 
 struct simt_state {
   uint64_t seed; /* other seeds, other orders; may be set between launches */
-  uint64_t num_launches, num_switches, num_exchanges;
+  uint64_t num_launches, num_switches, num_exchanges, num_looks; /* looks at the clock */
   struct simt_thread *current;
   struct simt_launch *launch;
   unsigned char *windows; /* [SIMT_MOST_HERE][SIMT_WINDOW_BYTES] */

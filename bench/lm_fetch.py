@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""lm --part=fetch [--size=small|full|tiny] [--ngrams=N] [--lm=FILE] [--lm-scale=X] [--lanes=400,50] [--rounds=1,5] [--programs=FOLDER] [--work=FOLDER] [--save=FILE] [--record]
+
+How a batch on a GPU best gets its n-grams from host memory (bench_lm_fetch): each lane reads what it asks for (direct), or the batch's requests are put together and each n-gram is read
+once, by a hash table, by sorting, or by the host's threads. The requests are those of the peaky task of `bench lm --device=cuda` with a generated model, decoded on the CPU side by side
+(bench_lm_traffic --steady): all of them, and those that a cache of --cache of the n-grams' bytes does not have; with --hybrid-graph, --hybrid-scores, --hybrid-words and --lm of the
+hybrid task. Then requests at random, from 100 to a million a frame, all different and with repetition. Every way must give the same sums.
+
+The table tells microseconds a frame of the whole batch. `search`: what a frame of the batch takes in all, decoded by bench_decode with the n-grams in host memory and the same cache.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import decode_tasks
+import lm_decode
+import measure
+
+WAYS = ("direct", "hashed", "sorted", "host")
+RANDOM = [f"random={n}/{n // repeated}" for n in (100, 1000, 10_000, 100_000, 1_000_000) for repeated in (1, 2, 10)]
+
+
+def make_trace(programs, task, model, arguments):
+    """What 400 lanes ask for in a few frames."""
+    path = decode_tasks.work_folder("lm_fetch") / f"{task.part}.trace"
+    beam, active = task.base
+    words = [f"--words={task.words}"] if task.words else []
+    programs.run(programs.find("bench_lm_traffic"), task.graph, task.scores, model, *words, f"--acoustic-scale={task.acoustic_scale}", f"--lm-scale={arguments.lm_scale}", f"--beam={beam}",
+                 f"--max-active={active}", f"--steady={arguments.steady}", f"--trace={path}", "--trace-frames=1", f"--cache={arguments.cache}", "--batch=400")
+    return path
+
+
+def search_us(programs, task, model, lanes, arguments):
+    """Of a frame of a whole batch, with the cache and without."""
+    forms = [task.run(*task.base, device=arguments.device, scores="device", batch=lanes, utterances=lanes, seconds=0.5, lm="hybrid", lm_cache=cache) for cache in (100 * arguments.cache, 0)]
+    done = subprocess.run(task.command(programs, [f"--lm={model}", f"--lm-scale={arguments.lm_scale}", *forms]), stdout=subprocess.PIPE, text=True, check=True, env=programs.environment)
+    return [1e6 * lanes * task.frame_shift / json.loads(line)["rtfx"] for line in done.stdout.splitlines()]
+
+
+def fetch(programs, arguments, requests, **settings):
+    """Rows of bench_lm_fetch, the first of the table itself."""
+    options = [f"--{name}={value}" for name, value in {"gigabytes": arguments.gigabytes, "record": 3, "seconds": arguments.seconds, **settings}.items()]
+    command = [str(word) for word in (programs.find("bench_lm_fetch"), *options, *requests)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=programs.environment)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def cells(row):
+    search = row.get("search_us")
+    return [row["requests"], row["lanes"], row["rounds"], f"{row['asked']:.0f}", f"{row['distinct_lane']:.0f}", f"{row['distinct']:.0f}", *(f"{row[f'{way}_us']:.1f}" for way in WAYS),
+            f"{search:.0f}" if search else "-"]
+
+
+HEADER = ["requests", "lanes", "rounds", "n-grams asked for", "different in a lane", "in the batch", "direct, us", "hashed", "sorted", "host", "search"]
+
+
+def measure_all(programs, arguments, task, model):
+    trace = make_trace(programs, task, model, arguments)
+    rows = fetch(programs, arguments, RANDOM)[1:]
+    for lanes in arguments.lanes:
+        cached, whole = search_us(programs, task, model, lanes, arguments)
+        for rounds in arguments.rounds:
+            for row, us in zip(fetch(programs, arguments, [f"missed={trace}", f"trace={trace}"], lanes=lanes, rounds=rounds)[1:], (cached, whole)):
+                rows.append({**row, "search_us": us, "requests": f"{task.part}, " + (f"cache {100 * arguments.cache:g}%" if row["requests"].startswith("missed") else "no cache")})
+    return rows
+
+
+def numbers(text):
+    return tuple(map(int, text.split(",")))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=["fetch"])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
+    parser.add_argument("--ngrams", type=int, help="of the generated model")
+    parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
+    parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")
+    for name in ("graph", "scores", "ref", "words"):
+        parser.add_argument(f"--hybrid-{name}")
+    parser.add_argument("--cache", type=float, default=0.1, help="share of the n-grams' bytes")
+    parser.add_argument("--steady", type=int, default=150, help="frames to decode; the last is the trace")
+    parser.add_argument("--gigabytes", type=float, default=8, help="of the table that is read")
+    parser.add_argument("--lanes", type=numbers, default=(400, 50))
+    parser.add_argument("--rounds", type=numbers, default=(1, 5))
+    parser.add_argument("--seconds", type=float, default=0.1, help="to repeat each way for")
+    parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
+    parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
+    parser.add_argument("--save", help="keep the measurements in this file, too")
+    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    arguments = parser.parse_args()
+    measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
+    arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)
+    programs = decode_tasks.Programs(arguments.programs)
+    task, model = lm_decode.prepare(programs, arguments, True)
+    rows = measure_all(programs, arguments, task, model)
+    with open(arguments.save or os.devnull, "w", encoding="utf-8") as save:
+        save.writelines(json.dumps(row) + "\n" for row in rows)
+    print(f"{measure.machine_with_gpu()}; load {measure.load()}\n")
+    print(measure.table(HEADER, [cells(row) for row in rows]))
+    if arguments.record:
+        figures = [("LM fetch, a frame", f"{row['requests']}, {row['lanes']} lanes, {row['rounds']} rounds, {row['asked']:.0f} n-grams, {row['distinct']:.0f} different, {way}",
+                    measure.figure(row[f"{way}_us"]), "us") for row in rows for way in WAYS]
+        measure.record(figures, f"./run bench lm --part=fetch --device={arguments.device}", machine=measure.machine_with_gpu())
+
+
+if __name__ == "__main__":
+    main()
