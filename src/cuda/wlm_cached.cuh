@@ -13,17 +13,19 @@
 #define WF__WLM_DEVICE(on_device, on_host) on_device
 #endif
 
-static __host__ __device__ __forceinline__ void wf__wlm_add(uint64_t *counter, uint64_t value) {
-  WF__WLM_DEVICE((void)atomicAdd((unsigned long long *)counter, (unsigned long long)value), *counter += value);
-}
-
-/* Threads that are at this place together, if this is the first of them, else 0: it counts for all. Nobody waits for anybody. */
-static __host__ __device__ __forceinline__ uint32_t wf__wlm_speaks_for(void) {
-  const uint32_t together = WF__WLM_DEVICE(__activemask(), 1);
-  return WF__WLM_DEVICE((threadIdx.x & 31) == (uint32_t)__ffs((int)together) - 1 ? (uint32_t)__popc(together) : 0, together);
+/* One more; how many there were. */
+static __host__ __device__ __forceinline__ uint64_t wf__wlm_add(uint64_t *counter) {
+  return WF__WLM_DEVICE(atomicAdd((unsigned long long *)counter, 1ull), (*counter)++);
 }
 
 static __host__ __device__ __forceinline__ uint32_t wf__wlm_clock(void) { return WF__WLM_DEVICE((uint32_t)clock64(), 0); }
+
+/* Adds the cycles from `began` until `value`, which is never UINT32_MAX, has come: the clock is read only when that has been compared. Of threads that have
+ * read together one adds them, so each wait of a warp counts once. */
+static __host__ __device__ __forceinline__ void wf__wlm_waited(uint64_t *counter, uint32_t began, uint32_t value) {
+  const uint32_t cycles = value != UINT32_MAX ? wf__wlm_clock() - began : 0;
+  if (WF__WLM_DEVICE((threadIdx.x & 31) == (unsigned)__ffs((int)__activemask()) - 1, true)) WF__WLM_DEVICE(atomicAdd((unsigned long long *)counter, (unsigned long long)cycles), *counter += cycles);
+}
 
 #include "lm/wlm.h"
 

@@ -149,22 +149,17 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
       volatile uint64_t *entry = set + way * WF__WLM_ENTRY;
       const uint64_t word = entry[0], value = entry[1], next = entry[2];
       if (word >> 32 != tag || value >> 32 != tag || next >> 32 != tag) continue;
-      const uint32_t threads = wf__wlm_speaks_for();
-      if (threads > 0) wf__wlm_add(&view->counters[WF__WLM_HITS], threads);
+      wf__wlm_add(&view->counters[WF__WLM_HITS]);
       cost.bits = (uint32_t)value;
       return (wf__wlm_arc){(uint32_t)word, cost.cost, (uint32_t)next};
     }
   }
   const uint32_t began = wf__wlm_clock();
   const wf__wlm_arc arc = wf__wlm_aligned_arc(view, arcs, i);
-  /* The clock is read when the arc has come, since it is compared first; no arc has these numbers. */
-  const uint32_t cycles = (arc.word & arc.next) != UINT32_MAX ? wf__wlm_clock() - began : 0, threads = wf__wlm_speaks_for();
-  if (threads > 0) {
-    wf__wlm_add(&view->counters[WF__WLM_READS], threads);
-    wf__wlm_add(&view->counters[WF__WLM_WAITED], cycles);
-  }
+  wf__wlm_waited(&view->counters[WF__WLM_WAITED], began, arc.word & arc.next);
+  const uint64_t turn = wf__wlm_add(&view->counters[WF__WLM_READS]);
   if (set == NULL) return arc;
-  volatile uint64_t *entry = set + (began / 16 % WF__WLM_WAYS) * WF__WLM_ENTRY; /* any of them */
+  volatile uint64_t *entry = set + (turn % WF__WLM_WAYS) * WF__WLM_ENTRY;
   cost.cost = arc.cost;
   entry[0] = tag << 32 | arc.word;
   entry[1] = tag << 32 | cost.bits;
