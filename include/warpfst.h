@@ -1373,7 +1373,8 @@ typedef struct wf_lm_stats {
   uint64_t cache_hits, host_reads; /* n-grams (the model's arcs) found in the cache; read from host memory. With placement=host what look-ups read of the index goes
                                     * over the bus, too, and is in none of these figures */
   uint64_t bus_bytes;              /* that these reads moved: host_reads times the sectors of 32 bytes that an n-gram's record lies in, on average over its places (40
-                                    * bytes a read where the model is not packed). Threads of a warp that read one sector together move fewer */
+                                    * bytes a read where the model is not packed). Fewer move where threads of a warp read one
+                                    * sector together, or the GPU's own caches still have it */
   uint64_t stall_cycles;           /* of the GPU's clock that warps waited for these reads, summed over warps: a wait of a warp counts once, however many of its threads
                                     * read. Other warps may have worked meanwhile */
   double stall_s;                  /* the same in seconds at the GPU's highest clock, on average over the warps that it searches with at one time (32 a multiprocessor): divided

@@ -24,7 +24,8 @@ static __host__ __device__ __forceinline__ uint32_t wf__wlm_clock(void) { return
  * read together one adds them, so each wait of a warp counts once. */
 static __host__ __device__ __forceinline__ void wf__wlm_waited(uint64_t *counter, uint32_t began, uint32_t value) {
   const uint32_t cycles = value != UINT32_MAX ? wf__wlm_clock() - began : 0;
-  if (WF__WLM_DEVICE((threadIdx.x & 31) == (unsigned)__ffs((int)__activemask()) - 1, true)) WF__WLM_DEVICE(atomicAdd((unsigned long long *)counter, (unsigned long long)cycles), *counter += cycles);
+  const bool speaks = WF__WLM_DEVICE((threadIdx.x & 31) == (unsigned)__ffs((int)__activemask()) - 1, true);
+  if (speaks) WF__WLM_DEVICE(atomicAdd((unsigned long long *)counter, (unsigned long long)cycles), *counter += cycles);
 }
 
 #include "lm/wlm.h"
