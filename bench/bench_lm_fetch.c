@@ -30,7 +30,7 @@
 #ifdef WARPFST_BENCH_CUDA
 #include <pthread.h>
 
-#include "lm_fetch.h"
+#include "cuda/bench/lm_fetch.h"
 
 enum { MAX_ITEMS = 64, MAX_THREADS = 128, AHEAD = 16, PIECE = 256, CHECKED = 3, PROCESSORS = 132, LEAST_DISTINCT = 4 << 20, MOST_PLACINGS = 1024 };
 

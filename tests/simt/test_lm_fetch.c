@@ -1,7 +1,7 @@
-/* test_lm_fetch.c - the ways of bench/lm_fetch.h to get records from host memory: all give every lane the sum of what it asked for. */
+/* test_lm_fetch.c - the ways of src/cuda/bench/lm_fetch.h to get records from host memory: all give every lane the sum of what it asked for. */
 #include "cuda_runtime_api.h"
 
-#include "../../bench/lm_fetch.h"
+#include "cuda/bench/lm_fetch.h"
 #include "simt.h"
 #include "testing.h"
 

@@ -1,6 +1,6 @@
-/* lm_fetch.h - ways in which the lanes of a batch get records of a table in page-locked host memory: kernels of bench_lm_fetch.c. All return a cudaError_t. */
-#ifndef BENCH_LM_FETCH_H
-#define BENCH_LM_FETCH_H
+/* lm_fetch.h - ways in which the lanes of a batch get records of a table in page-locked host memory: kernels of bench/bench_lm_fetch.c, in no library. All return a cudaError_t. */
+#ifndef WF_CUDA_BENCH_LM_FETCH_H
+#define WF_CUDA_BENCH_LM_FETCH_H
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>

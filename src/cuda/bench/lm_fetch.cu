@@ -1,5 +1,5 @@
 /* lm_fetch.cu - the kernels of lm_fetch.h. Also compiled for the imitated GPU of tests/simt/. */
-#include "lm_fetch.h"
+#include "cuda/bench/lm_fetch.h"
 
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
