@@ -123,24 +123,30 @@ def check(rows):
     return problems
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--size", choices=decode_tasks.SIZES)
+def parse(parser):
+    """What is told, with what every measurement of a task with a model can be told."""
     parser.add_argument("--ngrams", type=int, help="of the generated model")
     parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
     parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
-    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 50, 400))
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
-    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
     parser.add_argument("--save", help="keep the measurements in this file, too")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
     arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)
+    return arguments
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--size", choices=decode_tasks.SIZES)
+    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 50, 400))
+    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
+    arguments = parse(parser)
     programs = decode_tasks.Programs(arguments.programs)
     task, path = prepare(programs, arguments, arguments.device.startswith("cuda"))
     task.seconds, task.cpu_utterances = arguments.seconds, min(task.cpu_utterances, 32)

@@ -11,7 +11,6 @@ The table tells microseconds a frame of the whole batch. `search`: what a frame 
 import argparse
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -77,24 +76,13 @@ def main():
     parser.add_argument("--part", choices=["fetch"])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
-    parser.add_argument("--ngrams", type=int, help="of the generated model")
-    parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
-    parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")
-    for name in ("graph", "scores", "ref", "words"):
-        parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--cache", type=float, default=0.1, help="share of the n-grams' bytes")
     parser.add_argument("--steady", type=int, default=150, help="frames to decode; the last is the trace")
     parser.add_argument("--gigabytes", type=float, default=8, help="of the table that is read")
     parser.add_argument("--lanes", type=numbers, default=(400, 50))
     parser.add_argument("--rounds", type=numbers, default=(1, 5))
     parser.add_argument("--seconds", type=float, default=0.1, help="to repeat each way for")
-    parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
-    parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
-    parser.add_argument("--save", help="keep the measurements in this file, too")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
-    arguments = parser.parse_args()
-    measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
-    arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)
+    arguments = lm_decode.parse(parser)
     programs = decode_tasks.Programs(arguments.programs)
     task, model = lm_decode.prepare(programs, arguments, True)
     rows = measure_all(programs, arguments, task, model)
