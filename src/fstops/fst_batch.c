@@ -288,15 +288,22 @@ wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_o
   return operate_with(batch, RMEPSILON, &o, out, err);
 }
 
+/* The operation on the i-th fst of a batch on a GPU, done by the CPU. */
+static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, const void *options, size_t i, wf_fst **out, wf_error *err) {
+  wf_fst *in;
+  *out = NULL;
+  WF__TRY(wf_fst_batch_get(from, i, &in, err));
+  wf_status status = on_cpu(in, op, options, out, err);
+  wf_fst_free(in);
+  return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "fst %zu", i);
+}
+
 /* Why it cannot be done is the CPU's to say, which has a witness: the first fst that fails. */
 static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options *o, wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
-    wf_fst *in, *out = NULL;
-    WF__TRY(wf_fst_batch_get(batch, i, &in, err));
-    wf_status status = wf_determinize(in, o, &out, err);
-    wf_fst_free(in);
+    wf_fst *out;
+    WF__TRY(on_cpu_instead(batch, DETERMINIZE, o, i, &out, err));
     wf_fst_free(out);
-    if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);
   }
   return wf__fail(err, WF_ERR_DEVICE, "the GPU refuses what the CPU determinizes");
 }
@@ -312,12 +319,8 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
 /* `made` [count], NULL at first, gets the CPU's results. */
 static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o, wf_fst_batch *to, wf_fst **made, wf_error *err) {
   for (size_t i = 0; i < from->count; i++) {
-    wf_fst *in;
     take_symbols(to, i, from->symbols[0][i], from->symbols[1][i]);
-    WF__TRY(wf_fst_batch_get(from, i, &in, err));
-    wf_status status = wf_minimize(in, o, &made[i], err);
-    wf_fst_free(in);
-    if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);
+    WF__TRY(on_cpu_instead(from, MINIMIZE, o, i, &made[i], err));
   }
   return wf__gpu_batch_create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);
 }
