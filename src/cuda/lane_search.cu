@@ -80,10 +80,11 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
   if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
-/* Apart from the search, whose registers are dear. */
+/* Apart from the search, whose registers are dear; of a copy, as what others can point to is read again after every store. */
 template <int RANKS>
 __device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best, bool words) {
-  write_tokens<true>(to, best, words);
+  searcher copy = *this;
+  copy.template write_tokens<true>(to, best, words);
   return true;
 }
 
