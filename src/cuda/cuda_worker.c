@@ -317,18 +317,37 @@ static void free_array(const wf__gpu_worker *worker, const wf__landing *landing,
   if (window == 0 || at < window || at - window >= worker->plan.landing_bytes) free(array);
 }
 
+static uint32_t count_outcomes(const wf__flight *flight, const wf__lane_outcome *outcomes, int32_t status) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < flight->count; i++) count += outcomes[i].status == status;
+  return count;
+}
+
+/* Makes so many lattices whose tables are in device memory, which is asked for as seldom as there are any. If there is none, the CPU does these. */
+static wf_status make_large_lattices(const wf__gpu_worker *worker, wf__flight *flight, uint32_t count, wf_error *err) {
+  wf__lane_params p = flight_params(worker, flight);
+  if (count == 0) return WF_OK;
+  if (cudaMalloc(&p.far_tables, wf__lane_far_bytes(count)) != cudaSuccess) {
+    (void)cudaGetLastError(); /* or the next launch takes it for its own error */
+    return WF_OK;
+  }
+  cudaError_t code = (cudaError_t)wf__lane_far_back(&p, flight->back_stream);
+  wf_status status = code == cudaSuccess ? send_results(worker, flight, flight->back_stream, err) : wf__cuda_fail(err, code, "the kernel of lattices");
+  code = cudaStreamSynchronize(flight->back_stream);
+  cudaFree(p.far_tables);
+  return status != WF_OK || code == cudaSuccess ? status : wf__cuda_fail(err, code, "the kernel of lattices");
+}
+
 /* Waits for the flight, and sees to lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
   WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
   if (worker->options.lattice_beam == 0) return WF_OK;
   WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
-  bool wide = false;
-  for (uint32_t i = 0; i < flight->count; i++) wide = wide || outcomes[i].status == WF__LANE_WIDE;
-  if (!wide) return WF_OK;
+  if (count_outcomes(flight, outcomes, WF__LANE_WIDE) == 0) return WF_OK;
   WF__TRY(make_lattices(worker, flight, true, err));
   WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
-  return WF_OK;
+  return make_large_lattices(worker, flight, count_outcomes(flight, outcomes, WF__LANE_FAR), err);
 }
 
 /* A landing window that is free; -1: none is. */

@@ -109,7 +109,7 @@ __device__ void searcher<RANKS>::rank_many(const back_table &table, const u32 *l
   const u32 bits = p->back_bits, size = *table.size;
   const uint16_t *counts = counts_at(bits);
   u32 *sums = bin_sums(), *heads = bin_heads();
-  uint16_t *next = (uint16_t *)marks_at(0, bits); /* in the bin: slot + 1; 0: none */
+  uint16_t *next = followers_at(bits); /* in the bin: slot + 1; 0: none */
   for (u32 i = tid(); i < size; i += BACK_THREADS) {
     const u32 slot = table.places[i], bin = bin_of(table, levels, slot);
     next[slot] = (uint16_t)atomicExch(&heads[bin], slot + 1);

@@ -14,12 +14,14 @@ namespace WF_LANE_SPACE {
 
 #ifndef WF__BACK_BITS /* a test makes them small, to see every boundary */
 #define WF__BACK_BITS (SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
+#define WF__BACK_WIDE_BITS 12
 #define WF__BACK_WINDOW 8192             /* tokens of a frame that are listed at a time */
 #define WF__BACK_MARKED 16384            /* arcs into a state; if one has more, all tokens are looked at */
 #define WF__BACK_HUB 256
 #endif
 constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
-constexpr u32 BACK_BITS = WF__BACK_BITS, WIDE_BITS = 12; /* of a second launch, for utterances that found no room in the first: one block a processor */
+constexpr u32 BACK_BITS = WF__BACK_BITS, WIDE_BITS = WF__BACK_WIDE_BITS; /* of a second launch, for utterances that found no room in the first: one block a processor */
+constexpr u32 FAR_BITS = 14;              /* of a third one, for those that found none in the second, with tables in device memory */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
 constexpr u32 MARK_BITS = 15; /* of a bitmap of marks */
 constexpr u32 HELD_BITS = 14; /* of a bitmap of states in a table, with scorers */
@@ -45,6 +47,7 @@ struct back_work {
   u32 page_before, fill_before, page_after; /* of the frame's arcs: where they begin, and the first page that was opened for them */
   u32 num_states, num_links; /* of the lattice so far */
   u32 no_room, no_pages, full; /* for the frame's arcs; for pages; in a table */
+  char *far_tables;            /* of the lattice, in the third launch */
 };
 static_assert(sizeof(back_work) <= sizeof(lane_shared::hist), "back_work must fit the histogram");
 static_assert(2 * sizeof(u32) << (HELD_BITS - 5) <= sizeof(lane_shared::agenda), "the bitmaps must fit the agenda");
@@ -67,12 +70,24 @@ constexpr u32 BACK_SLOT_BYTES = sizeof(token_key) + sizeof(float) + sizeof(int) 
 constexpr u32 BACK_OFFSET = offsetof(lane_shared, values);
 static_assert(BACK_OFFSET % 16 == 0, "the tables must be aligned");
 __host__ __device__ constexpr u32 list_bytes(u32 bits) { return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits ? WINDOW * (u32)sizeof(uint16_t) : (u32)sizeof(u32) << bits; }
-__host__ __device__ constexpr u32 back_bytes(u32 bits) {
-  return BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits);
+/* Followers of tokens in a bin (lane_back_out.cuh) are where marks are, if there is room. */
+__host__ __device__ constexpr u32 follower_bytes(u32 bits) { return sizeof(uint16_t) << bits <= 2 * ((1u << MARK_BITS) / 8) ? 0 : (u32)sizeof(uint16_t) << bits; }
+__host__ __device__ constexpr u32 tables_bytes(u32 bits) {
+  return 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits) + follower_bytes(bits);
+}
+__host__ __device__ constexpr u32 back_bytes(u32 bits) { return BACK_OFFSET + tables_bytes(bits); }
+constexpr u32 FAR_BYTES = (tables_bytes(FAR_BITS) + 255) / 256 * 256, FAR_HEAD = 256;
+
+__device__ __forceinline__ char *back_tables() {
+#ifdef WF_LANE_FAR
+  return own_back().far_tables;
+#else
+  return (char *)&own() + BACK_OFFSET;
+#endif
 }
 
 __device__ __forceinline__ back_table table_at(u32 which, u32 bits) {
-  char *at = (char *)&own() + BACK_OFFSET + which * (BACK_SLOT_BYTES << bits);
+  char *at = back_tables() + which * (BACK_SLOT_BYTES << bits);
   back_table table;
   table.keys = (token_key *)at;
   table.costs = (float *)(at + (sizeof(token_key) << bits));
@@ -84,7 +99,7 @@ __device__ __forceinline__ back_table table_at(u32 which, u32 bits) {
   table.mask = (1u << bits) - 1;
   return table;
 }
-__device__ __forceinline__ char *behind_tables(u32 bits) { return (char *)&own() + BACK_OFFSET + 2 * (BACK_SLOT_BYTES << bits); }
+__device__ __forceinline__ char *behind_tables(u32 bits) { return back_tables() + 2 * (BACK_SLOT_BYTES << bits); }
 __device__ __forceinline__ uint16_t *list_at(u32 bits) { return (uint16_t *)behind_tables(bits); }
 __device__ __forceinline__ u32 *levels_at(u32 bits) { return (u32 *)behind_tables(bits); }
 __device__ __forceinline__ u32 *marks_at(u32 turn, u32 bits) { return (u32 *)(behind_tables(bits) + list_bytes(bits)) + turn * ((1u << MARK_BITS) / 32); }
@@ -92,6 +107,8 @@ __device__ __forceinline__ u32 *news_at(u32 turn, u32 bits) { return marks_at(2,
 __device__ __forceinline__ uint16_t *counts_at(u32 bits) { return (uint16_t *)news_at(2, bits); }
 __device__ __forceinline__ uint16_t *ranks_at(u32 bits) { return counts_at(bits) + (1u << bits); }
 __device__ __forceinline__ uint16_t *firsts_at(u32 bits) { return ranks_at(bits) + (1u << bits); }
+
+__device__ __forceinline__ uint16_t *followers_at(u32 bits) { return follower_bytes(bits) == 0 ? (uint16_t *)marks_at(0, bits) : firsts_at(bits) + (1u << bits); }
 
 __device__ __forceinline__ void clear(const back_table &table) {
   for (u32 i = tid(); i <= table.mask; i += BACK_THREADS) {

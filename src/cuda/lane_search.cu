@@ -390,6 +390,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
   } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
+#ifndef WF_LANE_FAR
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
   searcher<RANKS> s(&p);
@@ -401,7 +402,9 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
   if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
 }
 
-#if !defined(WF_LANE_SCORED) && !defined(WF_LANE_STREAMS)
+#endif
+
+#if !defined(WF_LANE_SCORED) && !defined(WF_LANE_STREAMS) && !defined(WF_LANE_FAR)
 /* --- checking scores ---------------------------------------------------------------------------------------------------- */
 
 __global__ void check_scores(const wf__lane_utterance *utterances, u64 *bad) {
@@ -433,6 +436,28 @@ extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uin
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
+#ifdef WF_LANE_FAR
+template <int RANKS>
+static cudaError_t launch_far(const wf__lane_params *params, cudaStream_t stream) {
+  wf__lane_params p = *params;
+  p.back_bits = FAR_BITS;
+  const cudaError_t code = cudaMemsetAsync(p.far_tables, 0, FAR_HEAD, stream);
+  if (code != cudaSuccess) return code;
+  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, BACK_OFFSET, stream, p, (int)WF__LANE_FAR);
+}
+
+extern "C" int wf__lane_far_back(const wf__lane_params *params, void *stream) {
+  switch (params->ranks) {
+    case 1: return launch_far<1>(params, (cudaStream_t)stream);
+    case 2: return launch_far<2>(params, (cudaStream_t)stream);
+    case 4: return launch_far<4>(params, (cudaStream_t)stream);
+    case 8: return launch_far<8>(params, (cudaStream_t)stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+extern "C" uint64_t wf__lane_far_bytes(uint32_t num_lattices) { return FAR_HEAD + (uint64_t)num_lattices * FAR_BYTES; }
+#else
 static size_t shared_bytes(int32_t num_columns) {
   size_t row = num_columns <= WF__LANE_MAX_ROW ? (size_t)num_columns : 1;
   return sizeof(lane_shared) + row * sizeof(float);
@@ -538,5 +563,7 @@ extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
   }
   return cudaErrorInvalidValue;
 }
+
+#endif
 
 }  // namespace WF_LANE_SPACE

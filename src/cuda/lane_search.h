@@ -93,7 +93,8 @@ enum {
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
-  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones */
+  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones, */
+  WF__LANE_FAR = 7,        /* and for these, too: a third one has larger ones in device memory */
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
@@ -277,6 +278,7 @@ typedef struct wf__lane_params {
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
   const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
   uint32_t back_bits;       /* slots of a table on the way back: 2^this */
+  void *far_tables;         /* of the third launch: {lattices begun, 0, then of each its tables} */
   /* work */
   const wf__lane_utterance *utterances;
   const uint32_t *order;   /* [num_utterances] longest first */
@@ -332,8 +334,11 @@ typedef struct wf__lane_params {
 
 /* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. With lattices there are as many lanes as utterances. */
 int wf__lane_search_launch(const wf__lane_params *params, void *stream);
-/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. */
+/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. The third one makes those that are WF__LANE_FAR then. */
 int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream);
+int wf__lane_far_back(const wf__lane_params *params, void *stream);
+/* Bytes of far_tables for so many lattices. */
+uint64_t wf__lane_far_bytes(uint32_t num_lattices);
 /* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */

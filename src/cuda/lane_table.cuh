@@ -8,7 +8,7 @@
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
  * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
  *
- * All of lane_*.cuh is compiled six times: in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
+ * All of lane_*.cuh is compiled six times (and the way back for lattices once more, in lane_far.cu): in lane_search.cu, in lane_scored.cu for searches with scorers, in lane_asking.cu for recurrent ones, and in
  * lane_streams.cu, lane_scored_streams.cu and lane_asking_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
  *
  *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)
@@ -28,7 +28,9 @@
 #include "lane_search.h"
 #include "ptx.cuh"
 
-#if defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
+#if defined(WF_LANE_FAR)
+#define WF_LANE_SPACE lane_far
+#elif defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
 #define WF_LANE_SPACE lane_asking_streams
 #elif defined(WF_LANE_ASKING)
 #define WF_LANE_SPACE lane_asking
