@@ -261,7 +261,42 @@ static void test_no_pages(void **state) {
   test_free_task(&task);
 }
 
-/* Tables at their fullest, with every number of blocks that max_tokens and the batch call for; on the imitated GPU, whose tables of the second launch are small, those of the third, too. */
+/* A graph in which every path of `depth` arcs leads to a state of its own, all final: frame t has 2^t tokens. */
+static struct decode_task tree_task(int depth) {
+  wf_error err = {0};
+  test_rng rng = {11};
+  struct decode_task task = {.scores = {.num_columns = 8}};
+  wf_builder *builder = NULL;
+  wf_fst *fst;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  const uint32_t inner = (1u << depth) - 1, all = 2 * inner + 1;
+  assert_ok(wf_builder_add_states(builder, all, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < all; s++) {
+    if (s >= inner) assert_ok(wf_builder_set_final(builder, s, test_unit(&rng), &err));
+    for (uint32_t to = 2 * s + 1; s < inner && to <= 2 * s + 2; to++)
+      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.ilabel = 1 + (int32_t)(to % 8), .olabel = (int32_t)(to % 50), .weight = test_unit(&rng), .nextstate = (int32_t)to}, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task.options);
+  task.options.beam = task.options.lattice_beam = 1000;
+  task.options.max_active = task.options.max_tokens = (int32_t)inner + 1;
+  return task;
+}
+
+/* Frames of more tokens in the lattice than the tables of the second launch hold (on an imitated GPU these are small). */
+static void test_many_tokens(void **state) {
+  (void)state;
+  const int depth = test_seeds(400) < 400 ? 8 : 13;
+  struct decode_task task = tree_task(depth);
+  assert_int_equal(decode_long(&task, false, depth, 1), 0);
+  test_free_task(&task);
+}
+
+/* Tables at their fullest, with every number of blocks that max_tokens and the batch call for. */
 static void test_large_tasks(void **state) {
   (void)state;
   struct decode_task task = test_large_task();
@@ -276,11 +311,7 @@ static void test_large_tasks(void **state) {
     if (few) count = 1 + k % 2;
     test_random_batch(&task, batch, data, count, k, few ? 6 : 40);
     test_decode_on("cpu", task.graph, task.options, batch, count, cpu);
-    struct test_heard misfits = {"did not fit", 0};
-    wf_set_log(test_listen, &misfits);
     test_decode_on("cuda", task.graph, task.options, batch, count, gpu);
-    wf_set_log(NULL, NULL);
-    if (few) assert_int_equal(misfits.times, 0);
     test_assert_same_batch(k, cpu, gpu, count);
     free_batch(cpu, gpu, data, count);
   }
@@ -311,9 +342,10 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
+                                       cmocka_unit_test(test_many_tokens)};
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
-                                     cmocka_unit_test(test_large_tasks)};
+                                     cmocka_unit_test(test_many_tokens),  cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
