@@ -11,17 +11,17 @@
 #include <unistd.h>
 
 #include "word_lists.h"
-#include "am_model.h"
+#include "aligner_source.h"
 #include "boosts.h"
 #include "decode_chunks.h"
 #include "decode_lattices.h"
 #include "lm_report.h"
 #include "rnnlm_scorer.h"
 
-enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
+enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5, MAX_LABEL = 1 << 26 };
 
 struct decode_run {
-  const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
+  const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
   bool json, lm_table;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
@@ -31,6 +31,7 @@ struct decode_run {
   wf_scorer *lm; /* of every utterance: large n-gram model, recurrent model, or both */
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
+  aligner_source aligner; /* of a graph that does not know how its words are made of tokens; --am also gives columns */
   wf_fst *fst;
   wf_graph *graph;
   wf_decoder *decoder;
@@ -147,7 +148,7 @@ static wf_status take_columns(const char *path, struct columns *out, wf_error *e
 static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
   char beside[4096];
   if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
-  if (run->am_path != NULL) return take_columns(run->am_path, out, err);
+  if (run->aligner.am.path != NULL) return take_columns(run->aligner.am.path, out, err);
   snprintf(beside, sizeof beside, "%s.columns", graph);
   return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
 }
@@ -194,10 +195,11 @@ static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
 
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
-  if (status == WF_OK) status = make_graph(run, args[0], err);
-  if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK) status = aligner_attach(&run->aligner, run->words, &run->fst, err);
+  if (status == WF_OK) status = make_graph(run, args[0], err);
+  if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
@@ -333,8 +335,8 @@ static wf_status put_words(struct decode_run *run, size_t i, const wf_result *re
   static const struct {
     uint32_t bit;
     const char *name;
-  } names[MAX_FLAGS] = {{WF_RESULT_NOT_FINAL, "not_final"}, {WF_RESULT_NARROWED, "narrowed"}, {WF_RESULT_OVERFLOW, "overflow"}, {WF_RESULT_DIED, "died"}};
-  const char *flags[MAX_FLAGS];
+  } names[MAX_FLAGS - 1] = {{WF_RESULT_NOT_FINAL, "not_final"}, {WF_RESULT_NARROWED, "narrowed"}, {WF_RESULT_OVERFLOW, "overflow"}, {WF_RESULT_DIED, "died"}};
+  const char *flags[MAX_FLAGS]; /* these, and "times_estimated" */
   wf_timed_word *words = malloc((result->num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((result->num_words + 1) * sizeof *scratch);
   wf_status status = words != NULL && scratch != NULL ? WF_OK : no_memory(err, "the words of a result");
@@ -352,8 +354,9 @@ static wf_status put_words(struct decode_run *run, size_t i, const wf_result *re
                               .acoustic_cost = result->acoustic_cost,
                               .scorer_cost = result->scorer_cost,
                               .flags = flags};
-  for (int f = 0; f < MAX_FLAGS; f++)
+  for (int f = 0; f < MAX_FLAGS - 1; f++)
     if (result->flags & names[f].bit) flags[hypothesis.num_flags++] = names[f].name;
+  if (result->num_estimated > 0) flags[hypothesis.num_flags++] = "times_estimated";
   if (status == WF_OK) status = put_with_nbest(run, i, &hypothesis, err);
   free(words);
   free(scratch);
@@ -371,7 +374,7 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
     } else {
       add_to_sums(run, result);
       status = put_words(run, i, result, err);
-      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, err);
+      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph), err);
     }
   }
   return status;
@@ -545,7 +548,8 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
   cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
-  cli_flag_str(&parser, "am", 0, &run.am_path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
+  cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
+  aligner_decode_flags(&parser, &run.aligner);
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
   decode_lattices_flags(&parser, &run.lattices);
   cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
@@ -564,7 +568,7 @@ int cmd_decode(int argc, char **argv) {
   cli_table(&parser, "result_writer", &run.writer_options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
+  if (run.columns_path != NULL && run.aligner.am.path != NULL) return cli_usage("--columns and --am exclude each other");
   if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
   if (run.lattices.num_best < 0 || run.lattices.num_best > 1000000) return cli_usage("--nbest is outside [0, 1000000]");
   decode_lattices_settle(&run.lattices, &run.decoder_options);

@@ -35,7 +35,7 @@ int cmd_lattice_convert(int argc, char **argv) {
   if (output == NULL) return cli_usage("no output given: -o OUT");
   wf_error err = {0};
   wf_lattice_writer *writer = NULL;
-  if (aligner.tokens_path != NULL || aligner.am.path != NULL) input.options.kind = 2; /* compact */
+  if (aligner.graph_path != NULL || aligner.tokens_path != NULL || aligner.am.path != NULL) input.options.kind = 2; /* compact */
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK) status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);

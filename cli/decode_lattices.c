@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
-  cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE", "write lattices there, as a Kaldi archive, determinized, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
+  cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE", "write lattices there, as a Kaldi archive, determinized, an arc a word over its frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw, "write them as they come from the search");
   cli_flag_bool(parser, "confidence", 0, &lattices->confidence, "give the words in CTM and JSON a confidence, their posterior in the lattice");
   cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N", "give the N best word sequences of each utterance in JSON");
@@ -109,7 +109,23 @@ wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hyp
   return status;
 }
 
-wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, wf_error *err) {
+/* An arc for every word, over the frames of the word; the lattice as it is where that would be too large. */
+static wf_status align(wf_compact_lattice **lattice, const wf_word_aligner *aligner, const char *key, wf_error *err) {
+  wf_compact_lattice *aligned;
+  wf_error why;
+  wf_status status = wf_compact_lattice_align(*lattice, aligner, NULL, &aligned, NULL, &why);
+  if (status == WF_ERR_LIMIT) {
+    cli_note("utterance '%s': the lattice's arcs are not aligned to words: %s", key, why.message);
+    return WF_OK;
+  }
+  *err = why;
+  if (status != WF_OK) return status;
+  wf_compact_lattice_free(*lattice);
+  *lattice = aligned;
+  return WF_OK;
+}
+
+wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, const wf_word_aligner *aligner, wf_error *err) {
   if (lattices->writer == NULL) return WF_OK;
   wf_lattice_entry entry = {.key = key};
   if (lattices->raw) {
@@ -119,6 +135,8 @@ wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char 
     lattices->num_failed++;
     return WF_OK;
   } else {
+    wf_status status = aligner != NULL ? align(&lattices->made[i].lattice, aligner, key, err) : WF_OK;
+    if (status != WF_OK) return status;
     entry.compact = lattices->made[i].lattice;
   }
   return wf_lattice_writer_put(lattices->writer, &entry, err);

@@ -33,7 +33,7 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
 /* To the files beside the main one. */
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis, wf_error *err);
-wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, wf_error *err);
+wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, const wf_word_aligner *aligner, wf_error *err);
 /* The batch is done. */
 void decode_lattices_clear(decode_lattices *lattices);
 /* Completes the files. */

@@ -62,65 +62,7 @@ wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determi
   return WF_OK;
 }
 
-/* --- word times ----------------------------------------------------------------------------------------------------------- */
-
-void aligner_flags(cli_parser *parser, aligner_source *source) {
-  cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE", "word times of CTC lattices: token table in which U+2581 marks the start of words, or with --lexicon any");
-  cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE", "word times by this lexicon over --tokens (needs --words)");
-  cli_flag_str(parser, "am", 0, &source->am.path, "MODEL", "word times of Kaldi's lattices: final.mdl, or the folder with it");
-  cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
-}
-
-static wf_status open_lexicon(aligner_source *source, const wf_symbols *tokens, const wf_symbols *words, wf_error *err) {
-  wf_lexicon *lexicon;
-  wf_lexicon_options options;
-  wf_lexicon_options_init(&options);
-  options.unknown = 1; /* words of unknown tokens are in no lattice */
-  wf_status status = wf_lexicon_read(source->lexicon_path, tokens, &options, &lexicon, err);
-  if (status != WF_OK) return status;
-  status = wf_word_aligner_from_lexicon(lexicon, words, &source->aligner, err);
-  wf_lexicon_free(lexicon);
-  return status;
-}
-
-static wf_status bad_flags(const char *message, wf_error *err) {
-  err->code = WF_ERR_ARGUMENT;
-  snprintf(err->message, sizeof err->message, "%s", message);
-  return err->code;
-}
-
-wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err) {
-  wf_status status = WF_OK;
-  if (source->am.path != NULL && source->tokens_path != NULL) return bad_flags("--am and --tokens exclude each other", err);
-  if (source->lexicon_path != NULL && (source->tokens_path == NULL || words == NULL)) return bad_flags("--lexicon needs --tokens and --words", err);
-  if (source->am.lang != NULL && source->am.path == NULL) return bad_flags("--lang needs --am", err);
-  if (source->tokens_path != NULL) {
-    wf_symbols *tokens;
-    status = wf_symbols_read(source->tokens_path, &tokens, err);
-    if (status != WF_OK) return status;
-    status = source->lexicon_path != NULL ? open_lexicon(source, tokens, words, err) : wf_word_aligner_from_tokens(tokens, NULL, &source->aligner, err);
-    wf_symbols_free(tokens);
-  } else if (source->am.path != NULL) {
-    wf_hmm *hmm;
-    status = am_read(&source->am, false, &hmm, err);
-    if (status != WF_OK) return status;
-    status = wf_word_aligner_from_hmm(hmm, &source->aligner, err);
-    wf_hmm_free(hmm);
-  }
-  return status;
-}
-
-wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, wf_error *err) {
-  wf_compact_lattice *aligned;
-  uint64_t forced;
-  if (source->aligner == NULL) return WF_OK;
-  wf_status status = wf_compact_lattice_align(entry->compact, source->aligner, NULL, &aligned, &forced, err);
-  if (status != WF_OK) return status;
-  if (forced > 0) cli_note("utterance '%s': %llu arcs whose labels are not those of a word; times are guesses there", entry->key, (unsigned long long)forced);
-  wf_compact_lattice_free(entry->compact);
-  entry->compact = aligned;
-  return WF_OK;
-}
+/* --- words ---------------------------------------------------------------------------------------------------------------- */
 
 const char *lattice_word_text(const wf_symbols *words, int32_t label, char scratch[12]) {
   const char *text = words != NULL ? wf_symbols_text(words, label) : NULL;

@@ -2,7 +2,7 @@
 #ifndef WARPFST_CLI_LATTICE_COMMON_H
 #define WARPFST_CLI_LATTICE_COMMON_H
 
-#include "am_model.h"
+#include "aligner_source.h"
 
 /* The subcommands of `warpfst lattice`; argv[0] is "lattice NAME". */
 int cmd_lattice_convert(int argc, char **argv);
@@ -40,17 +40,6 @@ void lattice_close(lattice_input *input);
 /* Makes the lattice of the entry compact: a raw one is determinized. Tells if the beam had to be narrowed for lack of room. */
 wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determinize_options *options, wf_error *err);
 
-/* How words are found in alignments: --tokens, --lexicon, --am and --lang. None given: arcs stay as they are. */
-typedef struct aligner_source {
-  const char *tokens_path, *lexicon_path;
-  am_source am;
-  wf_word_aligner *aligner; /* NULL: none */
-} aligner_source;
-void aligner_flags(cli_parser *parser, aligner_source *source);
-/* `words` may be NULL unless there is a lexicon. */
-wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err);
-/* Aligns the compact lattice of the entry; tells how many arcs were guessed. */
-wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, wf_error *err);
 
 /* Text of a word, or its number in `scratch`. */
 const char *lattice_word_text(const wf_symbols *words, int32_t label, char scratch[12]);

@@ -1205,7 +1205,8 @@ typedef struct wf_padded_scores {
  * [0, max_frames], strides in which frames overlap. */
 WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores, wf_error *err);
 
-/* One word of the best path. Frames are half-open: [start_frame, end_frame). */
+/* One word of the best path. Frames are half-open: [start_frame, end_frame), from the first frame of the word's first token (or phone) to the last of its last. In a
+ * graph without a word aligner they are estimates: a word goes from the frame at which the graph says it to that of the next word, which can be late. */
 typedef struct wf_word {
   int32_t label; /* olabel */
   int32_t start_frame, end_frame;
@@ -1238,6 +1239,8 @@ typedef struct wf_result {
   struct wf_lattice *lattice; /* every path within lattice_beam of the best (section 10); NULL if lattice_beam is 0. Freed with the result: wf_lattice_ref
                                  keeps it. 2^31 states or more fail the utterance */
   double scorer_cost;    /* of the words and, unless not final, of ending after them; 0 without a scorer. Part of `cost` */
+  size_t num_estimated;  /* words whose times are estimates: all of them in a graph without a word aligner (wf_graph_word_aligner); else those whose labels are not one of
+                            their pronunciations, as at the end of an utterance that is cut off within a word */
   struct wf_determinized *determinized; /* what became of `lattice`; NULL unless wf_decoder_set_determinization asked for it. Freed with the result; its lattice may
                                            be taken out of it */
 } wf_result;
@@ -1825,18 +1828,30 @@ WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
 
 /* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
 
-/* How alignments, one label a frame, tell where words begin and end. Immutable: any number of threads may use one. */
+/* How alignments, one label a frame, tell where words begin and end. Immutable, reference counted: any number of threads may use one. Graphs made by
+ * wf_ctc_graph_build and wf_hmm_graph_build carry one, and the decoder takes word times from it; for a graph from elsewhere make one and wf_fst_with_word_aligner. */
 typedef struct wf_word_aligner wf_word_aligner;
 /* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone that begins words to one that ends them, or is one phone
  * alone; silence and other nonwords are between words. A phone ends with its last transition and the self-loops behind that (Kaldi's reorder=true, and
  * the graphs made here). WF_ERR_UNSUPPORTED for other models. */
 WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err);
+/* Models whose labels tell which phone they belong to (CMU Sphinx, Kaldi), with a lexicon over wf_hmm_phones: as wf_word_aligner_from_lexicon, but over phones. */
+WF_API wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
 /* CTC tokens of which those that begin words start with U+2581. A token lasts while its label is repeated; a word goes from the first frame of its first token to
  * the last frame of its last; blanks behind it are between words. `blank`: as in wf_lexicon_options. */
 WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank, wf_word_aligner **out, wf_error *err);
 /* CTC tokens with a lexicon over them: a word is one of its pronunciations; where one continues another, the longest behind which the next words can stand. `words`:
- * the table of the lattice's words. */
+ * the table of the lattice's words. Tokens that no pronunciation uses (silence) stand between words. */
 WF_API wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err);
+/* The aligner that an fst carries. WF_ERR_UNSUPPORTED: it has none. */
+WF_API wf_status wf_word_aligner_from_fst(const wf_fst *fst, wf_word_aligner **out, wf_error *err);
+/* A new fst over the same arrays that carries the aligner (NULL: none). Native files keep it, OpenFst's do not; operations other than convert, arcsort and
+ * wf_epsilons_last drop it. */
+WF_API wf_status wf_fst_with_word_aligner(const wf_fst *fst, const wf_word_aligner *aligner, wf_fst **out, wf_error *err);
+/* The aligner of a graph, with the pronunciations of its added words; NULL: none, so word times are estimates. Lives as long as the graph. */
+WF_API const wf_word_aligner *wf_graph_word_aligner(const wf_graph *graph);
+/* Shares the aligner: each ref needs its own free. */
+WF_API wf_word_aligner *wf_word_aligner_ref(const wf_word_aligner *aligner);
 WF_API void wf_word_aligner_free(wf_word_aligner *aligner);
 /* Name of a phone or token, NULL if it has none. Lives as long as the aligner. */
 WF_API const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t unit);
@@ -1934,7 +1949,8 @@ WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_
 typedef struct wf_partial {
   const wf_word *words;  /* [num_words]; frames count from the last reset. The stream's, until the next call with it */
   size_t num_words;
-  size_t num_stable;     /* of the words, the first so many will not change any more, but for the end_frame of the last of them */
+  size_t num_stable;     /* of the words, the first so many will not change any more, but for the times of the last of them */
+  size_t num_estimated;  /* words whose times are estimates, as in wf_result */
   int64_t num_frames;    /* accepted */
   int64_t stable_frames; /* of these, the first so many are decided */
   int64_t start_frame;   /* accepted before the last reset */

@@ -53,9 +53,11 @@ class Result:
     An utterance can fail by itself, for example by NaN among its scores: `error` is then the exception that reading any of the rest raises.
 
     text           words joined by blanks
-    words          [Word(text, start, end, label, confidence)], times in frames; confidences are worked out when words are first asked for
+    words          [Word(text, start, end, label, confidence)], from the first frame of the word's first token to the last of its last; confidences are worked out when
+                   words are first asked for
     cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
-    flags          any of "not_final", "narrowed", "died", "overflow"
+    flags          any of "not_final", "narrowed", "died", "overflow"; "times_estimated": the graph cannot tell how (all or some of) its words are made of tokens, and their
+                   times are rough (Graph.word_aligner)
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
     lattice        every path within lattice_beam of the best, or None
@@ -300,7 +302,7 @@ class Decoder(Handle):
         values.update(
             text=" ".join(word.text for word in words),
             words=words,
-            flags=frozenset(name for name, bit in _FLAGS.items() if raw.flags & bit),
+            flags=frozenset([name for name, bit in _FLAGS.items() if raw.flags & bit] + ["times_estimated"] * (raw.num_estimated > 0)),
             alignment=alignment,
             lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
             lattice_beam=self.config["lattice_beam"],

@@ -206,6 +206,10 @@ class Fst(Handle):
         """The same arrays with other symbol tables (None: without). Cheap."""
         return Fst(create("wf_fst_with_symbols", self.address, isymbols and isymbols.address, osymbols and osymbols.address))
 
+    def with_word_aligner(self, aligner: Handle | None) -> Fst:
+        """The same arrays, and how words are found in alignments (WordAligner): a graph made of it gives exact word times. None: without."""
+        return Fst(create("wf_fst_with_word_aligner", self.address, aligner and aligner.address))
+
     def with_semiring(self, semiring: Semiring) -> Fst:
         """The same arrays in another semiring; the numbers stay as they are. Cheap."""
         return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, _SEMIRINGS, "semiring")))

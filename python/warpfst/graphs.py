@@ -13,6 +13,7 @@ from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, lib
 from .errors import ArgumentError
 from .fst import Fst
+from .lattice import WordAligner
 from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
 from .lm import LM
 from .operations import connect, epsilons_last
@@ -142,6 +143,12 @@ class Graph(Handle):
         graph._columns, graph._base, graph._table, graph._given = self._columns, self._base, table, None
         graph._added = (*self._added, (word_class, spoken))
         return graph
+
+    @property
+    def word_aligner(self) -> WordAligner | None:
+        """How its words are found in alignments, added words included; None: it cannot tell, and word times are estimates."""
+        address = lib.wf_graph_word_aligner(self.address)
+        return WordAligner(lib.wf_word_aligner_ref(address)) if address else None
 
     @property
     def columns(self) -> tuple[int, ...] | None:

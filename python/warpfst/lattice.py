@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, take_numbers
 from .errors import Error
-from .fst import array_view
+from .fst import Fst, array_view
 from .lexicon import Hmm, Lexicon
 from .lm import LM
 from .options import c_options
@@ -202,7 +202,11 @@ class Mbr(NamedTuple):
 
 
 class WordAligner(Handle):
-    """How alignments, one label a frame, tell where words begin and end. Immutable."""
+    """How alignments, one label a frame, tell where words begin and end. Immutable.
+
+    Graphs made by build_ctc_graph and build_hmm_graph carry one (`Graph.word_aligner`), and the decoder takes word times from it. For a graph from elsewhere make one and
+    `Graph(fst.with_word_aligner(aligner))`.
+    """
 
     _free = lib.wf_word_aligner_free
 
@@ -210,6 +214,16 @@ class WordAligner(Handle):
     def from_hmm(cls, hmm: Hmm) -> WordAligner:
         """Kaldi models read with a lang folder that has phones/word_boundary.txt."""
         return cls(create("wf_word_aligner_from_hmm", hmm.address))
+
+    @classmethod
+    def from_hmm_lexicon(cls, hmm: Hmm, lexicon: Lexicon, words: Symbols) -> WordAligner:
+        """Models whose labels tell their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`; `words`: the table of the graph's words."""
+        return cls(create("wf_word_aligner_from_hmm_lexicon", hmm.address, lexicon.address, words.address))
+
+    @classmethod
+    def from_fst(cls, fst: Fst) -> WordAligner:
+        """The one that a graph's fst carries. UnsupportedError: it has none."""
+        return cls(create("wf_word_aligner_from_fst", fst.address))
 
     @classmethod
     def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:

@@ -26,7 +26,7 @@ class StreamEvent(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """The best hypothesis so far. The first `num_stable` words will not change any more, but for the end of the last of them."""
+    """The best hypothesis so far. The first `num_stable` words will not change any more, but for the times of the last of them."""
 
     words: list[Word]
     num_stable: int

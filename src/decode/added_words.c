@@ -127,7 +127,9 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class, co
   atomic_init(&made->refs, 1);
   made->base = wf_graph_ref(graph->base != NULL ? graph->base : graph);
   made->added = NULL;
+  made->aligner = NULL;
   wf_status status = fill(made, graph, c, phrases, count, err);
+  if (status == WF_OK && graph->aligner != NULL) status = wf__word_aligner_add(graph->aligner, phrases, count, &made->aligner, err);
   if (status == WF_OK) *out = made;
   else wf_graph_free(made);
   return status;

@@ -100,18 +100,36 @@ void wf__path_free(wf__path *path);
 /* Number of the frame that the i-th consuming arc reads, for a path from the start on. */
 static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) { return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i; }
 
-/* Words, times and sums of a path that comes in parts. Zero-initialised is empty. */
+/* Words, times and sums of a path that comes in parts. Zero-initialised is empty.
+ *
+ *   words      [timed words: nothing can change them][others: times are as they would be if the path ended here, once closed]
+ *   alignment  [forgotten][labels of timed words      ][others                                                            ]
+ *                                                      ^ timed_end
+ *
+ * Without a word aligner times are estimates, and all words count as timed but for the end of the last one. */
 typedef struct wf__account {
-  WF__VEC(wf_word) words;     /* the last one may grow */
+  WF__VEC(wf_word) words;
   WF__VEC(int32_t) alignment; /* by frame; 0: skipped */
   int64_t num_forgotten;      /* frames before those of the alignment */
+  uint64_t num_timed;         /* with an aligner */
+  int64_t timed_end;
+  uint64_t num_estimated;     /* words whose times are estimates, of the timed ones */
+  uint64_t num_guessed;       /* the same of the others, after close */
   double graph_cost, loglike;
+  wf__unit_list units;        /* scratch memory */
+  WF__VEC(int32_t) labels;
+  WF__VEC(wf_word) placed;
 } wf__account;
+/* Adds a part of the path. */
 wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err);
-/* Brings alignment and the end of the last word up to frame `end`; more may follow. */
+/* Times of words that what was added decides, whatever follows. Only of what cannot be taken back. */
+wf_status wf__account_decide(wf__account *account, const wf_graph *graph, wf_error *err);
+/* How many words nothing can change any more, but for the times of the last of them. After wf__account_decide. */
+uint64_t wf__account_num_stable(const wf__account *account, const wf_graph *graph);
+/* Brings alignment and times of words up to frame `end`, as if the path ended there; more may follow. */
 wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err);
 /* Drops the first `num_words` words and the alignment before what is left. */
-void wf__account_forget(wf__account *account, uint64_t num_words);
+void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t num_words);
 /* Into the result, which takes the arrays over; what the path says of its end, and its statistics, come from `path`. */
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
 void wf__account_free(wf__account *account);

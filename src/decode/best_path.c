@@ -6,6 +6,8 @@
 
 #include "decode/backend.h"
 
+/* --- estimates: of graphs that do not tell how words are made of tokens ------------------------------------------------ */
+
 /* A word starts with the first frame consumed at or after the arc that carries it. It ends where the next one starts, less the
  * frames at its end whose column is the blank, or that were skipped for being blank. */
 static void close_word(wf__account *account, const wf_graph *graph, int32_t blank, int64_t end) {
@@ -17,6 +19,42 @@ static void close_word(wf__account *account, const wf_graph *graph, int32_t blan
   }
   word->end_frame = (int32_t)end;
 }
+
+/* --- times by the aligner --------------------------------------------------------------------------------------------- */
+
+/* Places the words that are not timed yet. `ended`: all of them, as if nothing followed, which leaves what is timed as it was. */
+static wf_status place_words(wf__account *account, const wf_graph *graph, bool ended, wf_error *err) {
+  uint64_t num_words = account->words.size - account->num_timed, first = (uint64_t)(account->timed_end - account->num_forgotten);
+  wf__placed placed;
+  account->labels.size = account->placed.size = 0;
+  WF__TRY(wf__vec_grow(&account->labels, num_words + 1, "a result", err));
+  WF__TRY(wf__vec_grow(&account->placed, num_words + 1, "a result", err));
+  for (uint64_t i = 0; i < num_words; i++) account->labels.data[i] = account->words.data[account->num_timed + i].label;
+  WF__TRY(wf__aligner_place(graph->aligner, account->labels.data, num_words, account->alignment.size > first ? account->alignment.data + first : NULL, account->alignment.size - first, ended,
+                            &account->units, account->placed.data, &placed, err));
+  for (uint64_t i = 0; i < placed.num_words; i++) {
+    wf_word word = account->placed.data[i];
+    word.start_frame += (int32_t)account->timed_end;
+    word.end_frame += (int32_t)account->timed_end;
+    account->words.data[account->num_timed + i] = word;
+  }
+  account->num_guessed = ended ? placed.num_forced : 0;
+  if (ended) return WF_OK;
+  account->num_timed += placed.num_words;
+  account->timed_end += placed.num_labels;
+  account->num_estimated += placed.num_forced;
+  return WF_OK;
+}
+
+wf_status wf__account_decide(wf__account *account, const wf_graph *graph, wf_error *err) {
+  return graph->aligner != NULL ? place_words(account, graph, false, err) : WF_OK;
+}
+
+uint64_t wf__account_num_stable(const wf__account *account, const wf_graph *graph) {
+  return graph->aligner != NULL && account->num_timed < account->words.size ? account->num_timed + 1 : account->words.size;
+}
+
+/* --- a path in parts -------------------------------------------------------------------------------------------------- */
 
 /* Frames before `frame` that no arc has read yet were skipped. */
 static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err) {
@@ -34,7 +72,7 @@ wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_
     if (num_read < part->frames.size) WF__TRY(align_up_to(account, part->frames.data[num_read], err));
     if (arc.olabel != 0) {
       int32_t frame = (int32_t)(account->num_forgotten + (int64_t)account->alignment.size);
-      close_word(account, graph, options->blank, frame);
+      if (graph->aligner == NULL) close_word(account, graph, options->blank, frame);
       account->graph_cost -= (double)options->word_score;
       WF__TRY(wf__vec_push(&account->words, ((wf_word){.label = arc.olabel, .start_frame = frame, .end_frame = frame}), "a result", err));
     }
@@ -47,15 +85,25 @@ wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_
 
 wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err) {
   WF__TRY(align_up_to(account, end, err));
+  if (graph->aligner != NULL) return place_words(account, graph, true, err);
   close_word(account, graph, options->blank, end);
+  account->num_guessed = account->words.size;
   return WF_OK;
 }
 
-void wf__account_forget(wf__account *account, uint64_t num_words) {
+/* The first frame that words which are not forgotten may need. */
+static int64_t first_needed(const wf__account *account, const wf_graph *graph) {
+  const wf_word *words = account->words.data;
+  if (graph->aligner != NULL) return account->num_timed > 0 ? words[0].start_frame : account->timed_end;
+  return account->words.size > 0 ? words[0].start_frame : account->num_forgotten + (int64_t)account->alignment.size;
+}
+
+void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t num_words) {
   wf_word *words = account->words.data;
   if (num_words > 0) memmove(words, words + num_words, (account->words.size - num_words) * sizeof *words);
   account->words.size -= num_words;
-  int64_t num_frames = (account->words.size > 0 ? words[0].start_frame : account->num_forgotten + (int64_t)account->alignment.size) - account->num_forgotten;
+  account->num_timed -= num_words < account->num_timed ? num_words : account->num_timed;
+  int64_t num_frames = first_needed(account, graph) - account->num_forgotten;
   if (num_frames <= 0) return;
   memmove(account->alignment.data, account->alignment.data + num_frames, (account->alignment.size - (uint64_t)num_frames) * sizeof(int32_t));
   account->alignment.size -= (uint64_t)num_frames;
@@ -77,8 +125,11 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
   result->cost = result->graph_cost + result->acoustic_cost + result->scorer_cost;
   result->words = account->words.data;
   result->num_words = account->words.size;
+  result->num_estimated = account->num_estimated + account->num_guessed;
   result->alignment = account->alignment.data;
-  *account = (wf__account){0};
+  account->words.data = NULL;
+  account->alignment.data = NULL;
+  wf__account_free(account);
   return WF_OK;
 }
 
@@ -100,6 +151,9 @@ wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *g
 void wf__account_free(wf__account *account) {
   wf__vec_free(&account->words);
   wf__vec_free(&account->alignment);
+  wf__vec_free(&account->units);
+  wf__vec_free(&account->labels);
+  wf__vec_free(&account->placed);
   *account = (wf__account){0};
 }
 

@@ -161,6 +161,8 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   wf_fst_view view = wf_fst_get_view(fst);
   if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
   if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
+  uint64_t boundaries;
+  if (wf__fst_boundaries(fst, &boundaries) != NULL) WF__TRY(wf_word_aligner_from_fst(fst, &graph->aligner, err));
   wf_fst *closed;
   WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
   wf_status status = wf_epsilons_last(closed != NULL ? closed : fst, &graph->fst, err);
@@ -191,6 +193,7 @@ wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_
 }
 
 const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }
+const wf_word_aligner *wf_graph_word_aligner(const wf_graph *graph) { return graph->aligner; }
 int32_t wf_graph_min_columns(const wf_graph *graph) { return graph->min_columns; }
 
 wf_graph *wf_graph_ref(const wf_graph *graph) {
@@ -201,6 +204,7 @@ wf_graph *wf_graph_ref(const wf_graph *graph) {
 
 void wf_graph_free(wf_graph *graph) {
   if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
+  wf_word_aligner_free(graph->aligner);
   if (graph->base != NULL) { /* all else is the base's */
     for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++) wf__phrase_tree_free(graph->added[c].tree);
     free(graph->added);

@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "decode/phrase_tree.h"
+#include "graph/word_aligner.h"
 
 typedef struct wf__state_index {
   uint32_t first_arc, first_epsilon;
@@ -62,6 +63,7 @@ struct wf_graph {
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
   wf__classes *classes;      /* NULL: none */
   wf__added *added;          /* [classes->count], with a base */
+  wf_word_aligner *aligner;  /* its own; NULL: word times are estimates */
   uint64_t num_states, num_arcs; /* with those of added words */
 };
 

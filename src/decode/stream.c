@@ -84,7 +84,7 @@ wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
 
 uint64_t wf_stream_bytes(const wf_stream *stream) {
   const wf__account *account = &stream->account;
-  uint64_t decided = account->words.cap * sizeof(wf_word) + account->alignment.cap * sizeof(int32_t);
+  uint64_t decided = (account->words.cap + account->placed.cap) * sizeof(wf_word) + (account->alignment.cap + account->labels.cap) * sizeof(int32_t) + account->units.cap * sizeof(wf__unit);
   uint64_t scratch = (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 + stream->words.cap * sizeof(wf_word);
   uint64_t fixed = sizeof *stream + sizeof(wf_result) + (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
   return fixed + decided + scratch + stream->backend->bytes(stream->decoder->search, stream->channel);
@@ -96,7 +96,8 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->stem(decoder->search, stream->channel, now, &stream->part, err));
-  return wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err);
+  WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
+  return wf__account_decide(&stream->account, stream->graph, err);
 }
 
 /* An account as it was, for the time that an open path is in it. */
@@ -245,7 +246,7 @@ static wf_status copy_words(wf_stream *stream, wf_error *err) {
 }
 
 static void forget(wf_stream *stream) {
-  if (stream->options.forget && stream->num_shown > 0) wf__account_forget(&stream->account, stream->num_shown - 1);
+  if (stream->options.forget && stream->num_shown > 0) wf__account_forget(&stream->account, stream->graph, stream->num_shown - 1);
   stream->num_shown = 0;
 }
 
@@ -255,14 +256,16 @@ wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
   forget(stream);
   WF__TRY(take_stem(stream, true, err));
   struct mark mark = mark_account(&stream->account);
+  uint64_t num_stable = wf__account_num_stable(&stream->account, stream->graph);
   wf_status status = add_open_path(stream, err);
   if (status == WF_OK) status = copy_words(stream, err);
   roll_back(&stream->account, &mark);
   if (status != WF_OK) return status;
-  stream->num_shown = mark.num_words;
+  stream->num_shown = num_stable;
   *out = (wf_partial){.words = stream->words.data,
                       .num_words = stream->words.size,
-                      .num_stable = mark.num_words,
+                      .num_stable = num_stable,
+                      .num_estimated = stream->account.num_estimated + stream->account.num_guessed,
                       .num_frames = stream->result->num_frames,
                       .stable_frames = stream->account.num_forgotten + (int64_t)mark.num_aligned,
                       .start_frame = stream->start_frame,

@@ -17,7 +17,15 @@ struct wf_fst {
   atomic_uint_fast32_t refs;
   wf_fst_view view;
   wf_symbols *isymbols, *osymbols;
+  struct boundaries *boundaries; /* NULL: none */
   struct wf__fst_storage *storage;
+};
+
+/* Bytes shared by fsts. */
+struct boundaries {
+  atomic_uint_fast32_t refs;
+  uint64_t size;
+  uint8_t bytes[];
 };
 
 /* --- arrays under construction ---------------------------------------------------------------------------------- */
@@ -111,6 +119,15 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
   return WF_OK;
 }
 
+static struct boundaries *boundaries_ref(struct boundaries *boundaries) {
+  if (boundaries != NULL) atomic_fetch_add(&boundaries->refs, 1);
+  return boundaries;
+}
+
+static void boundaries_free(struct boundaries *boundaries) {
+  if (boundaries != NULL && atomic_fetch_sub(&boundaries->refs, 1) == 1) free(boundaries);
+}
+
 static wf_status share(const wf_fst *fst, wf_fst **out, wf_error *err) {
   *out = NULL;
   wf_fst *copy = wf__calloc(1, sizeof *copy);
@@ -119,6 +136,7 @@ static wf_status share(const wf_fst *fst, wf_fst **out, wf_error *err) {
   copy->view = fst->view;
   copy->storage = fst->storage;
   atomic_fetch_add(&copy->storage->refs, 1);
+  copy->boundaries = boundaries_ref(fst->boundaries);
   *out = copy;
   return WF_OK;
 }
@@ -134,6 +152,31 @@ wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst *
   WF__TRY(wf_fst_with_symbols(fst, fst->isymbols, fst->osymbols, out, err));
   (*out)->view.semiring = semiring;
   return WF_OK;
+}
+
+wf_status wf__fst_set_boundaries(wf_fst *fst, const void *bytes, uint64_t size, wf_error *err) {
+  struct boundaries *made = NULL;
+  if (size > 0) {
+    made = malloc(sizeof *made + (size_t)size);
+    if (made == NULL) return wf__fail_memory(err, size, "word boundaries");
+    atomic_init(&made->refs, 1);
+    made->size = size;
+    memcpy(made->bytes, bytes, (size_t)size);
+  }
+  boundaries_free(fst->boundaries);
+  fst->boundaries = made;
+  return WF_OK;
+}
+
+void wf__fst_copy_boundaries(wf_fst *fst, const wf_fst *from) {
+  struct boundaries *old = fst->boundaries;
+  fst->boundaries = boundaries_ref(from->boundaries);
+  boundaries_free(old);
+}
+
+const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size) {
+  *size = fst->boundaries != NULL ? fst->boundaries->size : 0;
+  return fst->boundaries != NULL ? fst->boundaries->bytes : NULL;
 }
 
 wf_fst_view wf_fst_get_view(const wf_fst *fst) { return fst->view; }
@@ -154,6 +197,7 @@ void wf_fst_free(wf_fst *fst) {
   }
   wf_symbols_free(fst->isymbols);
   wf_symbols_free(fst->osymbols);
+  boundaries_free(fst->boundaries);
   free(fst);
 }
 

@@ -43,6 +43,14 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
 /* Full check of states, labels, weights in range: for data that comes from outside. Message says what and where. */
 wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err);
 
+/* How words are found in alignments, as bytes that graph/word_aligner.h makes and reads: what a decoding graph carries so that words come with their times. Shared
+ * by fsts made over the same arrays, kept in native files. `set` is for an fst that nobody else has yet; size 0: none. */
+wf_status wf__fst_set_boundaries(wf_fst *fst, const void *bytes, uint64_t size, wf_error *err);
+/* For an operation that keeps paths, labels and words as they are. */
+void wf__fst_copy_boundaries(wf_fst *fst, const wf_fst *from);
+/* NULL and 0: none. */
+const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
+
 /* Common first line of binary operations. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);
 /* The fst without states. */

@@ -1,20 +1,21 @@
 /* native_file.c - warpfst's own file: the arrays of an fst as they lie in memory, mapped and usable at once.
  *
  *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a     (as in PNG: shows damage by text-mode copies)
- *          8  u32      version, 1
+ *          8  u32      version: 1, or 2 if there is a section 5
  *         12  u32      semiring: 0 tropical, 1 log
  *         16  u64      size of the whole file
  *         24  i64      start state, -1: none
  *         32  u64      states
  *         40  u64      arcs
  *         48  5 x {u64 offset, u64 size, u32 crc32, u32 0}   the sections
- *        168  20 bytes zero
+ *        168  u64 offset, u64 size, u32 crc32   section 5; zeros in version 1
  *        188  u32      crc32 of the bytes before
  *        192  section 0  arc_off     (states + 1) x u64
  *             section 1  arcs        arcs x {u32 nextstate, f32 weight, i32 ilabel, i32 olabel}
  *             section 2  final_cost  states x f32, +infinity: not final
  *             section 3  isymbols    as OpenFst embeds them (symbols.h); size 0: none
  *             section 4  osymbols
+ *             section 5  word boundaries: how words are found in alignments (graph/word_aligner_file.c)
  *
  * Little-endian. Sections lie in this order, each at the next multiple of 64 bytes, zeros between; the file ends with the last one.
  * The header is written first and holds all sizes, so a file cut short never matches; checksums catch the rest. The mapped file must
@@ -25,9 +26,9 @@
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-enum { SECTION_ARC_OFF, SECTION_ARCS, SECTION_FINAL, SECTION_ISYMBOLS, SECTION_OSYMBOLS, NUM_SECTIONS, FILE_VERSION = 1, ALIGNMENT = 64 };
+enum { SECTION_ARC_OFF, SECTION_ARCS, SECTION_FINAL, SECTION_ISYMBOLS, SECTION_OSYMBOLS, SECTION_BOUNDARIES, NUM_SECTIONS, PLAIN_VERSION = 1, FILE_VERSION = 2, ALIGNMENT = 64 };
 
-static const char section_names[NUM_SECTIONS][16] = {"arc offsets", "arcs", "final costs", "input symbols", "output symbols"};
+static const char section_names[NUM_SECTIONS][20] = {"arc offsets", "arcs", "final costs", "input symbols", "output symbols", "word boundaries"};
 static const uint8_t native_magic[8] = {0x89, 'W', 'F', 'S', 'T', '\r', '\n', 0x1a};
 
 struct section {
@@ -41,8 +42,8 @@ struct native_header {
   uint64_t file_size;
   int64_t start;
   uint64_t num_states, num_arcs;
-  struct section sections[NUM_SECTIONS];
-  uint8_t zeros[20];
+  struct section plain[SECTION_BOUNDARIES];
+  uint32_t offset[2], size[2], section_crc; /* of the boundaries; halves, as 64 bits would want another alignment */
   uint32_t crc;
 };
 _Static_assert(sizeof(struct native_header) == 192, "the header has no padding");
@@ -57,12 +58,20 @@ bool wf__native_is(const wf__input *input) { return input->size >= sizeof native
 
 #define REMEDY "; make or copy it again"
 
+static struct section section_of(const struct native_header *h, int i) {
+  if (i != SECTION_BOUNDARIES) return h->plain[i];
+  return (struct section){h->offset[0] | (uint64_t)h->offset[1] << 32, h->size[0] | (uint64_t)h->size[1] << 32, h->section_crc, 0};
+}
+
+/* How many there are. */
+static int num_sections(const struct native_header *h) { return h->version == PLAIN_VERSION ? SECTION_BOUNDARIES : NUM_SECTIONS; }
+
 static wf_status check_header(const wf__input *input, const struct native_header *h, wf_error *err) {
   const char *path = input->path;
   if (h->crc != crc_of(h, offsetof(struct native_header, crc))) return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
-  if (h->version != FILE_VERSION)
+  if (h->version != PLAIN_VERSION && h->version != FILE_VERSION)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: native file of version %u, this program reads %d; make it again with this version, or convert it to vector with the one that made it",
+                    "%s: native file of version %u, this program reads 1 and %d; make it again with this version, or convert it to vector with the one that made it",
                     path, h->version, FILE_VERSION);
   if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG) return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
@@ -78,8 +87,8 @@ static wf_status check_header(const wf__input *input, const struct native_header
 static wf_status check_sections(const wf__input *input, const struct native_header *h, wf_error *err) {
   const uint64_t sizes[3] = {(h->num_states + 1) * sizeof(uint64_t), h->num_arcs * sizeof(wf_arc), h->num_states * sizeof(float)};
   uint64_t at = sizeof *h;
-  for (int i = 0; i < NUM_SECTIONS; i++) {
-    const struct section *section = &h->sections[i];
+  for (int i = 0; i < num_sections(h); i++) {
+    const struct section told = section_of(h, i), *section = &told;
     for (uint64_t pad = aligned(at); at < pad; at++)
       if (at < input->size && input->data[at] != 0)
         return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY, input->path, (unsigned long long)at);
@@ -113,14 +122,16 @@ static void release_input(void *keeper) {
 }
 
 /* Gives the arrays inside the input to a new fst, which keeps the input; the input is empty afterwards. */
-static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err) {
+static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols, const wf_symbols *osymbols, const struct section *boundaries, wf_fst **out,
+                       wf_error *err) {
   wf__input *keeper = wf__alloc(1, sizeof *keeper);
   if (keeper == NULL) return wf__fail_memory(err, sizeof *keeper, "an fst");
   *keeper = *input;
   *input = (wf__input){0};
   wf_fst *bare;
   WF__TRY(wf__fst_from_arrays(view, release_input, keeper, &bare, err));
-  wf_status status = wf_fst_with_symbols(bare, isymbols, osymbols, out, err);
+  wf_status status = wf__fst_set_boundaries(bare, keeper->data + boundaries->offset, boundaries->size, err);
+  if (status == WF_OK) status = wf_fst_with_symbols(bare, isymbols, osymbols, out, err);
   wf_fst_free(bare);
   return status;
 }
@@ -135,15 +146,16 @@ static wf_status read_native(wf__input *input, wf_fst **out, wf_error *err) {
   wf_fst_view view = {.start = h.start,
                       .num_states = h.num_states,
                       .num_arcs = h.num_arcs,
-                      .arc_off = (const uint64_t *)(const void *)(input->data + h.sections[SECTION_ARC_OFF].offset),
-                      .arcs = (const wf_arc *)(const void *)(input->data + h.sections[SECTION_ARCS].offset),
-                      .final_cost = (const float *)(const void *)(input->data + h.sections[SECTION_FINAL].offset),
+                      .arc_off = (const uint64_t *)(const void *)(input->data + h.plain[SECTION_ARC_OFF].offset),
+                      .arcs = (const wf_arc *)(const void *)(input->data + h.plain[SECTION_ARCS].offset),
+                      .final_cost = (const float *)(const void *)(input->data + h.plain[SECTION_FINAL].offset),
                       .semiring = (wf_semiring)h.semiring};
   WF__TRY(wf__fst_check(&view, input->path, err));
   wf_symbols *isymbols = NULL, *osymbols = NULL;
-  wf_status status = read_symbols(input, &h.sections[SECTION_ISYMBOLS], &isymbols, err);
-  if (status == WF_OK) status = read_symbols(input, &h.sections[SECTION_OSYMBOLS], &osymbols, err);
-  if (status == WF_OK) status = adopt(input, &view, isymbols, osymbols, out, err);
+  wf_status status = read_symbols(input, &h.plain[SECTION_ISYMBOLS], &isymbols, err);
+  if (status == WF_OK) status = read_symbols(input, &h.plain[SECTION_OSYMBOLS], &osymbols, err);
+  const struct section boundaries = h.version == PLAIN_VERSION ? (struct section){0} : section_of(&h, SECTION_BOUNDARIES);
+  if (status == WF_OK) status = adopt(input, &view, isymbols, osymbols, &boundaries, out, err);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
   return status;
@@ -162,35 +174,54 @@ static void write_sections(const struct native_header *h, const void *const *dat
   static const uint8_t zeros[ALIGNMENT] = {0};
   uint64_t at = sizeof *h;
   wf__write(output, h, sizeof *h);
-  for (int i = 0; i < NUM_SECTIONS; i++) {
-    wf__write(output, zeros, (size_t)(h->sections[i].offset - at));
-    wf__write(output, data[i], (size_t)h->sections[i].size);
-    at = h->sections[i].offset + h->sections[i].size;
+  for (int i = 0; i < num_sections(h); i++) {
+    struct section section = section_of(h, i);
+    wf__write(output, zeros, (size_t)(section.offset - at));
+    wf__write(output, data[i], (size_t)section.size);
+    at = section.offset + section.size;
   }
+}
+
+/* Where the sections go, and the checksums. */
+static void lay_out(struct native_header *h, const void *const *data, const uint64_t *sizes) {
+  uint64_t at = sizeof *h;
+  for (int i = 0; i < num_sections(h); i++) {
+    struct section section = {.offset = aligned(at), .size = sizes[i], .crc = sizes[i] != 0 ? crc_of(data[i], sizes[i]) : 0};
+    at = section.offset + section.size;
+    if (i != SECTION_BOUNDARIES) {
+      h->plain[i] = section;
+      continue;
+    }
+    for (int half = 0; half < 2; half++) {
+      h->offset[half] = (uint32_t)(section.offset >> 32 * half);
+      h->size[half] = (uint32_t)(section.size >> 32 * half);
+    }
+    h->section_crc = section.crc;
+  }
+  h->file_size = at;
+  memcpy(h->magic, native_magic, sizeof h->magic);
+  h->crc = crc_of(h, offsetof(struct native_header, crc));
 }
 
 wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
   uint8_t *encoded[2] = {NULL, NULL};
-  uint64_t encoded_size[2] = {0, 0};
+  uint64_t encoded_size[2] = {0, 0}, boundaries_size;
+  const void *boundaries = wf__fst_boundaries(fst, &boundaries_size);
   wf_status status = WF_OK;
   for (int i = 0; i < 2 && status == WF_OK; i++)
     if (tables[i] != NULL) status = wf__symbols_encode(tables[i], &encoded[i], &encoded_size[i], err);
   if (status == WF_OK) {
-    struct native_header h = {
-        .version = FILE_VERSION, .semiring = (uint32_t)view.semiring, .start = view.start, .num_states = view.num_states, .num_arcs = view.num_arcs};
-    const void *data[NUM_SECTIONS] = {view.arc_off, view.arcs, view.final_cost, encoded[0], encoded[1]};
+    struct native_header h = {.version = boundaries != NULL ? FILE_VERSION : PLAIN_VERSION,
+                              .semiring = (uint32_t)view.semiring,
+                              .start = view.start,
+                              .num_states = view.num_states,
+                              .num_arcs = view.num_arcs};
+    const void *data[NUM_SECTIONS] = {view.arc_off, view.arcs, view.final_cost, encoded[0], encoded[1], boundaries};
     const uint64_t sizes[NUM_SECTIONS] = {(view.num_states + 1) * sizeof(uint64_t), view.num_arcs * sizeof(wf_arc), view.num_states * sizeof(float),
-                                          encoded_size[0], encoded_size[1]};
-    uint64_t at = sizeof h;
-    for (int i = 0; i < NUM_SECTIONS; i++) {
-      h.sections[i] = (struct section){.offset = aligned(at), .size = sizes[i], .crc = sizes[i] != 0 ? crc_of(data[i], sizes[i]) : 0};
-      at = aligned(at) + sizes[i];
-    }
-    h.file_size = at;
-    memcpy(h.magic, native_magic, sizeof h.magic);
-    h.crc = crc_of(&h, offsetof(struct native_header, crc));
+                                          encoded_size[0], encoded_size[1], boundaries_size};
+    lay_out(&h, data, sizes);
     write_sections(&h, data, output);
   }
   free(encoded[0]);

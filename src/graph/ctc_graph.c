@@ -12,6 +12,7 @@
 #include "graph/lexicon_fst.h"
 #include "graph/lg.h"
 #include "graph/topology.h"
+#include "graph/word_aligner.h"
 
 enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
 enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
@@ -126,16 +127,30 @@ static wf_status make_tlg(void *user, wf_error *err) {
   return WF_OK;
 }
 
+/* How words are found in alignments. */
+static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
+  wf_lexicon *lexicon = build->inputs.lexicon;
+  wf_word_aligner *aligner;
+  const char *silence = build->options.silence;
+  int32_t label = silence != NULL ? wf__tokens_label(&lexicon->tokens, silence, strlen(silence)) : 0;
+  WF__TRY(wf__word_aligner_from_lexicon(lexicon, build->inputs.words, label, &aligner, err));
+  wf_status status = wf__word_aligner_attach(aligner, graph, err);
+  wf_word_aligner_free(aligner);
+  return status;
+}
+
 static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *ordered, *graph;
+  wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
   WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
   wf_status status = make_labels(build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
   if (status == WF_OK) status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
   wf_fst_free(ordered);
   wf_symbols_free(labels);
+  if (status == WF_OK) status = add_boundaries(build, graph, err);
   if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, graph);
+  else wf_fst_free(graph);
   return status;
 }
 

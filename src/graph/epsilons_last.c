@@ -27,7 +27,8 @@ wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   wf__csr csr = {0};
   wf_status status = copy_states(&csr, &view, err);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
   wf__csr_free(&csr);
   return status;
 }

@@ -251,7 +251,7 @@ wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, size_t *o
   uint64_t count = hmm->places.size;
   *out_phones = NULL;
   *out_count = 0;
-  if (count == 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: labels do not tell where phones begin; a Kaldi model's do", hmm->name);
+  if (count == 0 || hmm->loops_repeat) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: labels do not tell where phones begin; a Kaldi model's do", hmm->name);
   *out_phones = wf__alloc(count, sizeof **out_phones);
   if (*out_phones == NULL) return wf__fail_memory(err, count * sizeof **out_phones, "the phones of labels");
   for (uint64_t l = 0; l < count; l++) (*out_phones)[l] = hmm->places.data[l].first ? hmm->places.data[l].phone : 0;

@@ -76,9 +76,10 @@ struct wf_hmm {
   WF__VEC(int32_t) fillers; /* phones (of lexicon_phones) of noises that may stand between words, like silence */
   WF__VEC(int32_t) ready_disambig; /* labels of #0, #1, ... in an L made by the toolkit itself, whose other input labels are those of `phones` */
 
-  /* what alignments tell (Kaldi; else empty) */
+  /* what alignments tell */
   int8_t *word_position; /* [num_phones + 1] of `phones`: WF__BEGIN ... WF__SINGLE, -1: not of a word; NULL: not known */
-  WF__VEC(wf__hmm_place) places; /* by label */
+  WF__VEC(wf__hmm_place) places; /* by label; empty: not known */
+  bool loops_repeat; /* a self-loop has the label of the state that it stays in (Sphinx), so a label that is repeated is a loop; places[].loop is not used */
 
   /* labels and types */
   WF__VEC(wf__hmm_label) labels; /* [num_labels + 1]; entry 0 is not used */

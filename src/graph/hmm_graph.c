@@ -13,6 +13,7 @@
 #include "graph/lexicon_fst.h"
 #include "graph/lg.h"
 #include "graph/ready_l.h"
+#include "graph/word_aligner.h"
 
 enum { BACKOFF_EPSILON, BACKOFF_FAILURE };
 enum { PUSH_NONE, PUSH_TROPICAL, PUSH_LOG };
@@ -206,13 +207,27 @@ static wf_status make_emitting_only(void *user, wf_error *err) {
   return WF_OK;
 }
 
+/* How words are found in alignments, where model and lexicon can tell. */
+static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
+  const wf_hmm *hmm = build->parts->hmm;
+  wf_word_aligner *aligner;
+  if (hmm->places.size == 0 || (hmm->word_position == NULL && build->inputs.lexicon == NULL)) return WF_OK;
+  WF__TRY(hmm->word_position != NULL ? wf_word_aligner_from_hmm(hmm, &aligner, err)
+                                     : wf_word_aligner_from_hmm_lexicon(hmm, build->inputs.lexicon, build->inputs.words, &aligner, err));
+  wf_status status = wf__word_aligner_attach(aligner, graph, err);
+  wf_word_aligner_free(aligner);
+  return status;
+}
+
 static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *ordered, *graph;
+  wf_fst *ordered, *graph = NULL;
   WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
   wf_status status = wf_fst_with_symbols(ordered, NULL, build->inputs.words, &graph, err);
   wf_fst_free(ordered);
+  if (status == WF_OK) status = add_boundaries(build, graph, err);
   if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, graph);
+  else wf_fst_free(graph);
   return status;
 }
 

@@ -81,6 +81,34 @@ static wf_status make_labels(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) 
   return WF_OK;
 }
 
+/* Which phone and state each senone belongs to. Where phones share senones nothing can be told: no places. */
+static wf_status make_places(wf_hmm *hmm, const struct sphinx *sphinx, wf_error *err) {
+  const wf__mdef *mdef = &sphinx->mdef;
+  wf__hmm_place *places = wf__calloc((uint64_t)mdef->num_senones, sizeof *places); /* by senone */
+  if (places == NULL) return wf__fail_memory(err, (uint64_t)mdef->num_senones * sizeof *places, "places of labels");
+  bool shared = false;
+  for (uint64_t i = 0; i < mdef->phones.size; i++) {
+    const wf__mdef_phone *phone = &mdef->phones.data[i];
+    const int32_t *senones = wf__mdef_senones(mdef, phone->sequence);
+    int32_t base = i < (uint64_t)mdef->num_ci ? (int32_t)i : phone->base;
+    for (int32_t s = 0; s < mdef->num_states; s++) {
+      wf__hmm_place place = {.phone = hmm->position_of != NULL ? hmm->position_of[base + 1][0] : base + 1, .first = s == 0, .last = s + 1 == mdef->num_states};
+      wf__hmm_place *taken = &places[senones[s]];
+      shared = shared || (taken->phone != 0 && (taken->phone != place.phone || taken->first != place.first || taken->last != place.last));
+      *taken = place;
+    }
+  }
+  wf_status status = shared ? WF_OK : wf__vec_grow(&hmm->places, hmm->labels.size, "places of labels", err);
+  if (status == WF_OK && !shared) {
+    hmm->places.size = hmm->labels.size;
+    hmm->places.data[0] = (wf__hmm_place){0};
+    for (uint64_t l = 1; l < hmm->labels.size; l++) hmm->places.data[l] = places[hmm->labels.data[l].column];
+    hmm->loops_repeat = true;
+  }
+  free(places);
+  return status;
+}
+
 /* --- phones ---------------------------------------------------------------------------------------------------------------- */
 
 static const char g_letters[] = "ibes"; /* by WF__MDEF_ position */
@@ -288,6 +316,7 @@ static wf_status fill_model(wf_hmm *hmm, struct sphinx *sphinx, const wf__input 
   WF__TRY(triphones ? make_phones(hmm, sphinx, err) : make_plain_phones(hmm, sphinx, err));
   WF__TRY(index_triphones(sphinx, hmm->name, err));
   WF__TRY(make_labels(hmm, sphinx, err));
+  WF__TRY(make_places(hmm, sphinx, err));
   return wf__hmm_close(hmm, err);
 }
 

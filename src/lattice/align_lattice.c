@@ -13,8 +13,8 @@
 
 #include "base/map64.h"
 #include "base/option_tables.h"
+#include "graph/word_aligner.h"
 #include "lattice/compact_lattice.h"
-#include "lattice/word_aligner.h"
 
 struct place {
   uint32_t state;
@@ -258,48 +258,5 @@ wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_w
   wf__vec_free(&a.words_waiting);
   wf__vec_free(&a.labels_waiting);
   wf__vec_free(&a.units);
-  return status;
-}
-
-/* --- one path -------------------------------------------------------------------------------------------------------------- */
-
-wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
-                                uint64_t *out_forced, wf_error *err) {
-  wf__unit_list units = {0};
-  if (out_forced != NULL) *out_forced = 0;
-  if (num_labels > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
-  wf_status status = wf__aligner_units(aligner, alignment, num_labels, &units, err);
-  uint64_t at = 0; /* units placed */
-  size_t word = 0;
-  uint32_t frame = 0;
-  while (status == WF_OK && (at < units.size || word < num_words)) {
-    wf__part part = {WF__PART_WORD, 0, true}; /* a word without a frame */
-    if (at < units.size) {
-      /* counts of labels are from the front of what is left */
-      part = wf__aligner_part(aligner, units.data + at, units.size - at, words + word, num_words - word, true);
-      part.count -= frame;
-    }
-    if (out_forced != NULL) *out_forced += part.forced;
-    if (part.kind == WF__PART_WORD) out_words[word] = (wf_word){words[word], (int32_t)frame, (int32_t)(frame + part.count)}, word++;
-    frame += part.count;
-    while (at < units.size && units.data[at].end <= frame) at++;
-    if (at < units.size && units.data[at].first < frame) units.data[at].first = frame; /* a run that is two tokens */
-  }
-  wf__vec_free(&units);
-  return status;
-}
-
-wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err) {
-  *out_units = NULL;
-  *out_count = 0;
-  wf__unit_list units = {0};
-  if (num_labels > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
-  wf_status status = wf__aligner_units(aligner, alignment, num_labels, &units, err);
-  if (status == WF_OK && (*out_units = wf__alloc(units.size, sizeof **out_units)) == NULL) status = wf__fail_memory(err, units.size * sizeof **out_units, "an alignment");
-  for (uint64_t i = 0; i < units.size && status == WF_OK; i++) {
-    const wf__unit *unit = &units.data[i];
-    if (!wf__aligner_is_blank(aligner, unit->unit)) (*out_units)[(*out_count)++] = (wf_word){unit->unit, (int32_t)unit->first, (int32_t)unit->end};
-  }
-  wf__vec_free(&units);
   return status;
 }

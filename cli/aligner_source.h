@@ -1,0 +1,25 @@
+/* aligner_source.h - how a command finds words in alignments. */
+#ifndef WARPFST_CLI_ALIGNER_SOURCE_H
+#define WARPFST_CLI_ALIGNER_SOURCE_H
+
+#include "am_model.h"
+
+/* At most one of graph, tokens and am. None given: word times stay as they come. */
+typedef struct aligner_source {
+  const char *graph_path, *tokens_path, *lexicon_path;
+  am_source am;
+  wf_word_aligner *aligner; /* NULL: none */
+} aligner_source;
+
+/* --graph, --tokens, --lexicon, --am, --lang. */
+void aligner_flags(cli_parser *parser, aligner_source *source);
+/* --tokens, --lexicon, --lang, for a command that has --am already. */
+void aligner_decode_flags(cli_parser *parser, aligner_source *source);
+/* Makes source->aligner. `words` may be NULL unless there is a lexicon. */
+wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err);
+/* Gives a graph from elsewhere what it lacks; nothing if no flag asks for it. */
+wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst, wf_error *err);
+/* Aligns the entry's compact lattice, if there is an aligner. */
+wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, wf_error *err);
+
+#endif
