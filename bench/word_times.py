@@ -216,7 +216,7 @@ def hybrid_rows(graph_path, model, lexicon, scores_path, gpu):
         if label:
             spelled.setdefault(label, []).append([names[unit] for unit in units])
     between = {number for name, number in names.items() if name == "SIL" or name.startswith("+")}
-    scores = {utterance.key: utterance.scores for utterance in wf.ScoreReader(str(scores_path))}
+    scores = {key: np.asarray(matrix) for key, matrix in wf.ScoreReader(str(scores_path))}
 
     def right_of(result):
         return lay_words([word.label for word in result.words], phone_runs(result.alignment, phone_of), spelled, between, may_split=False)

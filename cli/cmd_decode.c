@@ -16,6 +16,7 @@
 #include "decode_chunks.h"
 #include "decode_lattices.h"
 #include "lm_report.h"
+#include "nbest_output.h"
 #include "rnnlm_scorer.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5, MAX_LABEL = 1 << 26 };
@@ -305,6 +306,9 @@ static wf_status put_failure(struct decode_run *run, const char *key, const wf_e
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
 
+/* How words of utterance i are found in its alignment; NULL: not known. */
+static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i) { return wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph); }
+
 /* The n best word sequences as alternatives. */
 static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis, wf_error *err) {
   wf_nbest *nbest;
@@ -313,19 +317,20 @@ static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis 
   size_t count = wf_nbest_count(nbest), num_words = 0, at = 0;
   for (size_t k = 0; k < count; k++) num_words += wf_nbest_at(nbest, k).num_words;
   wf_alternative *alternatives = malloc((count + 1) * sizeof *alternatives);
-  const char **texts = malloc((num_words + 1) * sizeof *texts);
+  wf_timed_word *words = malloc((num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((num_words + 1) * sizeof *scratch);
-  if (alternatives == NULL || texts == NULL || scratch == NULL) status = no_memory(err, "alternatives");
+  if (alternatives == NULL || words == NULL || scratch == NULL) status = no_memory(err, "alternatives");
   for (size_t k = 0; k < count && status == WF_OK; k++) {
     wf_lattice_path path = wf_nbest_at(nbest, k);
-    alternatives[k] = (wf_alternative){texts + at, path.num_words, path.graph_cost + path.acoustic_cost, path.graph_cost, path.acoustic_cost};
-    for (size_t w = 0; w < path.num_words; w++, at++) texts[at] = word_text(run, path.words[w], scratch[at], sizeof *scratch);
+    alternatives[k] = (wf_alternative){words + at, path.num_words, path.graph_cost + path.acoustic_cost, path.graph_cost, path.acoustic_cost};
+    status = nbest_words(&path, aligner_of(run, i), run->words, words + at, scratch + at, err);
+    at += path.num_words;
   }
   hypothesis->alternatives = alternatives;
   hypothesis->num_alternatives = count;
   if (status == WF_OK) status = put_hypothesis(run, hypothesis, err);
   free(alternatives);
-  free(texts);
+  free(words);
   free(scratch);
   wf_nbest_free(nbest);
   return status;
@@ -374,7 +379,7 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
     } else {
       add_to_sums(run, result);
       status = put_words(run, i, result, err);
-      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph), err);
+      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, aligner_of(run, i), err);
     }
   }
   return status;

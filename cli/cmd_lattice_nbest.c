@@ -15,13 +15,13 @@ static wf_status find_nbest(const wf_lattice_entry *entry, size_t n, const wf_la
   return status;
 }
 
-static wf_status list_all(lattice_input *input, size_t n, const wf_lattice_determinize_options *options, wf_result_writer *writer, wf_error *err) {
+static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, size_t n, const wf_lattice_determinize_options *options, wf_result_writer *writer, wf_error *err) {
   wf_lattice_entry entry;
   wf_status status = WF_OK;
   while (status == WF_OK && lattice_next(input, &entry)) {
     wf_nbest *nbest = NULL;
     status = find_nbest(&entry, n, options, &nbest, err);
-    if (status == WF_OK) status = nbest_put(writer, entry.key, nbest, input->words, err);
+    if (status == WF_OK) status = nbest_put(writer, entry.key, nbest, aligner, input->words, err);
     if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
     wf_nbest_free(nbest);
     wf_lattice_entry_clear(&entry);
@@ -33,6 +33,7 @@ int cmd_lattice_nbest(int argc, char **argv) {
   const char *output = "-";
   int64_t n = 10;
   lattice_input input = {0};
+  aligner_source aligner = {0};
   wf_lattice_determinize_options options;
   wf_result_writer_options writer_options;
   cli_parser parser = {.usage = "LATTICES... [-o OUT] [--n=N]",
@@ -44,6 +45,7 @@ int cmd_lattice_nbest(int argc, char **argv) {
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "where to write ('-': standard output, the default)");
   cli_flag_i64(&parser, "n", 'n', &n, "N", "how many sequences (default: 10)");
   lattice_flags(&parser, &input);
+  aligner_flags(&parser, &aligner);
   cli_table(&parser, "lattice_determinize", &options);
   cli_table(&parser, "result_writer", &writer_options);
   int code = cli_parse(&parser, argc, argv);
@@ -52,10 +54,12 @@ int cmd_lattice_nbest(int argc, char **argv) {
   wf_error err = {0};
   wf_result_writer *writer = NULL;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
+  if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK) status = wf_result_writer_open(output, &writer_options, &writer, &err);
-  if (status == WF_OK) status = list_all(&input, (size_t)n, &options, writer, &err);
+  if (status == WF_OK) status = list_all(&input, aligner.aligner, (size_t)n, &options, writer, &err);
   if (status == WF_OK) status = wf_result_writer_close(writer, &err);
   else wf_result_writer_abort(writer);
+  wf_word_aligner_free(aligner.aligner);
   lattice_close(&input);
   return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);
 }

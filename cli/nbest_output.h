@@ -4,7 +4,9 @@
 
 #include "cli.h"
 
-/* `words` NULL: numbers. Words last from their arc of the path to that of the next. */
-wf_status nbest_put(wf_result_writer *writer, const char *key, const wf_nbest *nbest, const wf_symbols *words, wf_error *err);
+/* Words of a path with times by the aligner; NULL: each lasts from its arc to that of the next. `table` NULL: numbers, which `numbers` holds. Both arrays have
+ * num_words entries. */
+wf_status nbest_words(const wf_lattice_path *path, const wf_word_aligner *aligner, const wf_symbols *table, wf_timed_word *words, char (*numbers)[12], wf_error *err);
+wf_status nbest_put(wf_result_writer *writer, const char *key, const wf_nbest *nbest, const wf_word_aligner *aligner, const wf_symbols *words, wf_error *err);
 
 #endif

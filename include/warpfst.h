@@ -1452,7 +1452,7 @@ typedef struct wf_timed_word {
   float confidence;               /* in [0, 1]; NaN or negative: none */
 } wf_timed_word;
 typedef struct wf_alternative {
-  const char *const *words; /* [num_words] */
+  const wf_timed_word *words; /* [num_words] start_frame -1: without times */
   size_t num_words;
   double cost, graph_cost, acoustic_cost; /* nats */
 } wf_alternative;

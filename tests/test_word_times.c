@@ -323,7 +323,7 @@ static void test_lexicon(void **state) {
       {{3, 1}, 2, {2, 1, 1, 2, 1, 2, 2}, 7, {0, 5}, {4, 7}, 0},           /* (a - a)(a) */
       {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                             /* blanks behind */
       {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                          /* b alone is no `two` */
-      {{1, 3}, 2, {2, 2, 2, 2, 1, 2, 1}, 7, {0, 2}, {2, 6}, 0},           /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
+      {{1, 3}, 2, {2, 2, 2, 2, 1, 2, 1}, 7, {0, 1}, {1, 6}, 0},           /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
       {{3, 4}, 2, {2, 2, 5}, 3, {0, 2}, {2, 3}, 0},                       /* (a a)(d) */
       {{4, 4}, 2, {5}, 1, {0, 1}, {1, 1}, 1},                             /* a word without a frame */
   };

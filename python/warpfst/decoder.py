@@ -15,7 +15,7 @@ from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, de
 from .errors import ArgumentError, Error, LimitError, StateError
 from .fst import Fst
 from .graphs import Graph, Path
-from .lattice import CompactLattice, Lattice
+from .lattice import CompactLattice, Lattice, LatticePath, WordAligner
 from .options import DecoderConfig, c_options
 from .rnnlm import RnnLM
 from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
@@ -42,9 +42,12 @@ class Word(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
+    """One of the n best word sequences. `words`: with times, as in Result.words; None where the graph cannot tell them (Graph.word_aligner)."""
+
     text: str
     labels: list[int]
     cost: float
+    words: list[Word] | None = None
 
 
 class Result:
@@ -64,7 +67,7 @@ class Result:
     nbest(n)       the n best word sequences
     """
 
-    __slots__ = ("_compact", "_text_of", "_values", "error", "num_frames")
+    __slots__ = ("_aligner", "_compact", "_text_of", "_values", "error", "num_frames")
 
     text: str
     words: list[Word]
@@ -81,8 +84,11 @@ class Result:
     num_narrowed: int
     lattice: Lattice | None
 
-    def __init__(self, num_frames: int, values: dict[str, Any], error: Error | None, text_of: Callable[[int], str] = str) -> None:
+    def __init__(
+        self, num_frames: int, values: dict[str, Any], error: Error | None, text_of: Callable[[int], str] = str, aligner: WordAligner | None = None
+    ) -> None:
         self._text_of = text_of
+        self._aligner = aligner
         self.num_frames = num_frames
         self.error = error
         self._values = values
@@ -118,8 +124,14 @@ class Result:
         """The n best word sequences, or as many as are within the decoder's lattice_beam of the best. Needs lattice_beam."""
         if self.lattice is None:
             raise ArgumentError("nbest needs a lattice: Decoder(..., lattice_beam=8)")
-        paths = self._determinized().nbest(n)
-        return [Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost) for path in paths]
+        return [
+            Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost, self._timed(path)) for path in self._determinized().nbest(n)
+        ]
+
+    def _timed(self, path: LatticePath) -> list[Word] | None:
+        if self._aligner is None:
+            return None
+        return [Word(self._text_of(word.label), word.start, word.end, word.label) for word in self._aligner.words(path.words, path.alignment)]
 
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
@@ -304,10 +316,14 @@ class Decoder(Handle):
             words=words,
             flags=frozenset([name for name, bit in _FLAGS.items() if raw.flags & bit] + ["times_estimated"] * (raw.num_estimated > 0)),
             alignment=alignment,
-            lattice=Lattice(lib.wf_lattice_ref(raw.lattice)) if raw.lattice else None,
+            lattice=None,
             lattice_beam=self.config["lattice_beam"],
         )
-        return Result(raw.num_frames, values, None, self._texts_of(graph))
+        aligner = None
+        if raw.lattice:
+            aligner = (self.graph if graph is None else graph).word_aligner
+            values["lattice"] = Lattice(lib.wf_lattice_ref(raw.lattice), aligner)
+        return Result(raw.num_frames, values, None, self._texts_of(graph), aligner)
 
     def plan(self) -> dict[str, int]:
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""

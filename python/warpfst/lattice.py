@@ -63,10 +63,10 @@ class _Nbest(Handle):
         ]
 
 
-def _determinized(out: Any) -> CompactLattice:
+def _determinized(out: Any, aligner: WordAligner | None = None) -> CompactLattice:
     if out.status != _abi.WF_OK:
         raise exception_of(out.status, decode_text(out.message) or "")
-    lattice = CompactLattice(out.lattice)
+    lattice = CompactLattice(out.lattice, aligner)
     lattice.complete_beam = out.beam
     return lattice
 
@@ -99,13 +99,17 @@ class Lattice(Handle):
 
     _free = lib.wf_lattice_free
 
+    def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
+        super().__init__(address)
+        self._aligner = aligner  # of the graph that it comes from
+
     @property
     def _view(self) -> Any:
         return lib.wf_lattice_get(self.address)
 
     def _share(self) -> Lattice:
         """A reference of its own, so that views outlive close()."""
-        return Lattice(lib.wf_lattice_ref(self.address))
+        return Lattice(lib.wf_lattice_ref(self.address), self._aligner)
 
     @property
     def num_states(self) -> int:
@@ -149,7 +153,7 @@ class Lattice(Handle):
         """
         out, phones = _abi.wf_determinized(), _phones_of(hmm)
         call("wf_lattice_determinize", self.address, phones and ctypes.byref(phones), c_options("lattice_determinize", options), ctypes.byref(out))
-        return _determinized(out)
+        return _determinized(out, self._aligner)
 
     def best_path(self) -> LatticePath | None:
         paths = _Nbest(create("wf_lattice_best_path", self.address)).paths()
@@ -157,15 +161,15 @@ class Lattice(Handle):
 
     def prune(self, beam: float) -> Lattice:
         """Only arcs on paths within `beam` nats of the best."""
-        return Lattice(create("wf_lattice_prune", self.address, beam))
+        return Lattice(create("wf_lattice_prune", self.address, beam), self._aligner)
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> Lattice:
         """Costs of other scales."""
-        return Lattice(create("wf_lattice_scale", self.address, c_options("lattice_scale", options)))
+        return Lattice(create("wf_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
 
     def to_compact(self) -> CompactLattice:
         """The same paths, an arc for every arc; nothing is determinized."""
-        return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
+        return CompactLattice(create("wf_compact_lattice_from_raw", self.address), self._aligner)
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"
@@ -261,6 +265,14 @@ class CompactLattice(Handle):
     _free = lib.wf_compact_lattice_free
     complete_beam = float("inf")  # set by determinization: word sequences within it of the best are all there
 
+    def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
+        super().__init__(address)
+        self._aligner = aligner  # of the graph that it comes from, for word times; None: times are those of the arcs
+
+    def _timed(self) -> CompactLattice:
+        """With arcs over the frames of their words, if that can be told."""
+        return self if self._aligner is None else self.align(self._aligner)
+
     @property
     def _view(self) -> Any:
         return lib.wf_compact_lattice_get(self.address)
@@ -292,11 +304,11 @@ class CompactLattice(Handle):
 
     def prune(self, beam: float) -> CompactLattice:
         """Only arcs on paths within `beam` nats of the best."""
-        return CompactLattice(create("wf_compact_lattice_prune", self.address, beam))
+        return CompactLattice(create("wf_compact_lattice_prune", self.address, beam), self._aligner)
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> CompactLattice:
         """Costs of other scales."""
-        return CompactLattice(create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)))
+        return CompactLattice(create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
 
     def rescore(self, old_lm: LM | None, new_lm: LM, **options: Unpack[LatticeRescoreOptions]) -> CompactLattice:
         """Another language model in place of the first (None: nothing is taken away). Labels of both are those of the lattice's words."""
@@ -317,7 +329,8 @@ class CompactLattice(Handle):
 
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
         """A picture: a page of HTML, or format="dot" for Graphviz."""
-        call("wf_compact_lattice_draw", self.address, encode_text(key), words and words.address, c_options("lattice_draw", options), encode_path(path))
+        timed = self._timed()
+        call("wf_compact_lattice_draw", timed.address, encode_text(key), words and words.address, c_options("lattice_draw", options), encode_path(path))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with an arc for every word that has just the word's frames."""
@@ -338,8 +351,10 @@ class CompactLattice(Handle):
         return array.array("d", bytes(arcs)), array.array("d", bytes(finals)), total.value
 
     def mbr(self, **options: Unpack[MbrOptions]) -> Mbr:
-        """Words of minimum Bayes risk with confidences. Costs count as they are; times are those of arcs, -1 where paths differ in their frames."""
-        address = create("wf_compact_lattice_mbr", self.address, None, 0, c_options("mbr", options))
+        """Words of minimum Bayes risk with confidences. Costs count as they are. Times: means over the paths, -1 where these differ in their frames; of a lattice that was read
+        from a file, those of its arcs."""
+        timed = self._timed()
+        address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
         result = _abi.wf_mbr_result.from_address(address)
         words = [
             ConfidentWord(word.label, word.start_frame, word.end_frame, confidence)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, call, create, lib
-from .lattice import Lattice
+from .lattice import Lattice, WordAligner
 from .scorers import Boost, as_scorer
 from .scores import Batch
 
@@ -71,6 +71,10 @@ class Stream(Handle):
             call("wf_stream_set_graph", self.address, graph and graph.address)
             self._graph = graph
 
+    @property
+    def _word_aligner(self) -> WordAligner | None:
+        return (self._decoder.graph if self._graph is None else self._graph).word_aligner
+
     def accept(self, chunk: Any) -> StreamEvent:
         """Decodes the next [frames, columns], any number of frames."""
         event = _abi.wf_stream_event()
@@ -89,7 +93,7 @@ class Stream(Handle):
     def partial_lattice(self) -> Lattice:
         """The lattice of what has come so far, any token being an end (needs lattice_beam)."""
         with self._decoder._turn():
-            return Lattice(create("wf_stream_partial_lattice", self.address))
+            return Lattice(create("wf_stream_partial_lattice", self.address), self._word_aligner)
 
     def commit_lattice(self) -> Lattice | None:
         """Takes out the part of the lattice that nothing can change any more, from where the last part ended; None: there is none yet.
@@ -100,7 +104,7 @@ class Stream(Handle):
         out = ctypes.c_void_p()
         with self._decoder._turn():
             call("wf_stream_commit_lattice", self.address, ctypes.byref(out))
-        return None if out.value is None else Lattice(out.value)
+        return None if out.value is None else Lattice(out.value, self._word_aligner)
 
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""

@@ -59,11 +59,11 @@ static void put_ctm(const wf_result_writer *writer, const wf_hypothesis *hypothe
   }
 }
 
-static void put_json_words(const wf_result_writer *writer, const wf_hypothesis *hypothesis) {
+static void put_json_words(const wf_result_writer *writer, const wf_timed_word *words, size_t num_words) {
   wf__output *output = writer->output;
   wf__write_text(output, ", \"words\": [");
-  for (size_t i = 0; i < hypothesis->num_words; i++) {
-    const wf_timed_word *word = &hypothesis->words[i];
+  for (size_t i = 0; i < num_words; i++) {
+    const wf_timed_word *word = &words[i];
     wf__write_text(output, i > 0 ? ", {\"word\": " : "{\"word\": ");
     wf__json_string(output, word->text);
     wf__printf(output, ", \"start\": %.3f, \"end\": %.3f", word->start_frame * writer->frame_shift, word->end_frame * writer->frame_shift);
@@ -94,32 +94,30 @@ static wf_status join(wf__text *text, const char *word, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status put_json_text(wf__output *output, const wf_hypothesis *hypothesis, wf_error *err) {
+static wf_status put_json_text(wf__output *output, const wf_timed_word *words, size_t num_words, wf_error *err) {
   wf__text text = {0};
   wf_status status = WF_OK;
-  for (size_t i = 0; i < hypothesis->num_words && status == WF_OK; i++) status = join(&text, hypothesis->words[i].text, err);
-  wf__write_text(output, ", \"text\": ");
+  for (size_t i = 0; i < num_words && status == WF_OK; i++) status = join(&text, words[i].text, err);
+  wf__write_text(output, "\"text\": ");
   wf__json_string(output, text.size > 0 ? text.data : "");
   wf__vec_free(&text);
   return status;
 }
 
-static wf_status put_json_alternatives(wf__output *output, const wf_hypothesis *hypothesis, wf_error *err) {
-  wf__text text = {0};
+static wf_status put_json_alternatives(const wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err) {
+  wf__output *output = writer->output;
   wf_status status = WF_OK;
   if (hypothesis->num_alternatives == 0) return WF_OK;
   wf__write_text(output, ", \"nbest\": [");
-  for (size_t i = 0; i < hypothesis->num_alternatives; i++) {
+  for (size_t i = 0; i < hypothesis->num_alternatives && status == WF_OK; i++) {
     const wf_alternative *alternative = &hypothesis->alternatives[i];
-    text.size = 0;
-    for (size_t w = 0; w < alternative->num_words && status == WF_OK; w++) status = join(&text, alternative->words[w], err);
-    wf__write_text(output, i > 0 ? ", {\"text\": " : "{\"text\": ");
-    wf__json_string(output, text.size > 0 ? text.data : "");
+    wf__write_text(output, i > 0 ? ", {" : "{");
+    status = put_json_text(output, alternative->words, alternative->num_words, err);
+    if (alternative->num_words > 0 && alternative->words[0].start_frame >= 0) put_json_words(writer, alternative->words, alternative->num_words);
     put_json_numbers(output, alternative->cost, alternative->graph_cost, alternative->acoustic_cost);
     wf__write(output, "}", 1);
   }
   wf__write(output, "]", 1);
-  wf__vec_free(&text);
   return status;
 }
 
@@ -146,10 +144,11 @@ static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *h
     wf__write_text(output, ", \"error\": ");
     wf__json_string(output, hypothesis->error);
   } else {
-    status = put_json_text(output, hypothesis, err);
-    put_json_words(writer, hypothesis);
+    wf__write_text(output, ", ");
+    status = put_json_text(output, hypothesis->words, hypothesis->num_words, err);
+    put_json_words(writer, hypothesis->words, hypothesis->num_words);
     put_json_costs(output, hypothesis);
-    if (status == WF_OK) status = put_json_alternatives(output, hypothesis, err);
+    if (status == WF_OK) status = put_json_alternatives(writer, hypothesis, err);
   }
   wf__write_text(output, "}\n");
   return status;
