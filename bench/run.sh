@@ -11,6 +11,7 @@
 #   hybrid   hybrid graphs as mkgraph makes them, step by step, and the word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables of OpenFst, GTN, ours
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
+#   word_times  how many word times are exact, for every kind of graph; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
 #   all      the others
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
@@ -42,10 +43,19 @@ build_kenlm() {
   g++ "${flags[@]}" bench/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
 }
 
+# The Python package over the library just built.
+use_package() {
+  rm -rf build/bench/python && mkdir -p build/bench/python
+  cp -r python/warpfst build/bench/python
+  python3 python/generate_abi.py cc include/warpfst.h build/bench/python/warpfst
+  export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0 PYTHONPATH=$PWD/build/bench/python
+}
+
 what=${1:-all}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
+  word_times) use_package && /usr/bin/python3 bench/word_times.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)
     case " $* " in
