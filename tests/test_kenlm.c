@@ -85,7 +85,8 @@ static void test_refused(void **unused) {
       {33, 12, " incomplete\n", "did not finish"},
       {49, 1, "4", "another version than 5: give the ARPA file, or build the file again, with 'build_binary trie ARPA FILE'"},
       {60, 4, "\x3f\x80\0\0", "another kind of machine"}, /* 1, the highest byte first */
-      {96, 1, "\0", "type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with 'build_binary trie ARPA FILE'"},
+      {96, 1, "\0",
+       "type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with 'build_binary trie ARPA FILE'"},
       {96, 1, "\1", "type 'probing'"},
       {96, 1, "\6", "unknown type 6"},
       {100, 1, "\0", "without the words (build_binary -v)"},

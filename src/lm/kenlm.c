@@ -99,8 +99,8 @@ static wf_status check_machine(wf__reversed_trie *t, wf_error *err) {
   if (memcmp(at, version_5, sizeof version_5) != 0)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of another version than 5: give the ARPA file, or build the file again, with " BUILD, path);
   WF__TRY(wf__read_view(&t->cursor, &at, 32, "the head of a KenLM language model", err));
-  if (wf__load_f32(at) != 0 || wf__load_f32(at + 4) != 1 || wf__load_f32(at + 8) != -0.5f || wf__load_u32(at + 12) != 1 || wf__load_u32(at + 16) != UINT32_MAX ||
-      wf__load_u64(at + 24) != 1)
+  if (wf__load_f32(at) != 0 || wf__load_f32(at + 4) != 1 || wf__load_f32(at + 8) != -0.5f || wf__load_u32(at + 12) != 1 ||
+      wf__load_u32(at + 16) != UINT32_MAX || wf__load_u64(at + 24) != 1)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file made on another kind of machine: give the ARPA file, or build the file again, with " BUILD, path);
   return WF_OK;
 }
@@ -108,9 +108,12 @@ static wf_status check_machine(wf__reversed_trie *t, wf_error *err) {
 static wf_status check_type(const kenlm *lm, bool has_words, uint32_t version, wf_error *err) {
   const char *path = lm->trie.input->path;
   if (lm->type < TRIE)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with " BUILD, path);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a KenLM file of type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with " BUILD,
+                    path);
   if (lm->type > QUANTISED_ARRAY_TRIE || version != 1)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of the unknown type %u, version %u: give the ARPA file, or build a trie, with " BUILD, path, lm->type, version);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of the unknown type %u, version %u: give the ARPA file, or build a trie, with " BUILD, path, lm->type,
+                    version);
   if (!has_words)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file without the words (build_binary -v): give the ARPA file, or build the file again, with " BUILD, path);
   return WF_OK;
@@ -128,13 +131,15 @@ static wf_status read_header(kenlm *lm, wf_error *err) {
   for (uint32_t k = 1; k <= t->order; k++) {
     WF__TRY(wf__read_u64(&t->cursor, &t->counts[k], "a count of n-grams", err));
     if (t->counts[k] / 8 > t->input->size) /* a bit each, at the very least; sizes below cannot overflow */
-      return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes", (unsigned long long)t->counts[k], k, (unsigned long long)t->input->size);
+      return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes", (unsigned long long)t->counts[k], k,
+                             (unsigned long long)t->input->size);
   }
   uint64_t num_hashes;
   WF__TRY(wf__read_view(&t->cursor, &at, 4, "the parameters", err));
   WF__TRY(wf__read_u64(&t->cursor, &num_hashes, "the number of words", err));
   if (num_hashes + 1 != t->counts[1])
-    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected %llu words and <unk>, found %llu unigrams", (unsigned long long)num_hashes, (unsigned long long)t->counts[1]);
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected %llu words and <unk>, found %llu unigrams", (unsigned long long)num_hashes,
+                           (unsigned long long)t->counts[1]);
   return wf__read_view(&t->cursor, &at, t->counts[1] * 8, "the hashes of the words", err);
 }
 
@@ -150,7 +155,8 @@ static wf_status read_tables(kenlm *lm, wf_error *err) {
   lm->backoff_bits = at[2];
   if (at[0] != 2) return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected version 2 of quantised values, found %u", at[0]);
   if (at[1] == 0 || at[1] > MAX_TABLE_BITS || at[2] == 0 || at[2] > MAX_TABLE_BITS)
-    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected 1 to %d bits for a probability and a back-off weight, found %u and %u", MAX_TABLE_BITS, at[1], at[2]);
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected 1 to %d bits for a probability and a back-off weight, found %u and %u", MAX_TABLE_BITS,
+                           at[1], at[2]);
   for (uint32_t k = 2; k <= t->order; k++) {
     WF__TRY(wf__read_view(&t->cursor, &lm->level[k].probabilities, (uint64_t)4 << lm->probability_bits, "a table of probabilities", err));
     if (k < t->order) WF__TRY(wf__read_view(&t->cursor, &lm->level[k].backoffs, (uint64_t)4 << lm->backoff_bits, "a table of back-off weights", err));

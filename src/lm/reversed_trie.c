@@ -3,7 +3,8 @@
 
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *t, wf_error *err) {
   if (t->order == 0) return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "order 0");
-  if (t->order > WF_LM_MAX_ORDER) return wf__cursor_fail(&t->cursor, err, WF_ERR_LIMIT, "order %u: orders above %d are not supported", t->order, WF_LM_MAX_ORDER);
+  if (t->order > WF_LM_MAX_ORDER)
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_LIMIT, "order %u: orders above %d are not supported", t->order, WF_LM_MAX_ORDER);
   return WF_OK;
 }
 

@@ -13,8 +13,8 @@
 #include "math/score.h"
 
 typedef struct wf__trie_entry {
-  uint64_t word;        /* its number; unchecked */
-  float cost, backoff;  /* nats; unchecked */
+  uint64_t word;         /* its number; unchecked */
+  float cost, backoff;   /* nats; unchecked */
   uint64_t children_end; /* unchecked; unused at the highest order */
 } wf__trie_entry;
 
