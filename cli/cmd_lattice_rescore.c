@@ -47,7 +47,7 @@ int cmd_lattice_rescore(int argc, char **argv) {
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_str(&parser, "lm", 0, &new_path, "FILE", "the new model (ARPA or CMU Sphinx's binary)");
+  cli_flag_str(&parser, "lm", 0, &new_path, "FILE", "the new model: ARPA, or a binary of CMU Sphinx or KenLM (trie)");
   cli_flag_str(&parser, "old-lm", 0, &old_path, "FILE", "the model whose costs the lattices have");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_rescore", &run.options);

@@ -16,8 +16,8 @@ int cmd_lm(int argc, char **argv) {
       {"lm verify", "is what lm build made sound?", cmd_lm_verify},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
-                      "n-gram language models in ARPA files, plain or gzipped, or in CMU Sphinx's binary files (en-us.lm.bin). info, query and perplexity\n"
-                      "also take what lm build makes.", argc, argv);
+                      "n-gram language models in ARPA files, plain or gzipped, or in binary files of CMU Sphinx (en-us.lm.bin) and KenLM (build_binary trie).\n"
+                      "info, query and perplexity also take what lm build makes.", argc, argv);
 }
 
 void lm_flags(cli_parser *parser, lm_source *source) {

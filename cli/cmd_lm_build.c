@@ -83,7 +83,7 @@ int cmd_lm_build(int argc, char **argv) {
                        .min_args = 0,
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write");
-  cli_flag_str(&parser, "arpa", 0, &arpa, "FILE", "the large model (or the first argument): ARPA, plain or gzipped, '-', or Sphinx's binary file");
+  cli_flag_str(&parser, "arpa", 0, &arpa, "FILE", "the large model (or the first argument): ARPA, plain or gzipped, '-', or a binary of Sphinx or KenLM (trie)");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
   cli_table(&parser, "arpa", &reader);
   cli_table(&parser, "wlm", &options);

@@ -141,7 +141,7 @@ static int run(const struct request *request) {
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
   cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
-  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or CMU Sphinx's trie");
+  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx or KenLM");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words");
   cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: made from the lexicon, or the LM's or the fst's own)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");

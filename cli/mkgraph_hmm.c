@@ -165,7 +165,7 @@ static void add_flags(cli_parser *parser, struct request *request) {
   am_flags(parser, &request->am);
   cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt");
   cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE", "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
-  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or CMU Sphinx's trie (en-us.lm.bin)");
+  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx (en-us.lm.bin) or KenLM");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
   cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: the LM's or the fst's own; LANG/words.txt if something else is taken from LANG)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");

@@ -6,14 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lm/lm.h"
+#include "binary_lm_checks.h"
 #include "lm/sphinx_lm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds) {
-  if (!holds) abort();
-}
 
 /* The whole file; its size, or 0 if there is nothing to make one of. */
 static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
@@ -35,34 +31,6 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
   return total;
 }
 
-static void check_model(const wf_lm *lm) {
-  uint64_t random = 1;
-  uint32_t state = wf_lm_start(lm);
-  for (int i = 0; i < 200; i++) {
-    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-    int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
-    float cost = wf_lm_step(lm, state, word, &state, &order);
-    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 && order <= lm->order);
-    check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
-    if (i % 20 == 19) state = wf_lm_start(lm);
-  }
-}
-
-static void check_pruned(const wf_lm *lm) {
-  wf_lm_prune_options options;
-  wf_lm_prune_options_init(&options);
-  options.threshold = 1e-6f;
-  options.num_threads = 1;
-  options.max_words = 3;
-  wf_error err;
-  wf_lm *small;
-  wf_status status = wf_lm_prune(lm, NULL, &options, &small, NULL, NULL, &err);
-  check(status == WF_OK || (status == WF_ERR_ARGUMENT && small == NULL)); /* no word left */
-  if (small == NULL) return;
-  check_model(small);
-  wf_lm_free(small);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wf__input input = {.path = "input"};
   uint8_t *bytes = NULL;
@@ -70,15 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   input.data = bytes;
   if (input.size > 0) {
     check(wf__lm_is_sphinx(&input));
-    wf_lm *lm;
-    wf_error err;
-    wf_status status = wf__lm_read_sphinx_input(&input, NULL, NULL, &lm, NULL, NULL, &err);
-    check((status == WF_OK) == (lm != NULL));
-    if (lm != NULL) {
-      check_model(lm);
-      check_pruned(lm);
-      wf_lm_free(lm);
-    }
+    check_reader(&input, wf__lm_read_sphinx);
   }
   free(bytes);
   return 0;

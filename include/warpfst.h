@@ -614,8 +614,8 @@ WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
  * from the header's, a word without a unigram, an n-gram given twice, no <s>, no \end\), WF_ERR_LIMIT above WF_LM_MAX_ORDER. */
 WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err);
-/* Reads a model of either format, recognised by its content: an ARPA file as above, or CMU Sphinx's trie language model (`en-us.lm.bin`), by the same rules.
- * Errors: as above; in a binary file they name the byte or the n-gram. */
+/* Reads a model of any format, recognised by its content: an ARPA file as above, CMU Sphinx's trie language model (`en-us.lm.bin`), or KenLM's binary trie
+ * (`build_binary trie`), by the same rules. Errors: as above; in a binary file they name the byte or the n-gram. */
 WF_API wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                             const wf_progress *progress, wf_error *err);
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
@@ -702,7 +702,7 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
  * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/lm.md. */
 typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
 #define WF_WLM_OPTIONS(X)                                                                                                              \
-  X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (ARPA or Sphinx's): store large - small")                 \
+  X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (as in wf_lm_read): store large - small")                 \
   X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                                                               \
   X(ENUM, pack, 0, 0, 0, "none|exact|codebook", "arcs of 12 bytes; of as many bits as they need; the same with costs rounded to a codebook") \
   X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: of each cost")                                                                     \
@@ -719,7 +719,7 @@ typedef struct wf_wlm_stats {
   double loss_mean, loss_worst; /* pack=codebook: |cost as stored - cost| over all n-grams, nats */
 } wf_wlm_stats;
 WF_API void wf_wlm_stats_init(wf_wlm_stats *stats);
-/* `arpa`: ARPA, plain or gzipped, read as a stream, or Sphinx's binary model. `stats` and `reading` (what the reader met) may be NULL. Errors as for
+/* `arpa`: ARPA, plain or gzipped, read as a stream, or a binary model as in wf_lm_read. `stats` and `reading` (what the reader met) may be NULL. Errors as for
  * wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
 WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
                               wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);

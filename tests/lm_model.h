@@ -22,6 +22,29 @@ static inline wf_lm *lm_of(const char *text) {
 
 static inline int32_t label(const wf_lm *lm, const char *word) { return (int32_t)wf_symbols_find(wf_lm_words(lm), word); }
 
+static inline wf_lm *read_lm(const char *path, const wf_symbols *words) {
+  wf_error err = {0};
+  wf_lm *lm;
+  assert_ok(wf_lm_read(path, words, NULL, &lm, NULL, NULL, &err));
+  return lm;
+}
+
+/* Random sentences of `words`, the last of which is rare, cost the same in both models. Orders are the same or, if `longer`, perhaps higher in b. */
+static inline void check_same_costs(const wf_lm *a, const wf_lm *b, const char *const *words, uint32_t num_words, bool longer, test_rng *rng) {
+  for (int i = 0; i < 500; i++) {
+    uint32_t s = wf_lm_start(a), t = wf_lm_start(b);
+    int32_t order, same_order;
+    for (uint32_t size = test_below(rng, 9); size > 0; size--) {
+      const char *word = words[test_below(rng, size % 4 == 0 ? num_words : num_words - 1)];
+      float cost = wf_lm_step(a, s, label(a, word), &s, &order), same = wf_lm_step(b, t, label(b, word), &t, &same_order);
+      if (!(isinf(cost) ? isinf(same) : fabsf(cost - same) < 2e-6f) || !(order == same_order || (longer && order < same_order)))
+        fail_msg("%s costs %g, not %g; order %d, %d", word, same, cost, order, same_order);
+    }
+    float cost = wf_lm_final(a, s, &order), same = wf_lm_final(b, t, &same_order);
+    assert_true(fabsf(cost - same) < 2e-6f && (order == same_order || (longer && order < same_order)));
+  }
+}
+
 static const char *const trigram =
     "made by hand\n\n\\data\\\nngram 1=6\nngram 2 = 5\nngram 3=2\n\n"
     "\\1-grams:\n-99\t<s>\t-0.1\n-1.0 </s>\n-2.0\t<unk>\n-0.5\ta\t-0.2\n-0.6\tb\t-0.3\n-0.7\tc\n\n"

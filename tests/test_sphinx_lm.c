@@ -5,13 +5,6 @@
 
 #define DATA TEST_DATA_DIR "/lm/"
 
-static wf_lm *read_lm(const char *path, const wf_symbols *words) {
-  wf_error err = {0};
-  wf_lm *lm;
-  assert_ok(wf_lm_read(path, words, NULL, &lm, NULL, NULL, &err));
-  return lm;
-}
-
 static void check_same(const wf_lm *a, const wf_lm *b, test_rng *rng) {
   wf_error err = {0};
   wf_lm_info x, y;
@@ -24,17 +17,7 @@ static void check_same(const wf_lm *a, const wf_lm *b, test_rng *rng) {
   assert_int_equal(x.num_arcs, y.num_arcs);
   for (int k = 1; k <= x.order; k++) assert_int_equal(x.num_ngrams[k], y.num_ngrams[k]);
   static const char *const letters[] = {"a", "b", "c", "d", "e", "f", "g", "nothing"};
-  for (int i = 0; i < 500; i++) {
-    uint32_t s = wf_lm_start(a), t = wf_lm_start(b);
-    int32_t order, same_order;
-    for (uint32_t size = test_below(rng, 9); size > 0; size--) {
-      const char *word = letters[test_below(rng, size % 4 == 0 ? 8 : 7)];
-      float cost = wf_lm_step(a, s, label(a, word), &s, &order), same = wf_lm_step(b, t, label(b, word), &t, &same_order);
-      if (!(isinf(cost) ? isinf(same) : fabsf(cost - same) < 2e-6f) || order != same_order) fail_msg("%s costs %g, not %g; order %d, %d", word, same, cost, order, same_order);
-    }
-    float cost = wf_lm_final(a, s, &order), same = wf_lm_final(b, t, &same_order);
-    assert_true(fabsf(cost - same) < 2e-6f && order == same_order);
-  }
+  check_same_costs(a, b, letters, 8, false, rng);
 }
 
 /* As an ARPA file, under labels of its own and of a given table. */

@@ -179,7 +179,7 @@ def build_ctcdecoder(
 ) -> BeamSearchDecoderCTC:
     """pyctcdecode's `build_ctcdecoder`, with a graph behind it.
 
-    The model is an ARPA file (plain or gzipped; not KenLM's binary). With one, or with `unigrams`, only their words are recognised (unk_score_offset does nothing), pieces are
+    The model is an ARPA file, plain or gzipped, or KenLM's binary trie (not `probing`). With one, or with `unigrams`, only their words are recognised (unk_score_offset does nothing), pieces are
     spelled one way, longest first, and the scores are the same: logits + alpha ln P + beta a word. Without both, text comes from the labels alone.
     """
     if not lm_score_boundary:

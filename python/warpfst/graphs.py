@@ -296,7 +296,7 @@ def build_ctc_graph(
 
     tokens   what the columns of the scores are: a token table or its path, or the list of texts by column
     lexicon  path, Lexicon, or word -> pronunciation; without: words of the LM (or `words`) are spelled with the tokens
-    lm       ARPA file or LM; or `grammar`, an Fst over words. With neither, any sequence of words, all alike
+    lm       file as for LM.read, or LM; or `grammar`, an Fst over words. With neither, any sequence of words, all alike
     options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
     tokens alone give a graph whose words are the tokens: the best path, repeats collapsed (topology= asks for one of the named ones instead).
@@ -365,7 +365,7 @@ def build_hmm_graph(
 
     am       folder of CMU Sphinx or Kaldi, final.mdl, or Hmm; `tree` and `lang` are Kaldi's
     lexicon  path, Lexicon, word -> phones, or Kaldi's L_disambig.fst as an Fst
-    lm       ARPA or Sphinx file, or LM; or `grammar`, an Fst over words
+    lm       file as for LM.read, or LM; or `grammar`, an Fst over words
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
     hmm = read_hmm(am, tree, lang)

@@ -27,7 +27,7 @@ class LM(Handle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
-        """Reads an ARPA file, plain or gzipped, or CMU Sphinx's binary model. `words`: labels to use (default: made from the model)."""
+        """Reads an ARPA file, plain or gzipped, CMU Sphinx's binary model, or KenLM's binary trie. `words`: labels to use (default: made from the model)."""
         table = None if words is None else as_symbols(words)
         with ProgressGuard(progress) as guard:
             return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))

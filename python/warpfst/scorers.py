@@ -33,7 +33,7 @@ class LargeLM(Handle):
 
     @classmethod
     def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[WlmOptions]) -> LargeLM:
-        """Makes the file from an ARPA file of any size, and opens it."""
+        """Makes the file from an ARPA file of any size, or what else LM.read takes, and opens it."""
         with ProgressGuard(progress) as guard:
             call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
         return cls.open(path)

@@ -1,6 +1,6 @@
 /* intake.h - words and n-grams on their way from a reader to the automaton: the rules for odd files, the same for every format.
  *
- *   arpa.c, sphinx_lm.c --words, n-grams--> intake.c --sorted levels--> ngram_levels.c, lm_build.c
+ *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> intake.c --sorted levels--> ngram_levels.c, lm_build.c
  *
  * A reader hands in all unigrams (wf__intake_word, then wf__intake_ngram), ends that level, hands in the bigrams, and so on. Contexts that the
  * file lacks (`a b c` without `a b`) cannot be put into a sorted level, so they are noted with all their prefixes in missing[], and the reader,

@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "base/option_tables.h"
-#include "lm/sphinx_lm.h"
+#include "lm/binary_lm.h"
 #include "lm/wlm_read.h"
 
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost, float backoff, wf_error *err) {
@@ -69,23 +69,24 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
   return n == 1 || same ? WF_OK : wf__wlm_require(build, n - 1, backwards + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come only once. */
-static bool starts_as_sphinx(const char *path) {
-  uint8_t bytes[64];
+/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come only once. NULL: ARPA. */
+static wf__intake_read_fn binary_reader(const char *path) {
+  uint8_t bytes[WF__BINARY_LM_START];
   struct stat info;
   FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
-  if (file == NULL) return false;
+  if (file == NULL) return NULL;
   wf__input start = {.data = bytes, .size = fread(bytes, 1, sizeof bytes, file)};
   fclose(file);
-  return wf__lm_is_sphinx(&start);
+  return wf__binary_lm_reader(&start);
 }
 
 static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
   wf__intake_sink sink = {put, build};
-  if (starts_as_sphinx(path)) {
+  wf__intake_read_fn binary = binary_reader(path);
+  if (binary != NULL) {
     wf__input input;
     WF__TRY(wf__input_open(path, &input, err));
-    wf_status status = wf__lm_stream_sphinx(&input, reader, &sink, &build->facts, reading, build->progress, err);
+    wf_status status = wf__intake_stream(input.path, reader, binary, &input, &sink, &build->facts, reading, build->progress, err);
     wf__input_close(&input);
     WF__TRY(status);
   } else {

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import CTC
+from conftest import CTC, ROOT
 from fake_tensors import FakeTensor
 
 import warpfst as wf
@@ -141,6 +141,13 @@ def test_build_ctcdecoder_with_a_language_model(tmp_path):
         decoder.decode(unsure, hotwords=["zebra"])
     assert build_ctcdecoder(LETTERS, path, unigrams=["hello", "word"]).decode(spelled("hello world", LETTERS)) == "hello word"
     assert build_ctcdecoder(LETTERS, unigrams=["world", "hello", "naïve"]).decode(spelled("hello world hello", LETTERS)) == "hello world hello"
+
+
+def test_build_ctcdecoder_with_kenlms_trie():
+    folder, labels = ROOT / "tests" / "data" / "lm", [" ", *"abcdefg", ""]
+    logits = np.log(np.random.default_rng(3).dirichlet(np.full(len(labels), 0.3), 40))
+    (text, _, _, _, score), (want, _, _, _, want_score) = (build_ctcdecoder(labels, folder / name).decode_beams(logits)[0] for name in ("kenlm3.qa.bin", "sphinx3.arpa"))
+    assert text == want and len(text) > 10 and math.isclose(score, want_score, abs_tol=1e-3)
 
 
 def test_what_is_not_supported_says_so(tmp_path):

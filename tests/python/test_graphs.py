@@ -81,6 +81,24 @@ def test_progress_of_building_can_cancel():
         wf.LM.read(CTC / "lm3.arpa.gz").prune(threshold=1e-7, progress=lambda *_: (_ for _ in ()).throw(KeyError("stop")))
 
 
+def test_language_model_by_kenlms_trie(tmp_path):
+    folder = ROOT / "tests" / "data" / "lm"
+    arpa, trie = wf.LM.read(folder / "endings.arpa"), wf.LM.read(folder / "endings.a.bin")
+    assert trie.info()["order"] == 4 and trie.info()["num_ngrams"] == [9, 42, 157, 170]
+    for sentence in ("a b c d e f", "f f e zebra a c a c", ""):
+        assert math.isclose(trie.score(sentence), arpa.score(sentence), abs_tol=1e-5)
+    tokens = ["<blk>", *"abcdefg"]
+    graphs = [wf.build_ctc_graph(tokens, {letter: letter for letter in tokens[1:]}, lm=folder / name) for name in ("sphinx3.arpa", "kenlm3.trie.bin")]
+    assert wf.equal(graphs[0].fst, graphs[1].fst, delta=1e-5)
+    large = wf.LargeLM.build(folder / "endings.a.bin", tmp_path / "large.wlm")
+    assert large.info()["order"] == 4
+    probing = bytearray((folder / "kenlm3.trie.bin").read_bytes())
+    probing[96] = 0  # the type
+    (tmp_path / "probing.bin").write_bytes(probing)
+    with pytest.raises(wf.FormatError, match="probing.bin.*'build_binary trie"):
+        wf.build_ctc_graph(tokens, lm=tmp_path / "probing.bin")
+
+
 def test_language_model_by_its_arpa_file(tmp_path):
     (tmp_path / "lm.arpa").write_text(
         "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-1.0 </s>\n-99 <s> -0.3\n-0.5 a -0.25\n-0.75 b\n\n\\2-grams:\n-0.125 <s> a\n-0.5 a b\n\n\\end\\\n"
