@@ -70,4 +70,7 @@ if command -v man >/dev/null; then
   for page in "$pages"/*.1; do man --warnings -l "$page" 2>>warnings.txt >/dev/null; done
   [ ! -s warnings.txt ] || fail "man: $(head warnings.txt)"
 fi
-if command -v mandoc >/dev/null; then mandoc -T lint -W warning "$pages"/*.1 || fail "mandoc finds fault"; fi
+if command -v mandoc >/dev/null; then # the pages have no date: a build today and one tomorrow give the same
+  mandoc -T lint -W warning "$pages"/*.1 | grep -v 'missing date, using "": TH$' >lint.txt || true
+  [ ! -s lint.txt ] || fail "mandoc: $(head lint.txt)"
+fi
