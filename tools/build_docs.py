@@ -11,6 +11,7 @@ Pages link to other files of the repository (the header, results.csv): those are
 """
 
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -202,6 +203,17 @@ def bring_links(page, source, pages):
     page.write_text(re.sub(r"(\[[^\]\n]*\])\(([^)#\s]*)(#[^)\s]*)?\)", changed, text), encoding="utf-8")
 
 
+def check_search(site):
+    """Search works in pages opened as files, and finds what people type."""
+    text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    found = {entry["location"].partition("#")[0] for entry in json.loads(text[text.index("{") :])["docs"] if "hotwords" in entry["text"].lower()}
+    assert "tutorials/boosting.html" in found, f"search: 'hotwords' is found in {found or 'no page'}"
+    for page in set(site.rglob("*.html")) - {site / "404.html"}:  # that one is for servers
+        scripts = re.findall(r'<script[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))
+        assert not [script for script in scripts if not (page.parent / script).exists()], f"{page}: a script is not in the site: {scripts}"
+        assert any(script.endswith("iframe-worker.js") for script in scripts), f"{page}: no search in a page opened as a file"
+
+
 def main():
     output = pathlib.Path(sys.argv[1]).resolve()
     pages = output / "pages"
@@ -217,6 +229,7 @@ def main():
         bring_links(page, DOCS / relative, pages)
     (output / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", output / "mkdocs.yml", "--site-dir", output / "site"], check=True)
+    check_search(output / "site")
     count = sum(1 for _ in (output / "site").rglob("*.html"))
     print(f"{count} pages in {output / 'site'}")
 

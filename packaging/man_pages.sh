@@ -1,0 +1,34 @@
+#!/bin/sh
+# man_pages.sh PROGRAM FOLDER - the manual pages of the program and of each of its commands, made of their help.
+# Needs nothing but sh, sed and awk: whoever builds the library has them.
+set -eu
+program=$1 folder=$2
+here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$folder" && mkdir -p "$folder"
+version=$("$program" version | sed 's/^warpfst //')
+COLUMNS=100 && export COLUMNS
+
+# page "COMMAND PART" SUMMARY ALSO: reads the help on standard input.
+page() {
+  name=$(echo "warpfst $1" | sed 's/ *$//; s/ /-/g')
+  awk -v name="$name" -v summary="$2" -v version="$version" -v also="$3" -f "$here/man_page.awk" >"$folder/$name.1.new"
+  mv "$folder/$name.1.new" "$folder/$name.1"
+}
+
+"$program" help >"$folder/overview"
+sed -n 's/^  \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p' "$folder/overview" >"$folder/commands"
+[ -s "$folder/commands" ] || { echo "man_pages.sh: no commands in '$program help'" >&2; exit 1; }
+while read -r command summary; do
+  "$program" "$command" --help >"$folder/help" </dev/null
+  page "$command" "$summary" '.BR warpfst (1)' <"$folder/help"
+  # Parts: "  lattice prune     what is on paths near the best", or `warpfst mkgraph ctc --help` in the text.
+  sed -n "s/^  $command \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p" "$folder/help" >"$folder/parts"
+  grep -o "warpfst $command [a-z][a-z]* --help" "$folder/help" | sed "s/^warpfst $command \([a-z]*\) --help/\1 $summary (\1)/" >>"$folder/parts" || true
+  while read -r part summary; do
+    "$program" "$command" "$part" --help </dev/null >"$folder/help"
+    page "$command $part" "$summary" ".BR warpfst (1), .BR warpfst\\-$command (1)" <"$folder/help"
+  done <"$folder/parts"
+done <"$folder/commands"
+# Last: the build takes this page for all of them.
+page '' 'weighted finite-state transducers and speech decoding' "$(sed 's/^\([a-z]*\) .*/.BR warpfst\\\\-\1 (1)/' "$folder/commands")" <"$folder/overview"
+rm "$folder/overview" "$folder/commands" "$folder/help" "$folder/parts"

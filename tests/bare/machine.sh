@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# machine.sh - fresh minimal systems to try commands in, for tests/bare/test.sh; to be sourced in the repository's root.
+# Needs root, debootstrap and a Debian mirror. Systems lie in build/bare/. BARE_SUITE and BARE_MIRROR choose another release: BARE_SUITE=jammy
+# BARE_MIRROR=http://archive.ubuntu.com/ubuntu, say.
+bare=$PWD/build/bare
+suite=${BARE_SUITE:-bookworm}
+base=$bare/$suite.base
+certificates=/etc/ssl/certs/ca-certificates.crt
+
+# Why there can be no such system here; nothing if there can.
+machine_reason() {
+  [ "$(id -u)" = 0 ] || { echo 'only root can make a system to try them in'; return; }
+  command -v debootstrap >/dev/null || { echo 'debootstrap is not installed'; return; }
+  unshare --mount true 2>/dev/null || { echo 'no mount namespaces here'; return; }
+  make_base || echo "debootstrap failed: $(tail -1 "$base.log")"
+}
+
+# The system that others are copies of: what debootstrap makes, and the way to mirrors and to PyPI that this machine has.
+make_base() {
+  [ ! -d "$base" ] || return 0
+  local mirror=${BARE_MIRROR:-} components=main
+  [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 2>/dev/null | sed -n "s/ $suite$//p" | head -1)
+  case $mirror in *ubuntu*) components=main,universe ;; esac
+  rm -rf "$base.new"
+  mkdir -p "$bare"
+  debootstrap --variant=minbase --components=$components "$suite" "$base.new" "${mirror:-http://deb.debian.org/debian}" >"$base.log" 2>&1 || return 1
+  rm -f "$base.new"/var/cache/apt/archives/*.deb
+  apt-config dump | grep -E '^Acquire::(http|https|Check|Retries)' >"$base.new/etc/apt/apt.conf.d/99host" || true
+  echo force-unsafe-io >"$base.new/etc/dpkg/dpkg.cfg.d/fast"
+  [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$base.new/etc/pip.conf"
+  [ ! -e $certificates ] || cp $certificates "$base.new/opt/certificates.crt"
+  mv "$base.new" "$base"
+}
+
+# A fresh system NAME with the repository's files, as they are here, in /warpfst.
+fresh() { # NAME
+  rm -rf "${bare:?}/$1"
+  cp -a "$base" "$bare/$1"
+  cp -L /etc/resolv.conf /etc/hosts "$bare/$1/etc/"
+  mkdir "$bare/$1/warpfst"
+  git ls-files -z | tar --null -T - -c | tar -x -C "$bare/$1/warpfst"
+}
+
+# Runs COMMAND as root in the system's /warpfst. What is mounted goes away with the namespace.
+inside() { # NAME COMMAND...
+  local root=$bare/$1 settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive) name
+  shift
+  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT PIP_RETRIES; do
+    [ -z "${!name:-}" ] || settings+=("$name=${!name}")
+  done
+  [ ! -e $certificates ] || settings+=(PIP_CERT=/opt/certificates.crt SSL_CERT_FILE=/opt/certificates.crt)
+  # shellcheck disable=SC2016
+  unshare --mount --propagation private bash -c 'mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" && exec env -i "${@:2}"' bare "$root" \
+    "${settings[@]}" chroot "$root" bash -c 'cd /warpfst && exec "$@"' bare "$@"
+}
