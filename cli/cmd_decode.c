@@ -13,12 +13,13 @@
 #include "word_lists.h"
 #include "am_model.h"
 #include "boosts.h"
+#include "columns.h"
 #include "decode_chunks.h"
 #include "decode_lattices.h"
 #include "lm_report.h"
 #include "rnnlm_scorer.h"
 
-enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4, MAX_LABEL = 1 << 26 };
+enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 4 };
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *am_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
@@ -66,97 +67,17 @@ struct decode_run {
 
 /* --- graph, tables, files ------------------------------------------------------------------------------------------------- */
 
-struct columns {
-  int32_t *data; /* column by label; -1: none */
-  size_t size, cap;
-};
-
 static wf_status no_memory(wf_error *err, const char *what) {
   err->code = WF_ERR_MEMORY;
   snprintf(err->message, sizeof err->message, "out of memory for %s", what);
   return WF_ERR_MEMORY;
 }
 
-static bool parse_number(char **at, long most, long *out) {
-  char *stop;
-  errno = 0;
-  *out = strtol(*at, &stop, 10);
-  bool good = stop != *at && errno == 0 && *out >= 0 && *out <= most && (*stop == '\0' || isspace((unsigned char)*stop));
-  *at = stop;
-  return good;
-}
-
-static wf_status set_column(struct columns *columns, long label, long column, wf_error *err) {
-  if ((size_t)label >= columns->cap) {
-    size_t cap = (size_t)label * 2 + 64;
-    int32_t *data = realloc(columns->data, cap * sizeof *data);
-    if (data == NULL) return no_memory(err, "the column table");
-    for (size_t i = columns->cap; i < cap; i++) data[i] = -1;
-    columns->data = data;
-    columns->cap = cap;
-  }
-  if ((size_t)label >= columns->size) columns->size = (size_t)label + 1;
-  columns->data[label] = (int32_t)column;
-  return WF_OK;
-}
-
-/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a column, as Kaldi's transition-ids do. */
-static wf_status read_columns(const char *path, struct columns *out, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
-  err->code = file != NULL ? WF_OK : WF_ERR_IO;
-  if (file == NULL) snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
-  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0; number++) {
-    long label, column;
-    char *at = line;
-    if (line[strspn(line, " \t\r\n")] == '\0') continue;
-    bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 && parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
-    if (good && (size_t)label < out->size && out->data[label] >= 0 && out->data[label] != (int32_t)column) good = false;
-    if (good) {
-      status = set_column(out, label, column, err);
-      continue;
-    }
-    err->code = status = WF_ERR_FORMAT;
-    line[strcspn(line, "\r\n")] = '\0';
-    snprintf(err->message, sizeof err->message, "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number, line, MAX_LABEL);
-  }
-  free(line);
-  if (file != NULL) fclose(file);
-  return err->code;
-}
-
-/* Those of an acoustic model. */
-static wf_status take_columns(const char *path, struct columns *out, wf_error *err) {
-  am_source source = {.path = path};
-  wf_hmm *hmm;
-  int32_t *columns;
-  size_t count;
-  wf_status status = am_read(&source, false, &hmm, err);
-  if (status != WF_OK) return status;
-  status = wf_hmm_columns(hmm, &columns, &count, err);
-  wf_hmm_free(hmm);
-  if (status != WF_OK) return status;
-  for (size_t label = 1; label < count && status == WF_OK; label++) status = set_column(out, (long)label, columns[label], err);
-  wf_free(columns);
-  return status;
-}
-
-/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or none. */
-static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
-  char beside[4096];
-  if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
-  if (run->am_path != NULL) return take_columns(run->am_path, out, err);
-  snprintf(beside, sizeof beside, "%s.columns", graph);
-  return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
-}
-
 /* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
-  struct columns columns = {0};
+  column_table columns = {0};
   wf_error why = {0};
-  wf_status status = find_columns(run, path, &columns, err);
+  wf_status status = columns_find(run->columns_path, run->am_path, path, &columns, err);
   if (status == WF_OK) {
     status = wf_graph_create(run->fst, columns.data, columns.size, &run->graph, &why);
     *err = why;
@@ -529,6 +450,17 @@ static bool is_plain_file(int fd) {
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static const cli_rule rules[] = {
+    {"columns", CLI_EXCLUDES, "am"},
+    {"channel", CLI_USELESS_WITHOUT, "format=ctm|ctm"},
+    {"lm-table", CLI_USELESS_WITHOUT, "lm"},
+    {"ngram_scorer", CLI_USELESS_WITHOUT, "lm"},
+    {"lm-gpu-bytes", CLI_USELESS_WITHOUT, "placement=hybrid"},
+    {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
+    {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
+    {NULL, 0, NULL},
+};
+
 int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
@@ -562,11 +494,11 @@ int cmd_decode(int argc, char **argv) {
   rnnlm_scorer_flags(&parser, &run.rnnlm);
   cli_table(&parser, "score_reader", &run.reader_options);
   cli_table(&parser, "result_writer", &run.writer_options);
+  cli_flag_range(&parser, "batch", 1, 1 << 20);
+  cli_flag_range(&parser, "chunk", 0, 1e9);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (run.columns_path != NULL && run.am_path != NULL) return cli_usage("--columns and --am exclude each other");
-  if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
-  if (run.lattices.num_best < 0 || run.lattices.num_best > 1000000) return cli_usage("--nbest is outside [0, 1000000]");
   decode_lattices_settle(&run.lattices, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress();

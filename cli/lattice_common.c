@@ -64,11 +64,20 @@ wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determi
 
 /* --- word times ----------------------------------------------------------------------------------------------------------- */
 
+static const cli_rule aligner_rules[] = {
+    {"am", CLI_EXCLUDES, "tokens"},
+    {"lexicon", CLI_NEEDS, "tokens"},
+    {"lexicon", CLI_NEEDS, "words"},
+    {"lang", CLI_NEEDS, "am"},
+    {NULL, 0, NULL},
+};
+
 void aligner_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE", "word times of CTC lattices: token table in which U+2581 marks the start of words, or with --lexicon any");
   cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE", "word times by this lexicon over --tokens (needs --words)");
   cli_flag_str(parser, "am", 0, &source->am.path, "MODEL", "word times of Kaldi's lattices: final.mdl, or the folder with it");
   cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+  cli_rules(parser, aligner_rules);
 }
 
 static wf_status open_lexicon(aligner_source *source, const wf_symbols *tokens, const wf_symbols *words, wf_error *err) {
@@ -83,17 +92,8 @@ static wf_status open_lexicon(aligner_source *source, const wf_symbols *tokens, 
   return status;
 }
 
-static wf_status bad_flags(const char *message, wf_error *err) {
-  err->code = WF_ERR_ARGUMENT;
-  snprintf(err->message, sizeof err->message, "%s", message);
-  return err->code;
-}
-
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err) {
   wf_status status = WF_OK;
-  if (source->am.path != NULL && source->tokens_path != NULL) return bad_flags("--am and --tokens exclude each other", err);
-  if (source->lexicon_path != NULL && (source->tokens_path == NULL || words == NULL)) return bad_flags("--lexicon needs --tokens and --words", err);
-  if (source->am.lang != NULL && source->am.path == NULL) return bad_flags("--lang needs --am", err);
   if (source->tokens_path != NULL) {
     wf_symbols *tokens;
     status = wf_symbols_read(source->tokens_path, &tokens, err);
