@@ -289,6 +289,10 @@ int cli_fail(const wf_error *err) {
   }
 }
 
+int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory) {
+  return no_memory ? CLI_LIMIT : lost_rest ? CLI_INPUT : num_failed > 0 ? CLI_NO : CLI_OK;
+}
+
 int cli_usage(const char *format, ...) {
   va_list args;
   va_start(args, format);

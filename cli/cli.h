@@ -93,6 +93,8 @@ void cli_table(cli_parser *parser, const char *name, void *config);
  * "--" ends the flags. Returns -1 to go on, or the exit code after --help or a usage error (already printed). */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 
+/* The exit code of a command that went on after some utterances failed: out of memory, the rest of an archive lost, others. */
+int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
 int cli_fail(const wf_error *err);
 /* CLI_USAGE with a message if the command line breaks a rule, else -1. What has no effect is told. */

@@ -59,6 +59,7 @@ struct decode_run {
   /* the sums */
   uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_overflowed, num_died, num_missing;
   bool lost_rest; /* of an archive that could not be followed to its end */
+  bool no_memory; /* for some utterance */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
   uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
@@ -220,6 +221,7 @@ static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hyp
 static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error, const wf_result *result, wf_error *err) {
   wf_hypothesis hypothesis = {.key = key, .error = read_error->code != WF_OK ? read_error->message : result->message};
   run->num_failed++;
+  run->no_memory = run->no_memory || (read_error->code != WF_OK ? read_error->code : result->status) == WF_ERR_MEMORY;
   if (read_error->code == WF_OK) cli_note("utterance '%s': %s", key, result->message);
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
@@ -384,6 +386,9 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
+  if (run->num_narrowed > 0)
+    fprintf(stderr, "narrowed: in some frame there were more tokens than --max-active (%d) or --max-tokens (%d) let in; larger ones may give better words and take longer\n",
+            (int)run->decoder_options.max_active, (int)run->decoder_options.max_tokens);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   lm_report_print(stderr, run->decoder, run->decode_s, false);
@@ -516,7 +521,7 @@ int cmd_decode(int argc, char **argv) {
     err.code = status;
     code = cli_fail(&err);
   } else {
-    code = run.lost_rest ? CLI_INPUT : run.num_failed + run.lattices.num_failed > 0 ? CLI_NO : CLI_OK;
+    code = cli_failure_code(run.num_failed + run.lattices.num_failed, run.lost_rest, run.no_memory);
   }
   close_all(&run);
   return code;

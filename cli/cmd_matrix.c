@@ -9,7 +9,7 @@
 /* What a run over the sources has met. */
 struct totals {
   uint64_t utterances, frames, failed;
-  bool lost_rest;
+  bool lost_rest, no_memory;
 };
 
 /* Next good matrix; failures are told and counted. false at the end. */
@@ -25,6 +25,7 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
       return true;
     }
     totals->failed++;
+    totals->no_memory |= err.code == WF_ERR_MEMORY;
     bool lost = wf_score_reader_lost_rest(reader);
     totals->lost_rest |= lost;
     cli_note("%s%s", err.message, lost ? " (the rest of this archive is lost)" : "");
@@ -32,7 +33,7 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
   }
 }
 
-static int exit_code(const struct totals *totals) { return totals->lost_rest ? CLI_INPUT : totals->failed > 0 ? CLI_NO : CLI_OK; }
+static int exit_code(const struct totals *totals) { return cli_failure_code(totals->failed, totals->lost_rest, totals->no_memory); }
 
 /* --- info --------------------------------------------------------------------------------------------------------- */
 
