@@ -91,6 +91,14 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   return status;
 }
 
+static wf_status check_blank(const struct decode_run *run, wf_error *err) {
+  int32_t blank = run->decoder_options.blank, num_columns = wf_graph_min_columns(run->graph);
+  if (blank < num_columns) return WF_OK;
+  err->code = WF_ERR_ARGUMENT;
+  snprintf(err->message, sizeof err->message, "--blank is column %d, but the graph reads columns 0 to %d", blank, num_columns - 1);
+  return WF_ERR_ARGUMENT;
+}
+
 /* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
@@ -117,6 +125,7 @@ static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
+  if (status == WF_OK) status = check_blank(run, err);
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));

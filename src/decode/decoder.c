@@ -8,10 +8,11 @@
 
 static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
-  bool needed = options->blank_penalty != 0 || options->blank_skip_threshold != 1;
-  if (needed && options->blank < 0) return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty and blank_skip_threshold need blank, the column that they are about");
+  if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
+  if (options->blank < 0) return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty and blank_skip_threshold need blank, the column that they are about");
   if (options->blank >= decoder->graph->min_columns)
-    return wf__fail(err, WF_ERR_ARGUMENT, "blank is column %d, but the graph reads columns up to %d", options->blank, decoder->graph->min_columns - 1);
+    return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
+                    decoder->graph->min_columns - 1);
   return WF_OK;
 }
 

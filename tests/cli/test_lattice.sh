@@ -97,7 +97,7 @@ expect 3 "cut.ark: byte .*ends early.*the rest of that archive is lost" lattice 
 lattice convert some.ark -o - | cmp - raw.ark
 expect 3 "no_such.ark: cannot open" lattice convert no_such.ark -o x.ark
 expect 2 "no output given" lattice convert raw.ark
-expect 2 "no part 'frob'" lattice frob
+expect 2 "unknown subcommand 'frob'" lattice frob
 expect 3 "is a pipe; commands are not run" lattice convert 'ark:cat x|' -o x.ark
 sed 's/\t1,2/&/; 3s/$/ 1 2 3 4/' raw.txt >bad.txt
 expect 1 "line 2 of the lattice: more than five fields" lattice convert bad.txt -o x.ark

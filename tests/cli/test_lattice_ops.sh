@@ -60,9 +60,9 @@ lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt | cmp - same.
 
 # --- what can go wrong ------------------------------------------------------------------------------------------------------------
 expect 2 "no output given" lattice prune raw.ark
-expect 2 "beam must be at least 0" lattice prune raw.ark -o x.ark --beam=-1
+expect 2 "--beam is outside" lattice prune raw.ark -o x.ark --beam=-1
 expect 2 "no output given" lattice determinize raw.ark
-expect 2 "n must be at least 1" lattice nbest raw.ark --n=0
+expect 2 "--n is outside" lattice nbest raw.ark --n=0
 expect 2 "" lattice rescore raw.ark -o x.ark --words=words.txt
 expect 3 "no_such.arpa" lattice rescore raw.ark -o x.ark --lm=no_such.arpa --words=words.txt
 expect 0 "max_bytes" lattice determinize raw.ark -o x.ark --beam=12 --max-bytes=65536 "${scaled[@]}"
