@@ -104,7 +104,7 @@ expect 1 "line 2 of the lattice: more than five fields" lattice convert bad.txt 
 "$WARPFST" lattice --help | grep -q 'lattice convert'
 expect 1 "is not in the table" lattice convert raw.ark -o x.txt --format=text --words=<(echo '<eps> 0')
 expect 2 "no references given" lattice oracle raw.ark
-expect 2 "lexicon needs --tokens and --words" lattice mbr raw.ark --lexicon=x
+expect 2 "lexicon needs --tokens" lattice mbr raw.ark --lexicon=x
 printf 'dead \n0 1 1 0,0,1\n1 Infinity,Infinity,\n\n' >dead.txt
 expect 1 "utterance 'dead': the lattice has no path" lattice mbr dead.txt det.ark -o some.txt
 [ "$(wc -l <some.txt)" = "$(wc -l <hyp.txt)" ] || fail "the lattices behind a bad one are missing"
