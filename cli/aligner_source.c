@@ -6,16 +6,34 @@ static void common_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE", "word times by this lexicon over --tokens or the phones of --am");
 }
 
+static const cli_rule lattice_rules[] = {
+    {"graph", CLI_EXCLUDES, "tokens"},
+    {"graph", CLI_EXCLUDES, "am"},
+    {"am", CLI_EXCLUDES, "tokens"},
+    {"lexicon", CLI_NEEDS, "tokens|am"},
+    {"lexicon", CLI_NEEDS, "words"},
+    {"lang", CLI_NEEDS, "am"},
+    {NULL, 0, NULL},
+};
+static const cli_rule decode_rules[] = {
+    {"am", CLI_EXCLUDES, "tokens"},
+    {"lexicon", CLI_NEEDS, "tokens|am"},
+    {"lang", CLI_NEEDS, "am"},
+    {NULL, 0, NULL},
+};
+
 void aligner_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "graph", 0, &source->graph_path, "FILE", "word times by what a graph of 'warpfst mkgraph' knows of its words");
   common_flags(parser, source);
   cli_flag_str(parser, "am", 0, &source->am.path, "MODEL", "word times of hybrid models: Kaldi's final.mdl or the folder with it; with --lexicon also a folder of CMU Sphinx");
   cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+  cli_rules(parser, lattice_rules);
 }
 
 void aligner_decode_flags(cli_parser *parser, aligner_source *source) {
   common_flags(parser, source);
   cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "word times by Kaldi's phones, with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+  cli_rules(parser, decode_rules);
 }
 
 static wf_status read_lexicon(const aligner_source *source, const wf_symbols *units, const char *blank, wf_lexicon **out, wf_error *err) {
@@ -72,21 +90,15 @@ static wf_status from_graph(const aligner_source *source, wf_word_aligner **out,
   return status;
 }
 
-static wf_status bad_flags(const char *message, wf_error *err) {
-  err->code = WF_ERR_ARGUMENT;
-  snprintf(err->message, sizeof err->message, "%s", message);
-  return err->code;
-}
-
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err) {
-  bool am = source->am.path != NULL, tokens = source->tokens_path != NULL, graph = source->graph_path != NULL;
-  if (am + tokens + graph > 1) return bad_flags("--graph, --am and --tokens exclude each other", err);
-  if (source->lexicon_path != NULL && !tokens && !am) return bad_flags("--lexicon needs --tokens or --am", err);
-  if (source->lexicon_path != NULL && words == NULL) return bad_flags("--lexicon needs --words", err);
-  if (source->am.lang != NULL && !am) return bad_flags("--lang needs --am", err);
-  if (graph) return from_graph(source, &source->aligner, err);
-  if (tokens) return from_tokens(source, words, &source->aligner, err);
-  return am ? from_model(source, words, &source->aligner, err) : WF_OK;
+  if (source->lexicon_path != NULL && words == NULL) {
+    err->code = WF_ERR_ARGUMENT;
+    snprintf(err->message, sizeof err->message, "the graph has no table of words: --lexicon needs --words");
+    return err->code;
+  }
+  if (source->graph_path != NULL) return from_graph(source, &source->aligner, err);
+  if (source->tokens_path != NULL) return from_tokens(source, words, &source->aligner, err);
+  return source->am.path != NULL ? from_model(source, words, &source->aligner, err) : WF_OK;
 }
 
 wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst, wf_error *err) {

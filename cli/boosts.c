@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_input.h"
 #include "utterance_lists.h"
 
 struct boost_set {
@@ -74,10 +75,10 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
   for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) status = add_line(&list, table, line, path, number, err);
-  fclose(file);
+  cli_close_text(file);
   if (status == WF_OK) {
     static const uint64_t none[1];
     wf_error why = {0};

@@ -9,27 +9,41 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "flag_rules.h"
+#include "suggest.h"
+
 static const char *g_command = "";
 
 const char *cli_command_name(void) { return g_command; }
+void cli_set_command(const char *name) { g_command = name; }
 
 static void add(cli_parser *parser, cli_flag flag) {
   if (parser->num_flags < CLI_MAX_FLAGS) parser->flags[parser->num_flags++] = flag;
 }
 void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target, const char *help) {
-  add(parser, (cli_flag){name, letter, CLI_BOOL, target, NULL, help});
+  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_BOOL, .target = target, .value = NULL, .help = help});
 }
 void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target, const char *value, const char *help) {
-  add(parser, (cli_flag){name, letter, CLI_I64, target, value, help});
+  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_I64, .target = target, .value = value, .help = help});
 }
 void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target, const char *value, const char *help) {
-  add(parser, (cli_flag){name, letter, CLI_F64, target, value, help});
+  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_F64, .target = target, .value = value, .help = help});
 }
 void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help) {
-  add(parser, (cli_flag){name, letter, CLI_STR, target, value, help});
+  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_STR, .target = target, .value = value, .help = help});
 }
 void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help) {
-  add(parser, (cli_flag){name, letter, CLI_STRS, target, value, help});
+  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_STRS, .target = target, .value = value, .help = help});
+}
+void cli_flag_range(cli_parser *parser, const char *name, double min, double max) {
+  for (size_t i = 0; i < parser->num_flags; i++) {
+    if (strcmp(parser->flags[i].name, name) != 0) continue;
+    parser->flags[i].min = min;
+    parser->flags[i].max = max;
+  }
+}
+void cli_rules(cli_parser *parser, const cli_rule *rules) {
+  if (parser->num_rules < CLI_MAX_RULES) parser->rules[parser->num_rules++] = rules;
 }
 void cli_table(cli_parser *parser, const char *name, void *config) {
   const wf_option_table *table = wf_option_table_find(name);
@@ -94,20 +108,20 @@ static void print_help(const cli_parser *parser) {
 
 /* --- parsing ------------------------------------------------------------------------------------------------------ */
 
-static bool same_name(const char *have, const char *name, size_t size) {
-  for (size_t i = 0; i < size; i++) {
-    char a = have[i] == '-' ? '_' : have[i], b = name[i] == '-' ? '_' : name[i];
-    if (a == '\0' || a != b) return false;
+static bool set_bool(bool *target, const char *value) {
+  static const char *const words[] = {"false", "true", "0", "1", "no", "yes", "off", "on"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strcmp(value, words[i]) != 0) continue;
+    *target = i % 2 == 1;
+    return true;
   }
-  return have[size] == '\0';
+  return false;
 }
 
-static bool set_flag(const cli_flag *flag, const char *value, bool negated) {
+static bool set_flag(const cli_flag *flag, const char *value) {
   char *stop = NULL;
   switch (flag->kind) {
-    case CLI_BOOL:
-      *(bool *)flag->target = !negated && (value == NULL || strcmp(value, "true") == 0 || strcmp(value, "1") == 0 || strcmp(value, "yes") == 0);
-      return true;
+    case CLI_BOOL: return set_bool(flag->target, value);
     case CLI_I64: *(int64_t *)flag->target = strtoll(value, &stop, 10); return stop != value && *stop == '\0';
     case CLI_F64: *(double *)flag->target = strtod(value, &stop); return stop != value && *stop == '\0' && !isnan(*(double *)flag->target);
     case CLI_STR: *(const char **)flag->target = value; return true;
@@ -124,27 +138,30 @@ static bool set_flag(const cli_flag *flag, const char *value, bool negated) {
 }
 
 struct match {
-  const cli_flag *flag;
+  cli_flag *flag;
   const wf_option *row;
   void *config;
   const wf_option_table *table;
+  const char **text; /* where the parser keeps what is given */
   bool negated, is_bool;
 };
 
 static bool find_name(cli_parser *parser, const char *name, size_t size, struct match *match) {
   for (size_t i = 0; i < parser->num_flags; i++) {
-    if (!same_name(parser->flags[i].name, name, size)) continue;
+    if (!cli_same_name(parser->flags[i].name, name, size)) continue;
     match->flag = &parser->flags[i];
+    match->text = &match->flag->text;
     match->is_bool = match->flag->kind == CLI_BOOL;
     return true;
   }
   for (size_t i = 0; i < parser->num_tables; i++) {
     const wf_option_table *table = parser->tables[i].table;
     for (size_t j = 0; j < table->num_rows; j++) {
-      if (!same_name(table->rows[j].name, name, size)) continue;
+      if (!cli_same_name(table->rows[j].name, name, size)) continue;
       match->row = &table->rows[j];
       match->table = table;
       match->config = parser->tables[i].config;
+      match->text = &parser->tables[i].texts[j];
       match->is_bool = match->row->type == WF_OPTION_BOOL;
       return true;
     }
@@ -161,32 +178,33 @@ static bool find_flag(cli_parser *parser, const char *name, size_t size, struct 
   return false;
 }
 
-/* Marks the flag as given; true if it was before. Two values for one flag are a slip: neither is silently dropped. */
-static bool given_before(cli_parser *parser, const struct match *match) {
-  bool before;
-  if (match->flag != NULL) {
-    bool *given = &parser->flag_given[match->flag - parser->flags];
-    before = *given && match->flag->kind != CLI_STRS;
-    *given = true;
-    return before;
-  }
-  size_t i = 0;
-  while (parser->tables[i].table != match->table) i++;
-  uint64_t bit = (uint64_t)1 << ((size_t)(match->row - match->table->rows) & 63);
-  before = (parser->tables[i].given & bit) != 0;
-  parser->tables[i].given |= bit;
-  return before;
+static bool in_range(const cli_flag *flag) {
+  if (flag->min == 0 && flag->max == 0) return true;
+  double value = flag->kind == CLI_I64 ? (double)*(int64_t *)flag->target : *(double *)flag->target;
+  return value >= flag->min && value <= flag->max;
 }
 
 static int apply(const struct match *match, const char *name, const char *value) {
   if (match->flag != NULL) {
-    if (!set_flag(match->flag, value, match->negated)) return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name, match->flag->value);
+    const char *takes = match->is_bool ? "true or false" : match->flag->value;
+    if (!set_flag(match->flag, value)) return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name, takes);
+    if (!in_range(match->flag)) return cli_usage("--%s is outside [%.10g, %.10g]", match->flag->name, match->flag->min, match->flag->max);
     return -1;
   }
   wf_error err;
-  if (value == NULL) value = match->negated ? "false" : "true";
   if (wf_config_set(match->table, match->config, match->row->name, value, &err) != WF_OK) return cli_usage("%s", err.message);
   return -1;
+}
+
+static int unknown_flag(const cli_parser *parser, const char *text, size_t dashes, size_t size) {
+  cli_suggestion near = {0};
+  for (size_t i = 0; i < parser->num_flags; i++) cli_suggest(&near, text + dashes, size, parser->flags[i].name);
+  for (size_t i = 0; i < parser->num_tables; i++)
+    for (size_t j = 0; j < parser->tables[i].table->num_rows; j++) cli_suggest(&near, text + dashes, size, parser->tables[i].table->rows[j].name);
+  if (near.best == NULL) return cli_usage("unknown flag %.*s", (int)(size + dashes), text);
+  char name[64];
+  cli_flag_name(near.best, name, sizeof name);
+  return cli_usage("unknown flag %.*s: did you mean %s?", (int)(size + dashes), text, name);
 }
 
 /* One flag at argv[*i]; moves *i over a separate value. */
@@ -194,23 +212,28 @@ static int parse_flag(cli_parser *parser, int argc, char **argv, int *i) {
   const char *text = argv[*i], *name = text + (text[1] == '-' ? 2 : 1);
   size_t size = strcspn(name, "=");
   const char *value = name[size] == '=' ? name + size + 1 : NULL;
+  const int length = (int)(size + (size_t)(name - text));
   struct match match = {0};
   bool found = false;
   if (text[1] != '-' && size == 1) {
     for (size_t k = 0; k < parser->num_flags && !found; k++) {
       if (parser->flags[k].letter != name[0]) continue;
       match.flag = &parser->flags[k];
+      match.text = &match.flag->text;
       match.is_bool = match.flag->kind == CLI_BOOL;
       found = true;
     }
   }
   if (!found) found = find_flag(parser, name, size, &match);
-  if (!found) return cli_usage("unknown flag %.*s", (int)(size + (size_t)(name - text)), text);
+  if (!found) return unknown_flag(parser, text, (size_t)(name - text), size);
+  if (value != NULL && match.negated) return cli_usage("%.*s takes no value", length, text);
   if (value == NULL && !match.is_bool) {
     if (*i + 1 >= argc) return cli_usage("%s needs a value", text);
     value = argv[++*i];
   }
-  if (given_before(parser, &match)) return cli_usage("%.*s is given twice", (int)(size + (size_t)(name - text)), text);
+  if (*match.text != NULL && (match.flag == NULL || match.flag->kind != CLI_STRS)) return cli_usage("%.*s is given twice", length, text);
+  if (value == NULL) value = match.negated ? "false" : "true";
+  *match.text = value;
   return apply(&match, text, value);
 }
 
@@ -236,14 +259,26 @@ int cli_parse(cli_parser *parser, int argc, char **argv) {
   parser->num_args = kept - 1;
   if (parser->num_args < parser->min_args) return cli_usage("too few arguments; usage: warpfst %s %s", g_command, parser->usage);
   if (parser->max_args >= 0 && parser->num_args > parser->max_args) return cli_usage("one argument too many: '%s'", parser->args[parser->max_args]);
-  return -1;
+  return cli_check_rules(parser);
 }
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
-int cli_fail(const wf_error *err) {
+/* Names and keys in messages come from files. Control bytes in them would reach the terminal: they become '?', also U+0080 to U+009F. */
+static void print_message(const char *format, va_list args) {
+  char text[4096];
+  vsnprintf(text, sizeof text, format, args);
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
+    bool high = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+    if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7F || high) *c = '?';
+    if (high) *++c = '?';
+  }
   cli_progress_end();
-  fprintf(stderr, "warpfst %s: %s\n", g_command, err->message[0] != '\0' ? err->message : wf_status_text(err->code));
+  fprintf(stderr, "warpfst%s%s: %s\n", g_command[0] != '\0' ? " " : "", g_command, text);
+}
+
+int cli_fail(const wf_error *err) {
+  cli_note("%s", err->message[0] != '\0' ? err->message : wf_status_text(err->code));
   switch (err->code) {
     case WF_ERR_ARGUMENT: return CLI_USAGE;
     case WF_ERR_MEMORY:
@@ -254,23 +289,23 @@ int cli_fail(const wf_error *err) {
   }
 }
 
+int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory) {
+  return no_memory ? CLI_LIMIT : lost_rest ? CLI_INPUT : num_failed > 0 ? CLI_NO : CLI_OK;
+}
+
 int cli_usage(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  fprintf(stderr, "warpfst %s: ", g_command);
-  vfprintf(stderr, format, args);
-  fprintf(stderr, "\n(warpfst %s --help tells more)\n", g_command);
+  print_message(format, args);
   va_end(args);
+  fprintf(stderr, "(warpfst %s --help tells more)\n", g_command[0] != '\0' ? g_command : "COMMAND");
   return CLI_USAGE;
 }
 
 void cli_note(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  cli_progress_end();
-  fprintf(stderr, "warpfst %s: ", g_command);
-  vfprintf(stderr, format, args);
-  fprintf(stderr, "\n");
+  print_message(format, args);
   va_end(args);
 }
 

@@ -43,9 +43,18 @@ typedef struct cli_flag {
   void *target;
   const char *value; /* placeholder in the help text, "FILE" */
   const char *help;
+  double min, max;  /* of numbers; both 0: any */
+  const char *text; /* on the command line; NULL: not there */
 } cli_flag;
 
-enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6 };
+/* A flag that depends on others. A flag is a name, a name with a value ("format=ctm"), or the name of an option table: any option of it. */
+typedef struct cli_rule {
+  const char *flag; /* NULL: end of the list */
+  enum { CLI_USELESS_WITHOUT, CLI_USELESS_WITH, CLI_NEEDS, CLI_EXCLUDES } kind; /* a warning, a warning, an error, an error */
+  const char *others; /* flags with '|' between them, one of which suffices */
+} cli_rule;
+
+enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6, CLI_MAX_ROWS = 64, CLI_MAX_RULES = 6 };
 
 typedef struct cli_parser {
   const char *usage;  /* after "warpfst NAME " */
@@ -53,14 +62,15 @@ typedef struct cli_parser {
   int min_args, max_args; /* max_args < 0: any number */
   /* filled by the calls below */
   cli_flag flags[CLI_MAX_FLAGS];
-  bool flag_given[CLI_MAX_FLAGS];
   size_t num_flags;
   struct {
     const wf_option_table *table;
     void *config;
-    uint64_t given; /* bit j: row j was on the command line (tables have at most 64 rows) */
+    const char *texts[CLI_MAX_ROWS]; /* on the command line; NULL: not there */
   } tables[CLI_MAX_TABLES];
   size_t num_tables;
+  const cli_rule *rules[CLI_MAX_RULES]; /* lists */
+  size_t num_rules;
   char **args;
   int num_args;
 } cli_parser;
@@ -71,6 +81,10 @@ void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *tar
 void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help);
 /* May be given several times; each adds to the list. Free the items with free(). */
 void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help);
+/* Refuses numbers outside [min, max] for a flag added before. */
+void cli_flag_range(cli_parser *parser, const char *name, double min, double max);
+/* Lets cli_parse check a list of rules. */
+void cli_rules(cli_parser *parser, const cli_rule *rules);
 /* Makes a flag of every row of the library's table `name`, and fills config with the defaults. */
 void cli_table(cli_parser *parser, const char *name, void *config);
 
@@ -79,13 +93,19 @@ void cli_table(cli_parser *parser, const char *name, void *config);
  * "--" ends the flags. Returns -1 to go on, or the exit code after --help or a usage error (already printed). */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 
+/* The exit code of a command that went on after some utterances failed: out of memory, the rest of an archive lost, others. */
+int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
 int cli_fail(const wf_error *err);
+/* CLI_USAGE with a message if the command line breaks a rule, else -1. What has no effect is told. */
+int cli_check_rules(const cli_parser *parser);
 /* Prints "warpfst NAME: ..." and a hint to --help; returns CLI_USAGE. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "warpfst NAME: ..." on stderr. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *cli_command_name(void);
+/* The NAME of messages before cli_parse sets it. */
+void cli_set_command(const char *name);
 
 /* A progress bar on stderr if that is a terminal, else nothing. Finish with cli_progress_end. */
 wf_progress cli_progress(void);

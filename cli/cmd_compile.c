@@ -42,6 +42,12 @@ static int compile(const struct request *request) {
   return code;
 }
 
+static const cli_rule rules[] = {
+    {"keep_isymbols", CLI_USELESS_WITHOUT, "isymbols"},
+    {"keep_osymbols", CLI_USELESS_WITHOUT, "osymbols"},
+    {NULL, 0, NULL},
+};
+
 int cmd_compile(int argc, char **argv) {
   struct request request = {.input = "-", .output = "-"};
   cli_parser parser = {
@@ -53,6 +59,7 @@ int cmd_compile(int argc, char **argv) {
   cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE", "symbol table of the output labels");
   cli_flag_bool(&parser, "keep_isymbols", 0, &request.keep_isymbols, "store the input symbol table in the file");
   cli_flag_bool(&parser, "keep_osymbols", 0, &request.keep_osymbols, "store the output symbol table in the file");
+  cli_rules(&parser, rules);
   cli_table(&parser, "text", &request.text);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

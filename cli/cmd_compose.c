@@ -29,6 +29,12 @@ static int compose_with(const struct request *request, wf_fst **left, const char
   return CLI_OK;
 }
 
+static const cli_rule rules[] = {
+    {"compose_filter", CLI_EXCLUDES, "filter"},
+    {"phi-final", CLI_USELESS_WITHOUT, "phi-label"},
+    {NULL, 0, NULL},
+};
+
 int cmd_compose(int argc, char **argv) {
   const char *output = NULL, *format = NULL, *filter = NULL;
   struct request request = {.stats = false};
@@ -42,6 +48,7 @@ int cmd_compose(int argc, char **argv) {
   cli_flag_str(&parser, "compose_filter", 0, &filter, "FILTER", "the same as --filter");
   cli_flag_bool(&parser, "stats", 0, &request.stats, "tell sizes, seconds, and peak memory on standard error");
   cli_table(&parser, "compose", &request.options);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};

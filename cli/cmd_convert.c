@@ -55,6 +55,12 @@ static int convert(const struct request *request, wf_fst **fst) {
   return wf_fst_write(*fst, request->output != NULL ? request->output : "-", format, &err) == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
+static const cli_rule rules[] = {
+    {"format", CLI_EXCLUDES, "to|fst_type"},
+    {"to", CLI_EXCLUDES, "fst_type"},
+    {NULL, 0, NULL},
+};
+
 int cmd_convert(int argc, char **argv) {
   struct request request = {0};
   cli_parser parser = {.usage = "[IN [OUT]]",
@@ -67,6 +73,7 @@ int cmd_convert(int argc, char **argv) {
   cli_flag_str(&parser, "isymbols", 0, &request.isymbols, "FILE", "symbol table of the input labels to attach");
   cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE", "symbol table of the output labels to attach");
   cli_flag_bool(&parser, "drop_symbols", 0, &request.drop_symbols, "leave the fst's symbol tables out");
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (parser.num_args == 2) request.output = parser.args[1];

@@ -13,13 +13,14 @@
 #include "word_lists.h"
 #include "aligner_source.h"
 #include "boosts.h"
+#include "columns.h"
 #include "decode_chunks.h"
 #include "decode_lattices.h"
 #include "lm_report.h"
 #include "nbest_output.h"
 #include "rnnlm_scorer.h"
 
-enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5, MAX_LABEL = 1 << 26 };
+enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5 };
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
@@ -60,6 +61,7 @@ struct decode_run {
   /* the sums */
   uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_overflowed, num_died, num_missing;
   bool lost_rest; /* of an archive that could not be followed to its end */
+  bool no_memory; /* for some utterance */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
   uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
@@ -68,97 +70,17 @@ struct decode_run {
 
 /* --- graph, tables, files ------------------------------------------------------------------------------------------------- */
 
-struct columns {
-  int32_t *data; /* column by label; -1: none */
-  size_t size, cap;
-};
-
 static wf_status no_memory(wf_error *err, const char *what) {
   err->code = WF_ERR_MEMORY;
   snprintf(err->message, sizeof err->message, "out of memory for %s", what);
   return WF_ERR_MEMORY;
 }
 
-static bool parse_number(char **at, long most, long *out) {
-  char *stop;
-  errno = 0;
-  *out = strtol(*at, &stop, 10);
-  bool good = stop != *at && errno == 0 && *out >= 0 && *out <= most && (*stop == '\0' || isspace((unsigned char)*stop));
-  *at = stop;
-  return good;
-}
-
-static wf_status set_column(struct columns *columns, long label, long column, wf_error *err) {
-  if ((size_t)label >= columns->cap) {
-    size_t cap = (size_t)label * 2 + 64;
-    int32_t *data = realloc(columns->data, cap * sizeof *data);
-    if (data == NULL) return no_memory(err, "the column table");
-    for (size_t i = columns->cap; i < cap; i++) data[i] = -1;
-    columns->data = data;
-    columns->cap = cap;
-  }
-  if ((size_t)label >= columns->size) columns->size = (size_t)label + 1;
-  columns->data[label] = (int32_t)column;
-  return WF_OK;
-}
-
-/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a column, as Kaldi's transition-ids do. */
-static wf_status read_columns(const char *path, struct columns *out, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
-  err->code = file != NULL ? WF_OK : WF_ERR_IO;
-  if (file == NULL) snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
-  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0; number++) {
-    long label, column;
-    char *at = line;
-    if (line[strspn(line, " \t\r\n")] == '\0') continue;
-    bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 && parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
-    if (good && (size_t)label < out->size && out->data[label] >= 0 && out->data[label] != (int32_t)column) good = false;
-    if (good) {
-      status = set_column(out, label, column, err);
-      continue;
-    }
-    err->code = status = WF_ERR_FORMAT;
-    line[strcspn(line, "\r\n")] = '\0';
-    snprintf(err->message, sizeof err->message, "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number, line, MAX_LABEL);
-  }
-  free(line);
-  if (file != NULL) fclose(file);
-  return err->code;
-}
-
-/* Those of an acoustic model. */
-static wf_status take_columns(const char *path, struct columns *out, wf_error *err) {
-  am_source source = {.path = path};
-  wf_hmm *hmm;
-  int32_t *columns;
-  size_t count;
-  wf_status status = am_read(&source, false, &hmm, err);
-  if (status != WF_OK) return status;
-  status = wf_hmm_columns(hmm, &columns, &count, err);
-  wf_hmm_free(hmm);
-  if (status != WF_OK) return status;
-  for (size_t label = 1; label < count && status == WF_OK; label++) status = set_column(out, (long)label, columns[label], err);
-  wf_free(columns);
-  return status;
-}
-
-/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or none. */
-static wf_status find_columns(const struct decode_run *run, const char *graph, struct columns *out, wf_error *err) {
-  char beside[4096];
-  if (run->columns_path != NULL) return read_columns(run->columns_path, out, err);
-  if (run->aligner.am.path != NULL) return take_columns(run->aligner.am.path, out, err);
-  snprintf(beside, sizeof beside, "%s.columns", graph);
-  return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
-}
-
 /* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
-  struct columns columns = {0};
+  column_table columns = {0};
   wf_error why = {0};
-  wf_status status = find_columns(run, path, &columns, err);
+  wf_status status = columns_find(run->columns_path, run->aligner.am.path, path, &columns, err);
   if (status == WF_OK) {
     status = wf_graph_create(run->fst, columns.data, columns.size, &run->graph, &why);
     *err = why;
@@ -169,6 +91,14 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   err->code = status;
   snprintf(err->message, sizeof err->message, "%.300s: %.600s", path, why.message);
   return status;
+}
+
+static wf_status check_blank(const struct decode_run *run, wf_error *err) {
+  int32_t blank = run->decoder_options.blank, num_columns = wf_graph_min_columns(run->graph);
+  if (blank < num_columns) return WF_OK;
+  err->code = WF_ERR_ARGUMENT;
+  snprintf(err->message, sizeof err->message, "--blank is column %d, but the graph reads columns 0 to %d", blank, num_columns - 1);
+  return WF_ERR_ARGUMENT;
 }
 
 /* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
@@ -200,6 +130,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK) status = aligner_attach(&run->aligner, run->words, &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
+  if (status == WF_OK) status = check_blank(run, err);
   if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
   if (status == WF_OK && (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
@@ -302,6 +233,7 @@ static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hyp
 static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error, const wf_result *result, wf_error *err) {
   wf_hypothesis hypothesis = {.key = key, .error = read_error->code != WF_OK ? read_error->message : result->message};
   run->num_failed++;
+  run->no_memory = run->no_memory || (read_error->code != WF_OK ? read_error->code : result->status) == WF_ERR_MEMORY;
   if (read_error->code == WF_OK) cli_note("utterance '%s': %s", key, result->message);
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
@@ -471,6 +403,9 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
+  if (run->num_narrowed > 0)
+    fprintf(stderr, "narrowed: in some frame there were more tokens than --max-active (%d) or --max-tokens (%d) let in; larger ones may give better words and take longer\n",
+            (int)run->decoder_options.max_active, (int)run->decoder_options.max_tokens);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   lm_report_print(stderr, run->decoder, run->decode_s, false);
@@ -537,6 +472,17 @@ static bool is_plain_file(int fd) {
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+static const cli_rule rules[] = {
+    {"columns", CLI_EXCLUDES, "am"},
+    {"channel", CLI_USELESS_WITHOUT, "format=ctm|ctm"},
+    {"lm-table", CLI_USELESS_WITHOUT, "lm"},
+    {"ngram_scorer", CLI_USELESS_WITHOUT, "lm"},
+    {"lm-gpu-bytes", CLI_USELESS_WITHOUT, "placement=hybrid"},
+    {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
+    {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
+    {NULL, 0, NULL},
+};
+
 int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
@@ -571,11 +517,11 @@ int cmd_decode(int argc, char **argv) {
   rnnlm_scorer_flags(&parser, &run.rnnlm);
   cli_table(&parser, "score_reader", &run.reader_options);
   cli_table(&parser, "result_writer", &run.writer_options);
+  cli_flag_range(&parser, "batch", 1, 1 << 20);
+  cli_flag_range(&parser, "chunk", 0, 1e9);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (run.columns_path != NULL && run.aligner.am.path != NULL) return cli_usage("--columns and --am exclude each other");
-  if (run.max_batch < 1 || run.max_batch > 1 << 20) return cli_usage("--batch is outside [1, 1048576]");
-  if (run.lattices.num_best < 0 || run.lattices.num_best > 1000000) return cli_usage("--nbest is outside [0, 1000000]");
   decode_lattices_settle(&run.lattices, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress();
@@ -593,7 +539,7 @@ int cmd_decode(int argc, char **argv) {
     err.code = status;
     code = cli_fail(&err);
   } else {
-    code = run.lost_rest ? CLI_INPUT : run.num_failed + run.lattices.num_failed > 0 ? CLI_NO : CLI_OK;
+    code = cli_failure_code(run.num_failed + run.lattices.num_failed, run.lost_rest, run.no_memory);
   }
   close_all(&run);
   return code;

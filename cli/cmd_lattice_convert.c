@@ -13,6 +13,11 @@ static wf_status convert_all(lattice_input *input, const aligner_source *aligner
   return status;
 }
 
+static const cli_rule rules[] = {
+    {"frame-shift", CLI_USELESS_WITHOUT, "format=slf"},
+    {NULL, 0, NULL},
+};
+
 int cmd_lattice_convert(int argc, char **argv) {
   const char *output = NULL;
   lattice_input input = {0};
@@ -30,6 +35,7 @@ int cmd_lattice_convert(int argc, char **argv) {
   lattice_flags(&parser, &input);
   aligner_flags(&parser, &aligner);
   cli_table(&parser, "lattice_writer", &options);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (output == NULL) return cli_usage("no output given: -o OUT");

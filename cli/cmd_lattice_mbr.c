@@ -116,6 +116,11 @@ static void tell_summary(const mbr_run *run) {
   fprintf(stderr, "\n");
 }
 
+static const cli_rule rules[] = {
+    {"channel", CLI_USELESS_WITHOUT, "format=ctm"},
+    {NULL, 0, NULL},
+};
+
 int cmd_lattice_mbr(int argc, char **argv) {
   mbr_run run = {.output = "-"};
   cli_parser parser = {.usage = "LATTICES... [-o OUT]",
@@ -135,6 +140,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_table(&parser, "mbr", &run.options);
   cli_table(&parser, "lattice_determinize", &run.determinizing);
   cli_table(&parser, "result_writer", &run.writing);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};

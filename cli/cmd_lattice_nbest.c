@@ -29,6 +29,11 @@ static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, 
   return status;
 }
 
+static const cli_rule rules[] = {
+    {"channel", CLI_USELESS_WITHOUT, "format=ctm"},
+    {NULL, 0, NULL},
+};
+
 int cmd_lattice_nbest(int argc, char **argv) {
   const char *output = "-";
   int64_t n = 10;
@@ -48,9 +53,10 @@ int cmd_lattice_nbest(int argc, char **argv) {
   aligner_flags(&parser, &aligner);
   cli_table(&parser, "lattice_determinize", &options);
   cli_table(&parser, "result_writer", &writer_options);
+  cli_flag_range(&parser, "n", 1, 1e15);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (n < 1) return cli_usage("--n must be at least 1");
   wf_error err = {0};
   wf_result_writer *writer = NULL;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);

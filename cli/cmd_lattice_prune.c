@@ -29,12 +29,12 @@ int cmd_lattice_prune(int argc, char **argv) {
                        .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   cli_flag_f64(&parser, "beam", 0, &beam, "NATS", "width around the best path (default: 8)");
+  cli_flag_range(&parser, "beam", 0, 1e30);
   lattice_flags(&parser, &input);
   cli_table(&parser, "lattice_writer", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (output == NULL) return cli_usage("no output given: -o OUT");
-  if (!(beam >= 0)) return cli_usage("--beam must be at least 0");
   wf_error err = {0};
   wf_lattice_writer *writer = NULL;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);

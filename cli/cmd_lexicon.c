@@ -37,6 +37,15 @@ static wf_status make(const struct request *request, struct parts *parts, wf_err
   return status;
 }
 
+static const cli_rule rules[] = {
+    {"spelling", CLI_USELESS_WITHOUT, "spell"},
+    {"word-start", CLI_USELESS_WITHOUT, "spell"},
+    {"merges", CLI_USELESS_WITHOUT, "spell"},
+    {"lexicon-format", CLI_USELESS_WITH, "spell"},
+    {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
+    {NULL, 0, NULL},
+};
+
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
   cli_flag_str(parser, "spell", 0, &request->spell, "FILE", "word table whose words to spell, instead of a lexicon");
@@ -46,6 +55,7 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "lexicon_fst", &request->fst_options);
+  cli_rules(parser, rules);
 }
 
 int cmd_lexicon(int argc, char **argv) {

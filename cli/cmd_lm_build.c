@@ -70,6 +70,11 @@ static void print_stats(const wf_wlm_stats *stats, const wf_wlm_options *options
   fprintf(stderr, "built in %.2f s, at most %.1f MB of memory\n", seconds, (double)cli_peak_bytes() / 1e6);
 }
 
+static const cli_rule rules[] = {
+    {"cost-bits", CLI_USELESS_WITHOUT, "pack=codebook"},
+    {NULL, 0, NULL},
+};
+
 int cmd_lm_build(int argc, char **argv) {
   const char *output = NULL, *arpa = NULL;
   bool quiet = false;
@@ -87,6 +92,7 @@ int cmd_lm_build(int argc, char **argv) {
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
   cli_table(&parser, "arpa", &reader);
   cli_table(&parser, "wlm", &options);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   int next = 0;

@@ -61,6 +61,11 @@ static int convert_large(request *r, const char *path) {
   return code;
 }
 
+static const cli_rule rules[] = {
+    {"backoff-symbol", CLI_EXCLUDES, "backoff-label"},
+    {NULL, 0, NULL},
+};
+
 int cmd_lm_convert(int argc, char **argv) {
   request r = {0};
   cli_parser parser = {.usage = "LM [-o FST]",
@@ -76,9 +81,9 @@ int cmd_lm_convert(int argc, char **argv) {
   cli_flag_str(&parser, "write-words", 0, &r.write_words, "FILE", "write the word table of the acceptor here");
   lm_flags(&parser, &r.source);
   cli_table(&parser, "lm_fst", &r.fst);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (r.backoff_symbol != NULL && r.fst.backoff_label != 0) return cli_usage("give --backoff-symbol or --backoff-label, not both");
   if (r.output == NULL && parser.num_args > 1) r.output = parser.args[1];
   wf_fst_format format; /* a wrong name should not wait for the model */
   code = cli_fst_format(r.output, r.format, &format);

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "lm_common.h"
+#include "text_input.h"
 
 /* The first field of each line, with keys of their own: a list of words and a word table are both fine. */
 static int read_vocabulary(const char *path, wf_symbols **out) {
   wf_error err;
-  FILE *file = fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) {
     cli_note("%s: cannot open: %s", path, strerror(errno));
     return CLI_INPUT;
@@ -24,7 +25,7 @@ static int read_vocabulary(const char *path, wf_symbols **out) {
   }
   bool read = !ferror(file);
   free(line);
-  fclose(file);
+  cli_close_text(file);
   if (status != WF_OK) return cli_fail(&err);
   if (!read) cli_note("%s: cannot read", path);
   return read ? CLI_OK : CLI_INPUT;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lm_common.h"
+#include "text_input.h"
 
 typedef struct totals {
   double known_log10p, oov_log10p; /* apart: the second is -infinity if the model has no <unk> */
@@ -141,8 +142,7 @@ static totals score_line(const query *q, char *text) {
 }
 
 static int score_text(const query *q, const char *path) {
-  bool is_stdin = strcmp(path, "-") == 0;
-  FILE *file = is_stdin ? stdin : fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) {
     cli_note("%s: cannot open: %s", path, strerror(errno));
     return CLI_INPUT;
@@ -166,7 +166,7 @@ static int score_text(const query *q, const char *path) {
     code = CLI_INPUT;
   }
   free(line);
-  if (!is_stdin) fclose(file);
+  cli_close_text(file);
   if (code == CLI_OK) print_totals(q, &sum);
   return code;
 }

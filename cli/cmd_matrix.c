@@ -4,13 +4,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli.h"
-#include "commands.h"
+#include "parts.h"
 
 /* What a run over the sources has met. */
 struct totals {
   uint64_t utterances, frames, failed;
-  bool lost_rest;
+  bool lost_rest, no_memory;
 };
 
 /* Next good matrix; failures are told and counted. false at the end. */
@@ -26,6 +25,7 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
       return true;
     }
     totals->failed++;
+    totals->no_memory |= err.code == WF_ERR_MEMORY;
     bool lost = wf_score_reader_lost_rest(reader);
     totals->lost_rest |= lost;
     cli_note("%s%s", err.message, lost ? " (the rest of this archive is lost)" : "");
@@ -33,7 +33,7 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
   }
 }
 
-static int exit_code(const struct totals *totals) { return totals->lost_rest ? CLI_INPUT : totals->failed > 0 ? CLI_NO : CLI_OK; }
+static int exit_code(const struct totals *totals) { return cli_failure_code(totals->failed, totals->lost_rest, totals->no_memory); }
 
 /* --- info --------------------------------------------------------------------------------------------------------- */
 
@@ -159,17 +159,9 @@ static int copy(int argc, char **argv) {
 }
 
 int cmd_matrix(int argc, char **argv) {
-  static char name_info[] = "matrix info", name_copy[] = "matrix copy", name[] = "matrix";
-  if (argc >= 2 && strcmp(argv[1], "info") == 0) {
-    argv[1] = name_info;
-    return info(argc - 1, argv + 1);
-  }
-  if (argc >= 2 && strcmp(argv[1], "copy") == 0) {
-    argv[1] = name_copy;
-    return copy(argc - 1, argv + 1);
-  }
-  char *arguments[] = {name, argc >= 2 ? argv[1] : name};
-  cli_parser parser = {.usage = "info|copy ...", .about = "matrix info SCORES...         lists acoustic scores\nmatrix copy SCORES... -o OUT  converts them", .max_args = 0};
-  int code = cli_parse(&parser, argc >= 2 ? 2 : 1, arguments);
-  return code >= 0 ? code : cli_usage("expected info or copy");
+  static const cli_part parts[] = {
+      {"matrix info", "lists acoustic scores", info},
+      {"matrix copy", "converts them", copy},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART SCORES... [FLAGS]", "Files of acoustic scores: Kaldi archives or script files, .npy and .sen files, folders of them, '-'.", argc, argv);
 }

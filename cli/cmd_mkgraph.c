@@ -5,6 +5,7 @@
 #include "fst_output.h"
 #include "interrupt.h"
 #include "mkgraph_hmm.h"
+#include "parts.h"
 #include "step_report.h"
 
 struct request {
@@ -138,6 +139,17 @@ static int run(const struct request *request) {
 
 /* --- the command line ---------------------------------------------------------------------------------------------------- */
 
+static const cli_rule rules[] = {
+    {"lm", CLI_EXCLUDES, "grammar"},
+    {"arpa", CLI_USELESS_WITHOUT, "lm"},
+    {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
+    {"spelling", CLI_USELESS_WITH, "lexicon"},
+    {"word-start", CLI_USELESS_WITH, "lexicon"},
+    {"merges", CLI_USELESS_WITH, "lexicon"},
+    {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
+    {NULL, 0, NULL},
+};
+
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
   cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
@@ -152,6 +164,7 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_table(parser, "ctc_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "arpa", &request->arpa_options);
+  cli_rules(parser, rules);
 }
 
 static int mkgraph_ctc(int argc, char **argv) {
@@ -170,18 +183,9 @@ static int mkgraph_ctc(int argc, char **argv) {
 }
 
 int cmd_mkgraph(int argc, char **argv) {
-  static char ctc_name[] = "mkgraph ctc", hmm_name[] = "mkgraph hmm";
-  if (argc >= 2 && strcmp(argv[1], "ctc") == 0) {
-    argv[1] = ctc_name;
-    return mkgraph_ctc(argc - 1, argv + 1);
-  }
-  if (argc >= 2 && strcmp(argv[1], "hmm") == 0) {
-    argv[1] = hmm_name;
-    return mkgraph_hmm(argc - 1, argv + 1);
-  }
-  cli_parser parser = {.usage = "ctc|hmm [FLAGS]", .about = "Builds decoding graphs. Kinds: ctc, hmm (see `warpfst mkgraph ctc --help`, `warpfst mkgraph hmm --help`).", .max_args = 1};
-  int code = cli_parse(&parser, argc, argv);
-  if (code >= 0) return code;
-  if (parser.num_args == 0) return cli_usage("which kind of graph? ctc or hmm");
-  return cli_usage("unknown kind of graph '%s': ctc or hmm", parser.args[0]);
+  static const cli_part parts[] = {
+      {"mkgraph ctc", "for CTC models", mkgraph_ctc},
+      {"mkgraph hmm", "for hybrid HMM models of Kaldi and CMU Sphinx", mkgraph_hmm},
+  };
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART [FLAGS] -o GRAPH", "Builds decoding graphs.", argc, argv);
 }

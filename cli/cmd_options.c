@@ -127,6 +127,11 @@ static void print_json(const wf_option_table *table) {
   printf("\n]}");
 }
 
+static const cli_rule rules[] = {
+    {"markdown", CLI_EXCLUDES, "json"},
+    {NULL, 0, NULL},
+};
+
 int cmd_options(int argc, char **argv) {
   bool markdown = false, json = false;
   cli_parser parser = {.usage = "[TABLE] [--markdown | --json]",
@@ -135,9 +140,9 @@ int cmd_options(int argc, char **argv) {
                        .max_args = 1};
   cli_flag_bool(&parser, "markdown", 0, &markdown, "as Markdown tables");
   cli_flag_bool(&parser, "json", 0, &json, "as JSON: a list of tables");
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (markdown && json) return cli_usage("either --markdown or --json");
   const char *name = parser.num_args > 0 ? parser.args[0] : NULL;
   if (name != NULL && wf_option_table_find(name) == NULL) return cli_usage("no option table '%s' ('warpfst options' lists all)", name);
   const wf_option_table *table;

@@ -57,6 +57,14 @@ static wf_status plan_batch(const struct request *request, const wf_graph *graph
   return WF_OK;
 }
 
+static const cli_rule rules[] = {
+    {"utterances", CLI_EXCLUDES, "streams"},
+    {"frames", CLI_USELESS_WITHOUT, "utterances"},
+    {"on-device", CLI_USELESS_WITHOUT, "utterances"},
+    {"scored", CLI_USELESS_WITHOUT, "streams"},
+    {NULL, 0, NULL},
+};
+
 int cmd_plan(int argc, char **argv) {
   struct request request = {.utterances = -1, .frames = 1000, .streams = -1};
   wf_decoder_options options;
@@ -79,10 +87,14 @@ int cmd_plan(int argc, char **argv) {
   cli_flag_i64(&parser, "processors", 0, &request.processors, "N", "plan for a GPU of so many multiprocessors that need not be here (132: H200), with --gpu-memory");
   cli_flag_bool(&parser, "json", 0, &request.json, "print JSON");
   cli_table(&parser, "decoder", &options);
+  cli_flag_range(&parser, "utterances", 0, 1e15);
+  cli_flag_range(&parser, "frames", 0, 1e15);
+  cli_flag_range(&parser, "streams", 0, 1e15);
+  cli_flag_range(&parser, "processors", 0, 100000);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if ((request.utterances < 0) == (request.streams < 0)) return cli_usage("give --utterances or --streams");
-  if (request.processors < 0 || request.processors > 100000) return cli_usage("--processors is outside [0, 100000]");
+  if (request.utterances < 0 && request.streams < 0) return cli_usage("give --utterances or --streams");
   wf_status status = wf_fst_read(parser.args[0], &fst, &err);
   if (status == WF_OK) status = wf_graph_create(fst, NULL, 0, &graph, &err);
   if (status == WF_OK) status = (request.streams >= 0 ? plan_streams : plan_batch)(&request, graph, &options, &err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fst_output.h"
+#include "text_input.h"
 
 /* --- lists of labels in files ----------------------------------------------------------------------------------------- */
 
@@ -49,7 +50,7 @@ static int read_line(const char *path, size_t number, char *line, size_t per_lin
 }
 
 static int read_labels(const char *path, size_t per_line, struct labels *out) {
-  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) {
     cli_note("%s: %s", path, strerror(errno));
     return CLI_INPUT;
@@ -63,7 +64,7 @@ static int read_labels(const char *path, size_t per_line, struct labels *out) {
     code = CLI_INPUT;
   }
   free(line);
-  if (file != stdin) fclose(file);
+  cli_close_text(file);
   return code;
 }
 
@@ -118,7 +119,6 @@ static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
 }
 
 static int prepare_side(struct side *side, const wf_fst *fst, bool input) {
-  if (side->pairs_path != NULL && side->new_path != NULL) return cli_usage("pairs or symbols, not both, for one side");
   if (side->pairs_path != NULL) return read_labels(side->pairs_path, 2, &side->pairs);
   return side->new_path != NULL ? pairs_of_symbols(side, fst, input) : CLI_OK;
 }
@@ -138,6 +138,14 @@ static int relabel(const wf_fst *fst, struct side sides[2], wf_fst **out) {
   return code;
 }
 
+static const cli_rule rules[] = {
+    {"relabel_ipairs", CLI_EXCLUDES, "relabel_isymbols"},
+    {"relabel_opairs", CLI_EXCLUDES, "relabel_osymbols"},
+    {"isymbols", CLI_USELESS_WITHOUT, "relabel_isymbols"},
+    {"osymbols", CLI_USELESS_WITHOUT, "relabel_osymbols"},
+    {NULL, 0, NULL},
+};
+
 int cmd_relabel(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   struct side sides[2] = {{0}, {0}};
@@ -151,6 +159,7 @@ int cmd_relabel(int argc, char **argv) {
   cli_flag_str(&parser, "relabel_osymbols", 0, &sides[1].new_path, "FILE", "new table of the output labels");
   cli_flag_str(&parser, "isymbols", 0, &sides[0].old_path, "FILE", "old table of the input labels (default: the fst's own)");
   cli_flag_str(&parser, "osymbols", 0, &sides[1].old_path, "FILE", "old table of the output labels (default: the fst's own)");
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (parser.num_args == 2) output = parser.args[1];

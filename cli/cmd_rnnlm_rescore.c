@@ -11,6 +11,7 @@
 
 #include "lm_common.h"
 #include "rnnlm_common.h"
+#include "text_input.h"
 
 typedef struct hypothesis {
   char *text; /* the words, behind the costs */
@@ -184,8 +185,7 @@ static int take_line(rescoring *r, const char *path, char *line) {
 }
 
 static int rescore_file(rescoring *r, const char *path) {
-  bool is_stdin = strcmp(path, "-") == 0;
-  FILE *file = is_stdin ? stdin : fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) {
     cli_note("%s: cannot open: %s", path, strerror(errno));
     return CLI_INPUT;
@@ -205,7 +205,7 @@ static int rescore_file(rescoring *r, const char *path) {
   }
   if (code == CLI_OK) code = finish_key(r);
   for (size_t i = 0; i < r->size; i++) free(r->list[i].text);
-  if (!is_stdin) fclose(file);
+  cli_close_text(file);
   return code;
 }
 
@@ -221,6 +221,12 @@ static int load_models(rescoring *r, const char *model, const char *unk, const c
   if (code == CLI_OK && ngram == NULL && r->small != NULL) r->ngram = wf_lm_ref(r->small);
   return code;
 }
+
+static const cli_rule rules[] = {
+    {"interpolation", CLI_USELESS_WITHOUT, "rnnlm-weight"},
+    {"small-scale", CLI_USELESS_WITHOUT, "small"},
+    {NULL, 0, NULL},
+};
 
 int cmd_rnnlm_rescore(int argc, char **argv) {
   const char *unk = NULL, *device = NULL, *ngram = NULL, *small = NULL;
@@ -241,11 +247,12 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   cli_flag_bool(&parser, "best", 0, &r.best, "only the best of each key, as 'KEY WORD...'");
   cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X", "factor on acoustic costs (default: 1)");
   cli_flag_i64(&parser, "threads", 't', &r.threads, "N", "threads; 0: one per processor (default: 1)");
+  cli_flag_range(&parser, "threads", 0, 1024);
   cli_flag_str(&parser, "device", 0, &device, "DEVICE", "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
   cli_table(&parser, "rnn_scorer", &r.options);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (r.threads < 0 || r.threads > 1024) return cli_usage("--threads must be 0 to 1024");
   if (r.options.rnnlm_weight < 1 && ngram == NULL && small == NULL) return cli_usage("--rnnlm-weight below 1 needs --ngram or --small");
   if (r.options.history_merge_order != 0) return cli_usage("whole sentences are scored: --history-merge-order means nothing here");
   code = load_models(&r, parser.args[0], unk, device, ngram, small);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rnnlm_common.h"
+#include "text_input.h"
 
 enum { BLOCK_LINES = 65536 };
 
@@ -84,8 +85,7 @@ static int score_block(scoring *s, const rnnlm_text *text) {
 }
 
 static int score_text(scoring *s, const char *path) {
-  bool is_stdin = strcmp(path, "-") == 0;
-  FILE *file = is_stdin ? stdin : fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) {
     cli_note("%s: cannot open: %s", path, strerror(errno));
     return CLI_INPUT;
@@ -94,7 +94,7 @@ static int score_text(scoring *s, const char *path) {
   int code, scored = CLI_OK;
   while (scored == CLI_OK && rnnlm_read_text(file, path, s->rnnlm, BLOCK_LINES, &text, &code)) scored = score_block(s, &text);
   rnnlm_text_free(&text);
-  if (!is_stdin) fclose(file);
+  cli_close_text(file);
   return scored != CLI_OK ? scored : code;
 }
 
@@ -118,10 +118,10 @@ static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
   cli_flag_bool(parser, "json", 0, &s->json, "JSON lines instead of text");
   cli_flag_str(parser, "unk", 0, &unk, "WORD", "word of the model that unknown words count as (default: <unk> in safetensors models, else none)");
   cli_flag_i64(parser, "threads", 't', &s->threads, "N", "threads; 0: one per processor (default: 1). The figures do not depend on it");
+  cli_flag_range(parser, "threads", 0, 1024);
   cli_flag_str(parser, "device", 0, &device, "DEVICE", "cpu, cuda or cuda:N (default: cpu)");
   int code = cli_parse(parser, argc, argv);
   if (code >= 0) return code;
-  if (s->threads < 0 || s->threads > 1024) return cli_usage("--threads must be 0 to 1024");
   code = rnnlm_load(parser->args[0], unk, device, &s->rnnlm);
   if (code != CLI_OK) return code;
   wf_error err;

@@ -3,6 +3,16 @@
 
 #include <stdlib.h>
 
+#define MAKE_LATTICES "lattice|nbest|confidence|ctm|json-lines"
+static const cli_rule rules[] = {
+    {"raw-lattice", CLI_USELESS_WITHOUT, "lattice"},
+    {"confidence", CLI_USELESS_WITHOUT, "format=ctm|format=json|ctm|json-lines"},
+    {"nbest", CLI_USELESS_WITHOUT, "format=json|json-lines"},
+    {"lattice-beam=0", CLI_EXCLUDES, MAKE_LATTICES},
+    {"lattice-prune-interval", CLI_USELESS_WITHOUT, "lattice-beam|" MAKE_LATTICES},
+    {NULL, 0, NULL},
+};
+
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE", "write lattices there, as a Kaldi archive, determinized, an arc a word over its frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw, "write them as they come from the search");
@@ -10,6 +20,8 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N", "give the N best word sequences of each utterance in JSON");
   cli_flag_str(parser, "ctm", 0, &lattices->ctm_path, "FILE", "also write the words there as CTM, with confidences");
   cli_flag_str(parser, "json-lines", 0, &lattices->json_path, "FILE", "also write results there as JSON, one object a line, with confidences");
+  cli_flag_range(parser, "nbest", 0, 1000000);
+  cli_rules(parser, rules);
 }
 
 void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options) {

@@ -28,6 +28,7 @@ bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
     }
     bool lost = wf_lattice_reader_lost_rest(input->reader);
     input->num_failed++;
+    input->no_memory = input->no_memory || err.code == WF_ERR_MEMORY;
     input->lost_rest = input->lost_rest || lost;
     cli_note("%s%s", err.message, lost ? "; the rest of that archive is lost" : "");
     wf_lattice_entry_clear(entry);
@@ -42,7 +43,7 @@ bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_erro
   return true;
 }
 
-int lattice_exit_code(const lattice_input *input) { return input->lost_rest ? CLI_INPUT : input->num_failed > 0 ? CLI_NO : CLI_OK; }
+int lattice_exit_code(const lattice_input *input) { return cli_failure_code(input->num_failed, input->lost_rest, input->no_memory); }
 
 void lattice_close(lattice_input *input) {
   cli_progress_end();

@@ -24,6 +24,7 @@ typedef struct lattice_input {
   wf_progress progress;
   uint64_t num_lattices, num_failed;
   bool lost_rest; /* of an archive that could not be followed to its end */
+  bool no_memory; /* for some lattice */
 } lattice_input;
 
 /* Adds --words, --input-words and the options of the reader. */

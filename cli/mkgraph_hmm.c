@@ -160,6 +160,17 @@ static int run(const struct request *request) {
 
 /* --- the command line ---------------------------------------------------------------------------------------------------- */
 
+static const cli_rule rules[] = {
+    {"lexicon", CLI_EXCLUDES, "lexicon-fst"},
+    {"lm", CLI_EXCLUDES, "grammar"},
+    {"arpa", CLI_USELESS_WITHOUT, "lm"},
+    {"spelling", CLI_USELESS_WITH, "am"},
+    {"word-start", CLI_USELESS_WITH, "am"},
+    {"merges", CLI_USELESS_WITH, "am"},
+    {"filler-prob", CLI_USELESS_WITHOUT, "fillers"},
+    {NULL, 0, NULL},
+};
+
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "am", 0, &request->am.path, "MODEL", "acoustic model: a folder of CMU Sphinx (mdef, transition_matrices, noisedict), Kaldi's final.mdl, or a folder with that (required)");
   am_flags(parser, &request->am);
@@ -177,6 +188,7 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_table(parser, "hmm_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "arpa", &request->arpa_options);
+  cli_rules(parser, rules);
   request->lexicon_options.blank = "";
   request->lexicon_options.variants = true;
 }
@@ -218,7 +230,6 @@ int mkgraph_hmm(int argc, char **argv) {
   if (request.am.path == NULL) return cli_usage("--am is needed");
   if (request.am.lang != NULL) take_from_lang(&request, &paths);
   if (request.lexicon == NULL && request.lexicon_fst == NULL) return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
-  if (request.lexicon != NULL && request.lexicon_fst != NULL) return cli_usage("--lexicon and --lexicon-fst exclude each other");
   if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
   if (request.output == NULL) return cli_usage("-o is needed");
   if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "suggest.h"
+
 int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about, int argc, char **argv) {
   const char *command = argv[0];
   if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
@@ -19,6 +21,14 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
     argv[1] = name;
     return parts[i].run(argc - 1, argv + 1);
   }
-  fprintf(stderr, "warpfst %s: no part '%s' ('warpfst %s --help' lists them)\n", command, argv[1], command);
-  return CLI_USAGE;
+  cli_suggestion near = {0};
+  char list[256] = "";
+  for (size_t i = 0; i < num_parts; i++) {
+    const char *name = parts[i].full_name + strlen(command) + 1;
+    cli_suggest(&near, argv[1], strlen(argv[1]), name);
+    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", name);
+  }
+  cli_set_command(command);
+  if (near.best != NULL) return cli_usage("unknown subcommand '%s': did you mean '%s'? There are %s", argv[1], near.best, list);
+  return cli_usage("unknown subcommand '%s': there are %s", argv[1], list);
 }

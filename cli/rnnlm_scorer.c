@@ -3,6 +3,17 @@
 
 #include <inttypes.h>
 
+static const cli_rule rules[] = {
+    {"rnnlm-ngram", CLI_USELESS_WITHOUT, "rnnlm"},
+    {"rnnlm-small", CLI_USELESS_WITHOUT, "rnnlm"},
+    {"rnnlm-unk", CLI_USELESS_WITHOUT, "rnnlm"},
+    {"rnnlm-device", CLI_USELESS_WITHOUT, "rnnlm"},
+    {"rnn_scorer", CLI_USELESS_WITHOUT, "rnnlm"},
+    {"small-scale", CLI_USELESS_WITHOUT, "rnnlm-small"},
+    {"interpolation", CLI_USELESS_WITHOUT, "rnnlm-weight"},
+    {NULL, 0, NULL},
+};
+
 void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
   cli_flag_str(parser, "rnnlm", 0, &source->path, "MODEL", "recurrent model: every word is scored with it as it is hypothesised (docs/rnnlm.md)");
   cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE", "n-gram model (ARPA) to interpolate the recurrent one with");
@@ -10,6 +21,7 @@ void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD", "word of the recurrent model that unknown words count as");
   cli_flag_str(parser, "rnnlm-device", 0, &source->device, "DEVICE", "where the recurrent model works if the search is on the CPU: cpu, cuda or cuda:N (default: cpu)");
   cli_table(parser, "rnn_scorer", &source->options);
+  cli_rules(parser, rules);
 }
 
 wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_error *err) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_input.h"
+
 wf_status list_error(wf_error *err, wf_status code, const char *path, int line, const char *message) {
   err->code = code;
   if (line > 0) snprintf(err->message, sizeof err->message, "%s:%d: %s", path, line, message);
@@ -29,7 +31,7 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
   for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) {
     char *key = strtok(line, " \t\r\n"), *list = key != NULL ? strtok(NULL, "\r\n") : NULL;
@@ -43,7 +45,7 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
     if (item->key == NULL || item->path == NULL) status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   }
   free(line);
-  fclose(file);
+  cli_close_text(file);
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text_input.h"
 #include "utterance_lists.h"
 
 struct word {
@@ -104,11 +105,11 @@ static wf_status read_list(struct reading *reading, const char *path, wf_error *
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
-  FILE *file = fopen(path, "r");
+  FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
   for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) status = add_line(reading, line, path, number, err);
   free(line);
-  fclose(file);
+  cli_close_text(file);
   return status;
 }
 
@@ -255,6 +256,14 @@ void added_free(added_set *set) {
   free(set);
 }
 
+static const cli_rule rules[] = {
+    {"add-to", CLI_USELESS_WITHOUT, "add-words|utterance-words"},
+    {"word-start", CLI_USELESS_WITHOUT, "add-words|utterance-words"},
+    {"merges", CLI_USELESS_WITHOUT, "add-words|utterance-words"},
+    {"words-out", CLI_USELESS_WITHOUT, "add-words|utterance-words"},
+    {NULL, 0, NULL},
+};
+
 void added_flags(cli_parser *parser, added_request *request) {
   cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE", "words that the graph has not (mkgraph ctc --classes): lines `phrase`, or tabs between phrase, cost in nats, tokens of each word");
   cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --add-words");
@@ -262,4 +271,5 @@ void added_flags(cli_parser *parser, added_request *request) {
   cli_flag_str(parser, "word-start", 0, &request->word_start, "TEXT", "spelling of added words: put before each (default: U+2581 if a token begins with it, else nothing)");
   cli_flag_str(parser, "merges", 0, &request->merges, "FILE", "spelling of added words: byte-pair merges, best first (default: longest token first)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the word table with the added words, for the lattices");
+  cli_rules(parser, rules);
 }

@@ -107,8 +107,19 @@ static void test_options(void **state) {
   }
 }
 
+/* Messages quote input; what steers a terminal does not get into them. */
+static void test_messages(void **state) {
+  (void)state;
+  static const char text[] = "a \x1b]0;title\x07\xC2\x9B" "31m\x7F\xC3\xA9\n";
+  wf_error err = {0};
+  wf_symbols *symbols;
+  const char *path = test_write_file("odd.txt", text, strlen(text));
+  assert_int_equal(wf_symbols_read(path, &symbols, &err), WF_ERR_FORMAT);
+  assert_non_null(strstr(err.message, "?]0;title???31m?\xC3\xA9"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols), cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
-                                     cmocka_unit_test(test_options)};
+                                     cmocka_unit_test(test_options), cmocka_unit_test(test_messages)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,8 +133,9 @@ static bool respond(tw_instance *instance, struct job *job) {
   TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, job->request);
   bool good = error == NULL && job->err.code == WF_OK;
   if (error == NULL) {
-    tw_answer answer = {job->partial.words, job->partial.num_words, job->partial.num_stable, job->event.endpoint, 0};
-    if (job->result != NULL) answer.words = job->result->words, answer.num_words = answer.num_stable = job->result->num_words, answer.cost = (float)job->result->cost;
+    tw_answer answer = {job->partial.words, job->partial.num_words, job->partial.num_stable, job->event.endpoint, job->partial.flags, 0};
+    const wf_result *result = job->result;
+    if (result != NULL) answer = (tw_answer){result->words, result->num_words, result->num_words, job->event.endpoint, result->flags, (float)result->cost};
     TRITONSERVER_Error *why = to_triton(&job->err);
     if (why == NULL) why = tensors_write(job->request, response, &answer, instance->model->words, instance->model->settings.max_batch_size > 0);
     good = why == NULL;

@@ -171,9 +171,10 @@ TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_
     else if (strcmp(name, "WORDS") == 0) error = put_words(response, name, answer, words, true, batched);
     else if (strcmp(name, "STABLE") == 0) error = put_number(response, name, TRITON_INT32, &num_stable, batched);
     else if (strcmp(name, "ENDPOINT") == 0) error = put_number(response, name, TRITON_INT32, &answer->endpoint, batched);
+    else if (strcmp(name, "FLAGS") == 0) error = put_number(response, name, TRITON_INT32, &answer->flags, batched);
     else if (strcmp(name, "COST") == 0) error = put_number(response, name, TRITON_FP32, &answer->cost, batched);
     else if (strcmp(name, "FRAMES") == 0) error = put_frames(response, name, answer, batched);
-    else error = TRITONSERVER_ErrorNew(TRITON_INVALID_ARG, "outputs are TEXT, WORDS, FRAMES, STABLE, ENDPOINT, COST");
+    else error = TRITONSERVER_ErrorNew(TRITON_INVALID_ARG, "outputs are TEXT, WORDS, FRAMES, STABLE, ENDPOINT, FLAGS, COST");
   }
   return error;
 }

@@ -23,10 +23,11 @@ typedef struct tw_answer {
   const wf_word *words; /* [num_words] */
   size_t num_words, num_stable;
   int32_t endpoint;
+  uint32_t flags; /* WF_RESULT_ */
   float cost; /* of a result; 0 of a partial */
 } tw_answer;
 
-/* Puts the outputs that were asked for into the response: TEXT, WORDS, STABLE, ENDPOINT, FRAMES, COST. `batched`: shapes begin with 1. */
+/* Puts the outputs that were asked for into the response: TEXT, WORDS, STABLE, ENDPOINT, FLAGS, FRAMES, COST. `batched`: shapes begin with 1. */
 TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response, const tw_answer *answer, const wf_symbols *words, bool batched);
 
 #endif

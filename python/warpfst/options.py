@@ -76,11 +76,9 @@ def names(table: str) -> frozenset[str]:
     return _names[table]
 
 
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
+def _number(value: Any) -> str | None:
+    if isinstance(value, (bool, str, bytes, bytearray)):
+        return None
     try:
         return str(operator.index(value))  # also numpy's whole numbers
     except TypeError:
@@ -88,7 +86,21 @@ def _text(name: str, value: Any) -> str:
     try:
         return repr(float(value))  # also numpy's numbers
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: {type(value).__name__} is no number, text or bool") from None
+        return None
+
+
+def _text(name: str, kind: str, value: Any) -> str:
+    """The value as C reads it; `kind` is what the option takes, as in Option.type."""
+    if kind == "str":
+        text = value if isinstance(value, str) else None
+    elif kind == "bool":  # numpy's bools are none of Python's
+        text = str(bool(value)).lower() if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") else None
+    else:
+        text = _number(value)
+    if text is None:
+        wanted = {"str": "text", "bool": "True or False", "int": "a whole number", "float": "a number"}[kind]
+        raise TypeError(f"{name}: expected {wanted}, not {type(value).__name__} {value!r:.80}")
+    return text
 
 
 class CStruct:
@@ -100,7 +112,7 @@ class CStruct:
         buffer.texts = []  # C borrows them, so they live with the memory that is passed
         self.pointer = buffer
         lib.wf_config_init(self._table, buffer)
-        self._is_text = {row.name.decode(): row.type == _abi.WF_OPTION_STR for row in self._rows()}
+        self._types = {row.name.decode(): row.type for row in self._rows()}
         for name, value in values.items():
             self._set(name, value)
         call("wf_config_check", self._table, self.pointer)
@@ -109,14 +121,15 @@ class CStruct:
         return (self._table.contents.rows[i] for i in range(self._table.contents.num_rows))
 
     def _set(self, name: str, value: Any) -> None:
-        if self._is_text.get(name):
+        row_type = self._types.get(name)
+        if row_type == _abi.WF_OPTION_STR:
             if value is None:
                 return
             if not isinstance(value, (str, os.PathLike)):
                 raise TypeError(f"{name}: expected text, not {type(value).__name__}")
             text = encode_path(value)
         else:
-            text = encode_text(_text(name, value))
+            text = encode_text(_text(name, _TYPES[row_type][1], value) if row_type is not None else "")  # C refuses an unknown name
         self.pointer.texts.append(text)
         call("wf_config_set", self._table, self.pointer, encode_text(name), text)
 
@@ -131,6 +144,15 @@ class CStruct:
                 value = os.fsdecode(value)
             result[row.name.decode()] = value
         return result
+
+
+def from_text(table: str, name: str, text: str) -> Any:
+    """The value that C reads from the text of a command line; an option that the table has not stays text."""
+    if name not in names(table):
+        return text
+    made, borrowed = CStruct(table, {}), encode_text(text)
+    call("wf_config_set", lib.wf_option_table_find(encode_text(table)), made.pointer, encode_text(name), borrowed)
+    return made.values()[name]
 
 
 def c_options(table: str, values: Mapping[str, Any]) -> Any:

@@ -63,7 +63,10 @@ bool wf__next_line(wf__lines *lines, wf__span *line) {
   line->size = stop != NULL ? (size_t)(stop - lines->at) : left;
   lines->at = stop != NULL ? stop + 1 : lines->end;
   if (line->size > 0 && line->data[line->size - 1] == '\r') line->size--;
-  lines->line_number++;
+  if (++lines->line_number == 1 && line->size >= 3 && memcmp(line->data, WF__BYTE_ORDER_MARK, 3) == 0) {
+    line->data += 3;
+    line->size -= 3;
+  }
   return true;
 }
 

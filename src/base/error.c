@@ -31,12 +31,23 @@ void wf__error_clear(wf_error *err) {
   err->message[0] = '\0';
 }
 
+/* Bytes of input in messages must not steer a terminal: control bytes become '?', also U+0080 to U+009F. */
+static void format_text(char *text, size_t size, const char *format, va_list args) {
+  text[0] = '\0';
+  vsnprintf(text, size, format, args);
+  for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
+    bool high = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+    if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7F || high) *c = '?';
+    if (high) *++c = '?';
+  }
+}
+
 wf_status (wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     va_list args;
     va_start(args, format);
     err->code = code;
-    vsnprintf(err->message, sizeof err->message, format, args);
+    format_text(err->message, sizeof err->message, format, args);
     va_end(args);
   }
   return code;
@@ -47,10 +58,9 @@ wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, .
     char text[sizeof err->message];
     va_list args;
     va_start(args, format);
-    int size = vsnprintf(text, sizeof text, format, args);
+    format_text(text, sizeof text, format, args);
     va_end(args);
-    if (size < 0) size = 0;
-    size_t used = (size_t)size < sizeof text ? (size_t)size : sizeof text - 1;
+    size_t used = strlen(text);
     if (used + 3 < sizeof text) snprintf(text + used, sizeof text - used, ": %s", err->message);
     memcpy(err->message, text, sizeof text);
     err->code = code;
@@ -75,7 +85,7 @@ void wf__log(wf_log_level level, const char *format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  format_text(text, sizeof text, format, args);
   va_end(args);
   g_log_fn(g_log_user, level, text);
 }

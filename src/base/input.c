@@ -11,6 +11,9 @@
 #include "base/input.h"
 #include "base/memory.h"
 
+/* Text, graphs and lattices shrink 3 to 50 times. What shrinks more is not one of them: up to 1,032 times, a small file would fill the memory. */
+enum { MOST_RATIO = 200, UNCHECKED_BYTES = 64 << 20 };
+
 typedef WF__VEC(uint8_t) byte_vec;
 
 static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *err) {
@@ -45,6 +48,10 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
     uInt before = stream.avail_out;
     int code = inflate(&stream, Z_NO_FLUSH);
     out->size += before - stream.avail_out;
+    if (out->size > UNCHECKED_BYTES && out->size / MOST_RATIO > consumed - stream.avail_in) {
+      status = wf__fail(err, WF_ERR_LIMIT, "%s: gzip stream inflates to more than %d times its size; if that is meant, inflate it first", path, MOST_RATIO);
+      break;
+    }
     if (code == Z_STREAM_END) {
       bool more = stream.avail_in > 0 || consumed < size;
       if (!more || inflateReset(&stream) != Z_OK) break;

@@ -17,7 +17,7 @@ typedef struct wf__input {
   bool mapped;
 } wf__input;
 
-/* Errors: cannot open/read, a directory, gzip stream damaged or truncated. */
+/* Errors: cannot open/read, a directory, gzip stream damaged or truncated or unlikely to be meant (more than 64 MB and 200 times its size). */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
 /* An input over a copy of bytes in memory; `name` stands for the path in messages. */
 wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out, wf_error *err);
@@ -45,6 +45,7 @@ wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, 
 wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
 
 /* Text: lines and fields. */
+#define WF__BYTE_ORDER_MARK "\xEF\xBB\xBF"
 typedef struct wf__span {
   const char *data;
   size_t size;
@@ -57,7 +58,7 @@ typedef struct wf__lines {
 } wf__lines;
 
 wf__lines wf__lines_of(const wf__input *input);
-/* Next line without its end ("\n" or "\r\n"); false at the end of the file. */
+/* Next line without its end ("\n" or "\r\n"), the first without a byte order mark of UTF-8; false at the end of the file. */
 bool wf__next_line(wf__lines *lines, wf__span *line);
 /* Next run of characters other than blank and tab; false at the end. Advances `rest`. */
 bool wf__next_field(wf__span *rest, wf__span *field);

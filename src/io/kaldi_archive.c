@@ -34,7 +34,8 @@ wf_status wf__kaldi_read_key(wf__source *source, bool lines, char **key, wf_erro
     return wf__source_fail(source, err, WF_ERR_FORMAT, "%s behind the key '%.*s', expected a blank and a value", byte < 0 ? "end of file" : "end of line",
                            WF__SPAN_ARG(((wf__span){text, size})));
   if (blank) source->at++;
-  *key = wf__strndup(text, size);
+  size_t mark = size > 3 && memcmp(text, WF__BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* of a text archive */
+  *key = wf__strndup(text + mark, size - mark);
   return *key != NULL ? WF_OK : wf__fail_memory(err, size + 1, "a key");
 }
 

@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "io/lattice_picture.h"
 
-enum { MARGIN = 40, LANE_HEIGHT = 54, RADIUS = 5, LETTER_WIDTH = 8, AXIS_HEIGHT = 36, WIDEST = 1 << 20 };
+enum { MARGIN = 40, LANE_HEIGHT = 54, RADIUS = 5, LETTER_WIDTH = 8, AXIS_HEIGHT = 36, NARROWEST = 1200, WIDEST = 1 << 20 };
 
 /* Text between tags and in attributes. What is not UTF-8 becomes U+FFFD, what XML cannot hold a blank. */
 static void put_escaped(wf__output *output, const char *text) {
@@ -36,7 +36,7 @@ struct canvas {
 static double x_of(const struct canvas *c, uint64_t state) { return MARGIN + (double)c->p->places[state] * c->per_place; }
 static double y_of(const struct canvas *c, uint64_t state) { return MARGIN + LANE_HEIGHT * ((double)(c->p->highest - c->p->lanes[state]) + 1); }
 
-/* So wide that words of the best path find room on their arcs. */
+/* So wide that words of the best path find room on their arcs, and that a short lattice fills a screen. */
 static double pixels_per_place(const wf__picture *p) {
   double most = p->timed ? 2 : 60;
   char scratch[16];
@@ -47,6 +47,7 @@ static double pixels_per_place(const wf__picture *p) {
       if (!p->arc_is_best[a] || word == NULL || places < 1) continue;
       most = fmax(most, fmin(((double)strlen(word) * LETTER_WIDTH + 30) / places, 60));
     }
+  if (p->last > 0) most = fmax(most, (double)(NARROWEST - 2 * MARGIN) / (double)p->last);
   return fmin(most, (double)WIDEST / (double)(p->last + 1));
 }
 

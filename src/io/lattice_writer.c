@@ -16,7 +16,7 @@ struct wf_lattice_writer {
   bool flush_each;
   double frame_shift;
   float divisor;
-  char *folder; /* SLF */
+  wf__key_folder folder; /* SLF */
   wf_symbols *words;
   wf__archive_writer files; /* else */
 };
@@ -30,10 +30,7 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, cons
   if (slf && taken.scp != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
   wf_lattice_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
-  wf_status status = WF_OK;
-  if (!slf) status = wf__archive_open(&writer->files, path, taken.scp, err);
-  else if ((writer->folder = wf__strndup(path, strlen(path))) == NULL) status = wf__fail_memory(err, strlen(path), "a path");
-  else status = wf__make_folder(path, err);
+  wf_status status = slf ? wf__key_folder_open(path, &writer->folder, err) : wf__archive_open(&writer->files, path, taken.scp, err);
   if (status != WF_OK) {
     wf_lattice_writer_abort(writer);
     return status;
@@ -63,12 +60,12 @@ static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *wo
   return WF_OK;
 }
 
-static wf_status put_slf(const wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
+static wf_status put_slf(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
   wf_compact_lattice *made = NULL;
   wf__output *output;
   if (entry->compact == NULL) WF__TRY(wf_compact_lattice_from_raw(entry->raw, &made, err));
   wf_compact_lattice_view view = wf_compact_lattice_get(made != NULL ? made : entry->compact);
-  wf_status status = wf__open_key_file(writer->folder, entry->key, ".slf", &output, err);
+  wf_status status = wf__key_folder_file(&writer->folder, entry->key, ".slf", &output, err);
   if (status == WF_OK) {
     wf__slf_write(output, entry->key, &view, writer->frame_shift, writer->divisor, writer->words);
     status = wf__output_close(output, err);
@@ -111,6 +108,6 @@ void wf_lattice_writer_abort(wf_lattice_writer *writer) {
   if (writer == NULL) return;
   wf__archive_abort(&writer->files);
   wf_symbols_free(writer->words);
-  free(writer->folder);
+  wf__key_folder_close(&writer->folder);
   free(writer);
 }

@@ -16,8 +16,8 @@ enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
 
 struct wf_matrix_writer {
   int32_t format;
-  char *path;
-  wf__archive_writer files; /* nothing for .npy */
+  wf__key_folder folder;    /* .npy */
+  wf__archive_writer files; /* else */
 };
 
 wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err) {
@@ -29,13 +29,8 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
   writer->format = taken.format;
-  writer->path = wf__strndup(path, strlen(path));
-  wf_status status = writer->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
-  if (status == WF_OK && writer->format == FORMAT_NPY) {
-    status = wf__make_folder(path, err);
-  } else if (status == WF_OK) {
-    status = wf__archive_open(&writer->files, path, taken.scp, err);
-  }
+  bool npy = writer->format == FORMAT_NPY;
+  wf_status status = npy ? wf__key_folder_open(path, &writer->folder, err) : wf__archive_open(&writer->files, path, taken.scp, err);
   if (status != WF_OK) {
     wf_matrix_writer_abort(writer);
     return status;
@@ -73,10 +68,10 @@ static void put_binary(wf__output *output, const wf_matrix *matrix) {
   wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
 }
 
-static wf_status put_npy(const wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
+static wf_status put_npy(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
   char header[192];
   wf__output *output;
-  WF__TRY(wf__open_key_file(writer->path, matrix->key, ".npy", &output, err));
+  WF__TRY(wf__key_folder_file(&writer->folder, matrix->key, ".npy", &output, err));
   wf__write(output, header, wf__npy_header(matrix, header));
   wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
   return wf__output_close(output, err);
@@ -113,6 +108,6 @@ wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err) {
 void wf_matrix_writer_abort(wf_matrix_writer *writer) {
   if (writer == NULL) return;
   wf__archive_abort(&writer->files);
-  free(writer->path);
+  wf__key_folder_close(&writer->folder);
   free(writer);
 }

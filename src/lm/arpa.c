@@ -63,6 +63,7 @@ static wf_status refill(reader *r, wf_error *err) {
   }
   int code = Z_OK, got = gzread(r->stream, r->window + left, (unsigned)(r->window_bytes - left));
   const char *message = gzerror(r->stream, &code);
+  if (code == Z_MEM_ERROR) return wf__fail_memory(err, r->window_bytes, r->lines.path);
   if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
     return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT, "cannot read on: %s", code == Z_ERRNO ? strerror(errno) : message);
   r->ended = got == 0;
@@ -245,7 +246,7 @@ wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_ar
 wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts, wf_arpa_stats *stats,
                              const wf_progress *progress, wf_error *err) {
   reader r = {.stream = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
-  if (r.stream == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (r.stream == NULL) return wf__fail(err, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   gzbuffer(r.stream, 1 << 17);
   wf_status status = wf__intake_stream(path, options, read_text, &r, sink, facts, stats, progress, err);
   gzclose(r.stream);

@@ -203,7 +203,7 @@ assert shorter > 50, shorter"
 # results on standard output come whole and in order, apart from the summary
 decode TLG.wfst npy "${flags[@]}" --batch=7 > stdout.txt 2> stderr.txt
 cmp stdout.txt want.txt
-test "$(wc -l < stderr.txt)" = 1
+test "$(grep -vc '^narrowed:' stderr.txt)" = 1
 decode TLG.wfst npy "${flags[@]}" --batch=7 2>&1 | sed -n 1,40p | cmp - want.txt
 # per utterance the costs of wider beams are never higher
 for beam in 6 10 40; do decode TLG.wfst npy "${flags[@]}" --beam=$beam --format=json -o beam.$beam 2> /dev/null; done

@@ -97,14 +97,14 @@ expect 3 "cut.ark: byte .*ends early.*the rest of that archive is lost" lattice 
 lattice convert some.ark -o - | cmp - raw.ark
 expect 3 "no_such.ark: cannot open" lattice convert no_such.ark -o x.ark
 expect 2 "no output given" lattice convert raw.ark
-expect 2 "no part 'frob'" lattice frob
+expect 2 "unknown subcommand 'frob'" lattice frob
 expect 3 "is a pipe; commands are not run" lattice convert 'ark:cat x|' -o x.ark
 sed 's/\t1,2/&/; 3s/$/ 1 2 3 4/' raw.txt >bad.txt
 expect 1 "line 2 of the lattice: more than five fields" lattice convert bad.txt -o x.ark
 "$WARPFST" lattice --help | grep -q 'lattice convert'
 expect 1 "is not in the table" lattice convert raw.ark -o x.txt --format=text --words=<(echo '<eps> 0')
 expect 2 "no references given" lattice oracle raw.ark
-expect 2 "lexicon needs --tokens and --words" lattice mbr raw.ark --lexicon=x
+expect 2 "lexicon needs --tokens" lattice mbr raw.ark --lexicon=x
 printf 'dead \n0 1 1 0,0,1\n1 Infinity,Infinity,\n\n' >dead.txt
 expect 1 "utterance 'dead': the lattice has no path" lattice mbr dead.txt det.ark -o some.txt
 [ "$(wc -l <some.txt)" = "$(wc -l <hyp.txt)" ] || fail "the lattices behind a bad one are missing"

@@ -60,9 +60,12 @@ lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt | cmp - same.
 
 # --- what can go wrong ------------------------------------------------------------------------------------------------------------
 expect 2 "no output given" lattice prune raw.ark
-expect 2 "beam must be at least 0" lattice prune raw.ark -o x.ark --beam=-1
+printf 'short \n0 1 1 1.5,2.5,1_2\n0 1 2 2,2.5,1_2\n1 2 1 1,2,1_2\n2 0,0,\n\n' >short.txt
+lattice draw short.txt -o short.html
+grep -q '<svg .* width="1200"' short.html || fail "a short lattice does not fill the page"
+expect 2 "--beam is outside" lattice prune raw.ark -o x.ark --beam=-1
 expect 2 "no output given" lattice determinize raw.ark
-expect 2 "n must be at least 1" lattice nbest raw.ark --n=0
+expect 2 "--n is outside" lattice nbest raw.ark --n=0
 expect 2 "" lattice rescore raw.ark -o x.ark --words=words.txt
 expect 3 "no_such.arpa" lattice rescore raw.ark -o x.ark --lm=no_such.arpa --words=words.txt
 expect 0 "max_bytes" lattice determinize raw.ark -o x.ark --beam=12 --max-bytes=65536 "${scaled[@]}"

@@ -78,7 +78,7 @@ echo "free back-off was cheaper than the model in $less of 30 sentences"
 # Bad use and bad files.
 expect 0 'lm convert' "$WARPFST" lm --help
 expect 2 'lm convert' "$WARPFST" lm
-expect 2 "no part 'nothing'" "$WARPFST" lm nothing
+expect 2 "unknown subcommand 'nothing'" "$WARPFST" lm nothing
 expect 0 'usage: warpfst lm query' "$WARPFST" lm query --help
 expect 2 'lm query: too few arguments' "$WARPFST" lm query
 expect 3 'lm info: .*missing.arpa: cannot open' "$WARPFST" lm info missing.arpa

@@ -81,6 +81,6 @@ expect 4 'compose L o G' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ct
 expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
 expect 2 '--tokens is needed' mkgraph --lm=x -o y.wfst
 expect 2 'either --lm or --grammar' mkgraph --tokens=x -o y.wfst
-expect 2 'unknown kind of graph' "$WARPFST" mkgraph hclg
+expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg
 expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst
 expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pad -o T.fst

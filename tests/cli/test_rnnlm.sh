@@ -39,7 +39,7 @@ expect 0 '^layers  *2 x relu$' "$WARPFST" rnnlm info "$data/relu2_maxent2"
 
 expect 0 'rnnlm score' "$WARPFST" rnnlm --help
 expect 2 'rnnlm score' "$WARPFST" rnnlm
-expect 2 "no part 'scores'" "$WARPFST" rnnlm scores
+expect 2 "unknown subcommand 'scores'" "$WARPFST" rnnlm scores
 expect 2 'threads' "$WARPFST" rnnlm score "$data/sigmoid" --threads=-1
 expect 3 'cannot open' "$WARPFST" rnnlm info nowhere
 expect 3 'cannot open' "$WARPFST" rnnlm score "$data/sigmoid" nowhere

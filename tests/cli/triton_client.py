@@ -65,7 +65,7 @@ class Server:
         inputs = [{"name": "SCORES", "shape": [1, frames, columns], "datatype": datatype, "parameters": {"binary_data_size": len(data)}}]
         if boosts is not None:
             inputs.append({"name": "BOOSTS", "shape": [1, len(boosts)], "datatype": "BYTES", "data": boosts})
-        request = {"inputs": inputs, "outputs": [{"name": name} for name in ("TEXT", "WORDS", "FRAMES", "STABLE", "ENDPOINT", "COST")]}
+        request = {"inputs": inputs, "outputs": [{"name": name} for name in ("TEXT", "WORDS", "FRAMES", "STABLE", "ENDPOINT", "FLAGS", "COST")]}
         if sequence is not None:
             request["parameters"] = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
         header = json.dumps(request).encode()
@@ -97,6 +97,8 @@ def check(answer, expected):
     assert answer["TEXT"] == [expected["text"]], (answer, expected)
     frames = [round(word[edge] / 0.04) for word in expected["words"] for edge in ("start", "end")]
     assert answer["FRAMES"] == frames, (answer, expected)
+    bits = {"not_final": 1, "narrowed": 2, "died": 4, "overflow": 8}
+    assert answer["FLAGS"] == [sum(bits[flag] for flag in expected["flags"])], (answer, expected)
     assert abs(answer["COST"][0] - expected["cost"]) < 1e-3, (answer, expected)
 
 
@@ -131,6 +133,8 @@ def main():
             half = data[:4 * columns]
             server.infer(1, columns, half, 7, start=True)  # begun anew in the middle: what was said before is gone
             check(stream(server, (frames, columns, data), 7, frames), wanted[differ[0]])
+            nothing = server.infer(2, columns, struct.pack("<f", float("-inf")) * (2 * columns), 14, start=True, end=True)
+            assert nothing["TEXT"] == [""] and nothing["FLAGS"][0] & 4, nothing
             refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True)
             refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
             refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")

@@ -25,7 +25,7 @@ def blocks_of(page):
     return [(match[1], match[2], match[3]) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
-def _lay_out(folder):
+def lay_out(folder):
     for file in CTC.iterdir():
         os.symlink(file, folder / file.name)
     links = {"scores": CTC / "logp_phone", "tokens.txt": CTC / "tokens_phone.txt", "lexicon.txt": CTC / "lexicon_phone.txt", "lm.arpa.gz": CTC / "lm3.arpa.gz"}
@@ -50,7 +50,7 @@ def _script(blocks):
 def run_page(page, folder):
     """[(code, expected or None, printed)] of each block; AssertionError with what was told if one fails."""
     blocks = blocks_of(page)
-    path = _lay_out(folder)
+    path = lay_out(folder)
     (folder / "page.py").write_text(_script(blocks), encoding="utf-8")
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
     run = subprocess.run([sys.executable, "page.py"], capture_output=True, text=True, cwd=folder, env=environment)

@@ -1,10 +1,13 @@
 """The examples print what they say they print, and the code of the documentation runs."""
 
+import math
 import pathlib
 import re
 import subprocess
 import sys
 
+import numpy as np
+import pages
 import pytest
 from conftest import ROOT
 from pages import all_pages, blocks_of, check_page
@@ -68,3 +71,20 @@ def test_commands_in_the_pages_have_the_flags_they_are_given():
             checked += len(given)
             wrong += [f"{page.name}: warpfst {line.strip()}: {flag}" for flag in given if not known or flag not in known]
     assert not wrong and checked > 100, wrong
+
+
+def test_flashlight_weights(tmp_path, monkeypatch):
+    """The page's decoder ranks by flashlight's score: AM + lm_weight log10 P + word_score a word."""
+    pages.lay_out(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    made = {}
+    exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[0][1], made)
+    options = {name: made["decoder"].config[name] for name in ("acoustic_scale", "word_score", "beam")}
+    graph, lm = wf.build_ctc_graph("tokens.txt", "lexicon.txt", "lm.arpa.gz", backoff="failure"), wf.LM.read("lm.arpa.gz")
+    for key in ("000030012", "000030024"):
+        best = wf.Decoder(graph, **options).decode(np.load(f"scores/{key}.npy"))[0]
+        words = best.text.split()
+        log10_lm = lm.score(words)
+        log_am = -best.acoustic_cost / options["acoustic_scale"]
+        score = log_am + made["lm_weight"] * log10_lm + made["word_score"] * len(words)
+        assert abs(best.cost + score * math.log(10) / made["lm_weight"]) < 1e-2 * abs(best.cost)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import warpfst as wf
+from warpfst.options import from_text
 
 
 def test_defaults_are_those_of_the_table():
@@ -35,9 +36,13 @@ def test_every_numeric_option_refuses_what_is_out_of_range():
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        ({"beam": "wide"}, ValueError),
+        ({"beam": "wide"}, TypeError),
+        ({"beam": "13"}, TypeError),
+        ({"beam": b"13"}, TypeError),
+        ({"max_active": "7000"}, TypeError),
         ({"beam": float("nan")}, ValueError),
-        ({"beam": True}, ValueError),
+        ({"beam": True}, TypeError),
+        ({"recombine": 1}, TypeError),
         ({"beam": None}, TypeError),
         ({"beam": [1]}, TypeError),
         ({"max_active": 1.5}, ValueError),
@@ -48,8 +53,24 @@ def test_every_numeric_option_refuses_what_is_out_of_range():
     ],
 )
 def test_bad_values(given, kind):
-    with pytest.raises(kind):
+    with pytest.raises(kind, match=f"{next(iter(given))}|NUL"):
         wf.DecoderConfig(**given)
+
+
+def test_text_of_a_command_line():
+    texts = {"beam": "13", "max_active": "7000", "recombine": "state", "device": "cuda:1", "blank": "-1", "lm": "words.arpa"}
+    assert {name: from_text("decoder", name, text) for name, text in texts.items()} == {**texts, "beam": 13.0, "max_active": 7000, "blank": -1}
+    for name, text in (("beam", "wide"), ("max_active", "1.5"), ("recombine", "all")):
+        with pytest.raises(ValueError, match=name):
+            from_text("decoder", name, text)
+
+
+def test_bools_take_bools():
+    for table, option in ((table, option) for table in wf.tables() for option in wf.describe(table) if option.type == "bool"):
+        assert wf.Options(table, **{option.name: np.bool_(True)})[option.name] is True
+        for wrong in ("true", 1, None):
+            with pytest.raises(TypeError, match=f"{option.name}: expected True or False"):
+                wf.Options(table, **{option.name: wrong})
 
 
 def test_numpy_numbers_are_numbers():

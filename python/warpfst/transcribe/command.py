@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..decoder import Decoder
 from ..error_rate import Wer, read_transcripts
 from ..errors import Error
+from ..options import from_text
 from . import audio
 from .models import Model, open_model
 from .outputs import FORMATS, WRITERS, TimedWord, Transcript, output_file, write_file
@@ -201,7 +202,8 @@ def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign:
             raise ValueError(f"--option {text}: expected NAME=VALUE")
-        options[name.replace("-", "_")] = value
+        name = name.replace("-", "_")
+        options[name] = from_text("decoder", name, value)
     return options
 
 
