@@ -1,4 +1,6 @@
-"""Audio files to mono samples at the model's rate, and to pieces cut where it is quiet. Everything goes block by block: memory does not follow the length of a recording.
+"""Audio files to mono samples at the model's rate, and to pieces cut where it is quiet.
+
+Everything goes block by block: memory does not follow the length of a recording.
 
     file -> read_blocks: mono float32 at its own rate -> resampled: at the model's rate -> cut: pieces of at most max_seconds
 """
@@ -21,6 +23,7 @@ _BLOCK_VALUES = 1 << 18  # read at once, of all channels
 _RESAMPLE_SECONDS, _RESAMPLE_SAMPLES, _MARGIN_SECONDS = 30.0, 1 << 21, 0.5
 _QUIET_SECONDS = 0.2
 _FRAME_SECONDS, _PAUSE_FRAMES, _PAUSE_RATIO, _LEAST_SECONDS = 0.1, 5, 0.01, 1.0
+_LEAD_FRAMES, _LEAD_RATIO = 3, 0.001
 
 
 def need(module: str) -> Any:
@@ -89,7 +92,7 @@ def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
 def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seconds: float = _RESAMPLE_SECONDS) -> Iterator[np.ndarray]:
     """`resample` block by block: a block has a margin on either side, whose outer half is faded to nothing. What fits one block is resampled at once.
 
-        held  | margin | block | margin |     the next one begins at the first margin's end
+    held  | margin | block | margin |     the next one begins at the first margin's end
     """
     import numpy as np
 
@@ -130,12 +133,25 @@ def _quietest(samples: np.ndarray, rate: int) -> int:
     return begin + int(window.argmin()) + quiet // 2
 
 
+def _energies(samples: np.ndarray, frame: int) -> np.ndarray:
+    import numpy as np
+
+    return np.square(samples[: len(samples) // frame * frame].reshape(-1, frame), dtype=np.float64).sum(axis=1)
+
+
+def _lead(samples: np.ndarray, rate: int) -> int:
+    """How much comes before the 0.3 s before the first that is not 30 dB below the loudest."""
+    frame = int(_FRAME_SECONDS * rate)
+    energy = _energies(samples, frame)
+    return max(int((energy >= _LEAD_RATIO * energy.max()).argmax()) - _LEAD_FRAMES, 0) * frame if len(energy) else 0
+
+
 def _pause(samples: np.ndarray, rate: int) -> int | None:
     """Middle of the first half second that is 20 dB below the loudest before it, and behind the first second."""
     import numpy as np
 
     frame = int(_FRAME_SECONDS * rate)
-    energy = np.square(samples[: len(samples) // frame * frame].reshape(-1, frame), dtype=np.float64).sum(axis=1)
+    energy = _energies(samples, frame)
     quiet = energy < _PAUSE_RATIO * np.maximum.accumulate(energy)
     first = round(_LEAST_SECONDS / _FRAME_SECONDS)
     for begin in range(first, len(quiet) - _PAUSE_FRAMES + 1):
@@ -145,7 +161,8 @@ def _pause(samples: np.ndarray, rate: int) -> int | None:
 
 
 def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pauses: bool = False) -> Iterator[tuple[int, np.ndarray]]:
-    """(begin, samples) of pieces of at most max_seconds: cut at the quietest place of their second half, or at the first pause already.
+    """(begin, samples) of pieces of at most max_seconds: cut at the quietest place of their second half.
+    With at_pauses at the first pause already, and then without the silence before.
 
     Where a piece ends follows from its own samples alone, so cutting can go on behind any piece.
     """
@@ -161,10 +178,12 @@ def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pause
                 end = _quietest(held[:longest], rate)
             if end is None:
                 break
-            yield begin, held[:end]
+            skipped = _lead(held[:end], rate) if at_pauses else 0
+            yield begin + skipped, held[skipped:end]
             begin, held = begin + end, held[end:]
     if len(held) or begin == 0:
-        yield begin, held
+        skipped = _lead(held, rate) if at_pauses else 0
+        yield begin + skipped, held[skipped:]
 
 
 def _without(chunks: Iterable[np.ndarray], count: int) -> Iterator[np.ndarray]:

@@ -59,9 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
     )
-    parser.add_argument("--batch-seconds", type=_number(1, 1e6), default=Limits().batch_seconds, metavar="S", help="audio decoded at once (default: 120)")
-    parser.add_argument("--max-seconds", type=_number(1, 1e6), default=Limits().max_seconds, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
-    parser.add_argument("--rate", type=_number(audio.MIN_RATE, audio.MAX_RATE, int), metavar="N", help="standard input is raw samples, s16le, one channel, of so many a second")
+    most = _number(1, 1e6)
+    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="audio decoded at once (default: 120)")
+    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
+    rate = _number(audio.MIN_RATE, audio.MAX_RATE, int)
+    parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples: s16le, one channel, so many a second")
     parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="0: one per processor (default)")
     parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key: the word error rate ends the summary")
     parser.add_argument("--progress", action="store_true", help="a line on standard error after every batch, also where that is no terminal")
@@ -137,8 +139,10 @@ class Run:
         self.audio_seconds += seconds
         if self.arguments.quiet or not (self.arguments.progress or sys.stderr.isatty()):
             return
-        share = f", {recording.path.name} {min(100 * position / max(recording.seconds, 1e-3), 100):.0f}%" if recording.seconds > self.arguments.batch_seconds else ""
-        text = f"{self.num_done}/{total} recordings{share}, {self.audio_seconds / 60:.1f} min, {self.speed()}"
+        text = f"{self.num_done}/{total} recordings"
+        if recording.seconds > self.arguments.batch_seconds:
+            text += f", {recording.path.name} {min(100 * position / recording.seconds, 100):.0f}%"
+        text += f", {self.audio_seconds / 60:.1f} min, {self.speed()}"
         if sys.stderr.isatty():
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
         else:

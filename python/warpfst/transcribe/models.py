@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..decoder import Decoder
 from ..fst import Fst
 from ..graphs import Graph, build_ctc_graph, build_hmm_graph
+from ..lexicon import token_labels
 from ..lm import LM
 from ..scores import ScoreReader
 from ..symbols import Symbols
@@ -84,6 +85,7 @@ class CtcModel(Model):
         shape, num_bins = shapes[self._names["features"]], config.features["num_mel_bins"]
         if len(shape) != 3 or (isinstance(shape[2], int) and shape[2] != num_bins):
             config.fail("features.num_mel_bins", f"{num_bins}: the model's input {self._names['features']!r} is {shape}, expected [B, T, {num_bins}]")
+        self._num_columns = next((value.shape[-1] for value in session.get_outputs() if value.name == self._names["log_probs"] and value.shape), None)
         return session
 
     def _name_values(self, values: Sequence[Any], roles: tuple[str, str], kind: str) -> None:
@@ -136,7 +138,7 @@ class CtcModel(Model):
             self._config.fail("acoustic_model", why)
         if log_probs.ndim != 3 or len(log_probs) != len(batch) or any(lengths.shape != (len(batch),) for lengths in out):
             shapes = ", ".join(str(list(value.shape)) for value in (log_probs, *out))
-            self._config.fail("acoustic_model", f"outputs {', '.join(names)} of shapes {shapes} for {len(batch)} pieces of audio, expected [B, U, tokens] and [B]")
+            self._config.fail("acoustic_model", f"outputs {', '.join(names)} of shapes {shapes} for a batch of {len(batch)}, expected [B, U, tokens] and [B]")
         frames = out[0] if out else np.ceil(lengths * log_probs.shape[1] / max(batch.shape[1], 1)).astype(np.int64)
         return log_probs, np.where(lengths > 0, np.minimum(frames, log_probs.shape[1]), 0)
 
@@ -149,7 +151,12 @@ class CtcModel(Model):
             if "grammar" in parts and parts["grammar"].suffix == ".txt":
                 parts["words"] = words = Symbols.read(parts["words"])
                 parts["grammar"] = Fst.compile(parts["grammar"], words, words, acceptor=True)
-            return build_ctc_graph(config.tokens, **parts)
+            _, num_tokens = token_labels(config.tokens)
+            graph = build_ctc_graph(config.tokens, **parts)
+        if isinstance(self._num_columns, int) and self._num_columns < num_tokens:
+            why = f"the output {self._names['log_probs']!r} has {self._num_columns} columns, {config.tokens} has {num_tokens} tokens"
+            config.fail("acoustic_model.log_probs", why)
+        return graph
 
 
 def _one(files: list[pathlib.Path], what: str, folder: pathlib.Path) -> pathlib.Path:

@@ -1,6 +1,7 @@
 """What is done of a long recording, kept in the output folder until the recording is done: KEY.json.partial beside KEY.json to be.
 
-A line of JSON says what the parts belong to; then there is a line a batch: [[begin, end, words, cost, flags], ...]. A line that a kill left half-written does not count, nor does anything behind it.
+A line of JSON says what the parts belong to; then there is a line a batch: [[begin, end, words, cost, flags], ...].
+A line that a kill left half-written does not count, nor does anything behind it.
 """
 
 from __future__ import annotations

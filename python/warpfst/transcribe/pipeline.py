@@ -1,6 +1,6 @@
 """Recordings to transcripts, a batch of pieces at a time.
 
-    groups: recordings decoded together -> pieces of each -> batches of at most batch_seconds -> model -> decoder -> parts -> a transcript a recording
+groups: recordings decoded together -> pieces of each -> batches of at most batch_seconds -> model -> decoder -> parts -> a transcript a recording
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ class _Piece(NamedTuple):
 
 
 def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list[_Piece]]:
-    """Where a batch ends follows from where it begins: so a run that goes on behind one makes the same batches. A recording that cannot be read on ends there, with its error."""
+    """Where a batch ends follows from where it begins: so a run that goes on behind one makes the same batches.
+
+    A recording that cannot be read any further ends there, with its error.
+    """
     batch: list[_Piece] = []
     longest = 0
     for work in works:
@@ -97,9 +100,8 @@ def decode_pieces(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np
             continue
         end = begin + len(samples)
         offset, last = begin / model.sample_rate, end / model.sample_rate
-        words = [
-            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, last), word.confidence) for word in result.words
-        ]
+        shift = model.frame_shift
+        words = [TimedWord(word.text, offset + word.start * shift, min(offset + word.end * shift, last), word.confidence) for word in result.words]
         parts.append(Part(begin, end, words, result.cost, sorted(result.flags)))
     return parts
 
@@ -132,7 +134,8 @@ def transcribe_group(
         if kept is not None and last.error is None:
             kept.add(last.parts[-len(batch) :])
         if after_batch is not None:
-            after_batch(last.recording, (batch[-1].begin + len(batch[-1].samples)) / model.sample_rate, sum(len(piece.samples) for piece in batch) / model.sample_rate)
+            position, count = batch[-1].begin + len(batch[-1].samples), sum(len(piece.samples) for piece in batch)
+            after_batch(last.recording, position / model.sample_rate, count / model.sample_rate)
     for work in works:
         key, path, _ = work.recording
         yield transcript_of(key, path, work.parts, model.sample_rate) if work.error is None else (work.recording, work.error)
