@@ -100,8 +100,8 @@ def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seco
         yield from chunks
         return
     unit = own_rate // math.gcd(own_rate, rate)  # samples after which both rates have one at the same time
-    block = max(int(min(block_seconds * own_rate, _RESAMPLE_SAMPLES)) // unit, 1) * unit
     margin = math.ceil(_MARGIN_SECONDS * own_rate / unit) * unit
+    block = max(int(min(block_seconds * own_rate, _RESAMPLE_SAMPLES)) // unit * unit, margin)
     fade = np.square(np.sin(np.linspace(0, np.pi / 2, margin // 2))).astype(np.float32)
     held, lead = np.zeros(0, np.float32), 0
 
