@@ -14,6 +14,7 @@ from conftest import CTC, ROOT
 import warpfst as wf
 from warpfst.transcribe import audio, outputs
 from warpfst.transcribe.command import main
+from warpfst.transcribe.keys import find
 from warpfst.transcribe.models import CtcModel, SphinxModel, open_model
 
 CARDS = ROOT / "examples" / "cards"
@@ -117,7 +118,7 @@ def test_long_recordings_are_cut_at_quiet_places(capsys, tmp_path, rng):
     card = audio.read(CARDS / "card4.wav", 16000)
     pause = (rng.normal(0, 1e-4, 8000)).astype(np.float32)
     soundfile.write(tmp_path / "long.wav", np.concatenate([card, pause] * 6), 16000)
-    pieces = audio.segments(audio.read(tmp_path / "long.wav", 16000), 16000, 3.0)
+    pieces = [(begin, begin + len(samples)) for begin, samples in audio.pieces(tmp_path / "long.wav", 16000, 3.0)]
     period = len(card) + len(pause)
     assert len(pieces) >= 5 and all(end - begin <= 48000 for begin, end in pieces) and pieces[0][0] == 0 and pieces[-1][1] == 6 * period
     assert all(a[1] == b[0] and a[1] % period > len(card) for a, b in zip(pieces, pieces[1:]))
@@ -141,7 +142,10 @@ def test_lists_options_and_kept_graphs(capsys, tmp_path):
         (["x.wav", "--model", "nowhere"], "x.wav"),
         ([CARDS / "card1.wav", "--model", "nowhere"], "neither config.json nor a Sphinx model"),
         ([CARDS / "card1.wav", "--model", CARDS, "--resume"], "--output"),
-        ([CARDS / "card1.wav", CARDS / "card1.wav", "--model", CARDS], "same key"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--max-seconds", "0"], "expected a number from 1"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--batch-seconds", "nan"], "expected a number from 1"),
+        ([CARDS / "card1.wav", "--model", CARDS, "--rate", "16000"], "--rate"),
+        (["-", CARDS / "card1.wav", "--model", CARDS], "goes without other recordings"),
         ([CARDS / "card1.wav", CARDS / "card4.wav", "--model", CARDS, "--format", "srt"], "needs --output"),
         ([CARDS / "card1.wav", "--model", CARDS, "--option", "beem=3"], "beem"),
         ([CARDS / "card1.wav", "--model", CARDS, "--option", "beam"], "NAME=VALUE"),
@@ -150,21 +154,42 @@ def test_lists_options_and_kept_graphs(capsys, tmp_path):
     ],
 )
 def test_wrong_usage(capsys, arguments, message):
-    status, out, err = transcribe(capsys, *arguments)
+    try:
+        status, out, err = transcribe(capsys, *arguments)
+    except SystemExit as stop:  # argparse
+        status, (out, err) = stop.code, capsys.readouterr()
     assert status in (1, 2) and out == "" and message in err and "Traceback" not in err
 
 
-def test_configuration_with_mistakes(tmp_path):
-    config = json.loads((CTC / "config.json").read_text())
-    for change, message in (
-        ({"tokenz": "x"}, "tokenz"),
-        ({"acoustic_model": {"file": str(CTC / "model.onnx"), "log_probs": "logits"}}, "logits"),
-        ({"features": {"bins": 3}}, "bins"),
-        ({"acoustic_model": {"file": "none.onnx"}}, "none.onnx"),
-    ):
-        (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
-        with pytest.raises(Exception, match=message):
-            open_model(tmp_path, "cpu", 1)
+def test_recordings_of_one_name(capsys, tmp_path):
+    """x.wav and x.flac, and x.wav of two folders: all are transcribed, under names that follow from the paths."""
+    import soundfile
+
+    for folder, name in (("a", "card1"), ("b", "card4")):
+        (tmp_path / folder).mkdir()
+        shutil.copy(CARDS / f"{name}.wav", tmp_path / folder / "x.wav")
+    soundfile.write(tmp_path / "b" / "x.flac", *soundfile.read(CARDS / "card3.wav"))
+    out = tmp_path / "out"
+    assert transcribe(capsys, tmp_path / "b", "--model", CARDS, "-o", out, "-q")[0] == 0
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"x.wav.txt": "x.wav five five\n", "x.flac.txt": "x.flac seven of clubs\n"}
+    once = [CARDS / "card4.wav", CARDS / "card4.wav", CARDS / ".." / "cards" / "card4.wav"]
+    assert transcribe(capsys, *once, "--model", CARDS, "-q")[:2] == (0, "card4 five five\n")
+    (tmp_path / "list").write_text(f"x {CARDS}/card1.wav\nx {CARDS}/card3.wav\n")
+    status, _, err = transcribe(capsys, "--list", tmp_path / "list", "--model", CARDS)
+    assert status == 2 and "same key 'x'" in err
+
+
+def test_names_apart():
+    def keys(*paths, listed=()):
+        return [one.key for one in find(map(pathlib.Path, paths), listed)]
+
+    assert keys("x.wav", "y.wav") == ["x", "y"]
+    assert keys("a/x.wav", "b/x.wav", "y.wav") == ["a-x", "b-x", "y"] and keys("b/x.wav", "a/x.wav") == ["b-x", "a-x"]
+    assert keys("x.wav", "x.flac") == ["x.wav", "x.flac"]
+    assert keys("a/x.wav", "b/x.wav", "b/x.flac") == ["a-x", "b-x", "x.flac"]
+    assert keys("x.wav", "y.wav", listed=[("x", pathlib.Path("z.wav"))]) == ["x", "x.wav", "y"]
+    three = keys("a-x.wav", "a/x.wav", "b/x.wav", "/a/x.wav", "../a/x.wav")
+    assert len(set(three)) == 5 and not any("/" in key for key in three)
 
 
 def test_captions():

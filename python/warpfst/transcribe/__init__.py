@@ -1,8 +1,14 @@
 """Audio to text: `warpfst transcribe`. Needs the packages of `pip install warpfst[audio]`.
 
-command.py  the command: which recordings, in which batches, what is done already
-audio.py    files to samples, long recordings to segments
-models.py   model folders: samples to scores, and the decoder for them
-outputs.py  words to text, JSON, CTM, SRT, VTT
-cluster.py  the same over the actors of a Ray cluster
+command.py         the command: which recordings, what is done already, what came of it
+keys.py            names of recordings
+audio.py           files to samples, and to pieces cut where it is quiet
+standard_input.py  the same for pipes and microphones
+pipeline.py        recordings to transcripts, in batches of pieces
+models.py          model folders: samples to scores, and the decoder for them
+config.py          config.json of a model folder, checked
+partial.py         what is done of a long recording, kept on disk
+outputs.py         words to text, JSON, CTM, SRT, VTT
+interrupts.py      Ctrl-C
+cluster.py         the same over the actors of a Ray cluster
 """

@@ -1,15 +1,29 @@
-"""Audio files to mono samples at the model's rate; long recordings cut where they are quietest."""
+"""Audio files to mono samples at the model's rate, and to pieces cut where it is quiet.
+
+Everything goes block by block: memory does not follow the length of a recording.
+
+    file -> read_blocks: mono float32 at its own rate -> resampled: at the model's rate -> cut: pieces of at most max_seconds
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pathlib
+
     import numpy as np
 
 SUFFIXES = {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au", ".caf", ".w64", ".rf64"}
+MIN_RATE, MAX_RATE = 1000, 768000
+_BLOCK_VALUES = 1 << 18  # read at once, of all channels
+_RESAMPLE_SECONDS, _RESAMPLE_SAMPLES, _MARGIN_SECONDS = 30.0, 1 << 21, 0.5
 _QUIET_SECONDS = 0.2
+_FRAME_SECONDS, _PAUSE_FRAMES, _PAUSE_RATIO, _LEAST_SECONDS = 0.1, 5, 0.01, 1.0
+_LEAD_FRAMES, _LEAD_RATIO = 3, 0.001
 
 
 def need(module: str) -> Any:
@@ -22,16 +36,43 @@ def need(module: str) -> Any:
         raise ImportError(f"transcribing needs {module} ({why}): pip install 'warpfst[audio]'") from None
 
 
+def check_rate(rate: int) -> int:
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise ValueError(f"sample rate {rate}: expected {MIN_RATE} to {MAX_RATE}")
+    return rate
+
+
 def seconds(path: str | os.PathLike[str]) -> float:
-    """Duration, from the file's header."""
+    """Duration, from the file's header, which can be wrong."""
     info = need("soundfile").info(os.fspath(path))
-    return float(info.frames / info.samplerate)
+    return float(info.frames / check_rate(info.samplerate))
+
+
+def _read_blocks(file: Any) -> Iterator[np.ndarray]:
+    import numpy as np
+
+    count = max(_BLOCK_VALUES // file.channels, 1)
+    while len(block := file.read(count, dtype="float32", always_2d=True)):
+        if not np.isfinite(block).all():
+            raise ValueError("a sample is not a finite number")
+        yield block.mean(axis=1)
+
+
+def blocks(path: str | os.PathLike[str], rate: int) -> Iterator[np.ndarray]:
+    """float32 samples in [-1, 1] at `rate`; channels are averaged, other rates resampled."""
+    with need("soundfile").SoundFile(os.fspath(path)) as file:
+        yield from resampled(_read_blocks(file), check_rate(file.samplerate), rate)
 
 
 def read(path: str | os.PathLike[str], rate: int) -> np.ndarray:
-    """float32 samples in [-1, 1]; channels are averaged, other rates resampled."""
-    samples, own_rate = need("soundfile").read(os.fspath(path), dtype="float32", always_2d=True)
-    return resample(samples.mean(axis=1), own_rate, rate)
+    """The whole file."""
+    return joined(blocks(path, rate))
+
+
+def joined(chunks: Iterable[np.ndarray]) -> np.ndarray:
+    import numpy as np
+
+    return np.concatenate([np.zeros(0, np.float32), *chunks])
 
 
 def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
@@ -48,15 +89,113 @@ def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
     return (np.fft.irfft(resized, count) * (count / len(samples))).astype(np.float32)
 
 
-def segments(samples: np.ndarray, rate: int, max_seconds: float) -> list[tuple[int, int]]:
-    """[begin, end) of pieces of at most max_seconds, cut at the quietest place of their second half."""
+def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seconds: float = _RESAMPLE_SECONDS) -> Iterator[np.ndarray]:
+    """`resample` block by block: a block has a margin on either side, whose outer half is faded to nothing. What fits one block is resampled at once.
+
+    held  | margin | block | margin |     the next one begins at the first margin's end
+    """
     import numpy as np
 
-    longest, quiet = int(max_seconds * rate), int(_QUIET_SECONDS * rate)
-    cuts = [0]
-    while len(samples) - cuts[-1] > longest:
-        begin = cuts[-1] + longest // 2
-        energy = np.concatenate([[0.0], np.cumsum(np.square(samples[begin : cuts[-1] + longest], dtype=np.float64))])
-        window = energy[quiet:] - energy[:-quiet]
-        cuts.append(begin + int(window.argmin()) + quiet // 2)
-    return list(zip(cuts, [*cuts[1:], len(samples)]))
+    if own_rate == rate:
+        yield from chunks
+        return
+    unit = own_rate // math.gcd(own_rate, rate)  # samples after which both rates have one at the same time
+    margin = math.ceil(_MARGIN_SECONDS * own_rate / unit) * unit
+    block = max(int(min(block_seconds * own_rate, _RESAMPLE_SAMPLES)) // unit * unit, margin)
+    fade = np.square(np.sin(np.linspace(0, np.pi / 2, margin // 2))).astype(np.float32)
+    held, lead = np.zeros(0, np.float32), 0
+
+    def at_rate(count: int) -> int:
+        return count * rate // own_rate
+
+    def put(piece: np.ndarray, end: int | None) -> np.ndarray:
+        if lead:
+            piece[: len(fade)] *= fade
+        return resample(piece, own_rate, rate)[at_rate(lead) : end]
+
+    for chunk in chunks:
+        held = np.concatenate([held, chunk])
+        while len(held) > lead + block + margin:
+            piece = held[: lead + block + margin].copy()
+            piece[-len(fade) :] *= fade[::-1]
+            yield put(piece, at_rate(lead + block))
+            held, lead = held[lead + block - margin :], margin
+    yield put(held, None)
+
+
+def _quietest(samples: np.ndarray, rate: int) -> int:
+    """Middle of the quietest 0.2 s of the second half."""
+    import numpy as np
+
+    begin, quiet = len(samples) // 2, int(_QUIET_SECONDS * rate)
+    energy = np.concatenate([[0.0], np.cumsum(np.square(samples[begin:], dtype=np.float64))])
+    window = energy[quiet:] - energy[:-quiet]
+    return begin + int(window.argmin()) + quiet // 2
+
+
+def _energies(samples: np.ndarray, frame: int) -> np.ndarray:
+    import numpy as np
+
+    return np.square(samples[: len(samples) // frame * frame].reshape(-1, frame), dtype=np.float64).sum(axis=1)
+
+
+def _lead(samples: np.ndarray, rate: int) -> int:
+    """How much comes before the 0.3 s before the first that is not 30 dB below the loudest."""
+    frame = int(_FRAME_SECONDS * rate)
+    energy = _energies(samples, frame)
+    return max(int((energy >= _LEAD_RATIO * energy.max()).argmax()) - _LEAD_FRAMES, 0) * frame if len(energy) else 0
+
+
+def _pause(samples: np.ndarray, rate: int) -> int | None:
+    """Middle of the first half second that is 20 dB below the loudest before it, and behind the first second."""
+    import numpy as np
+
+    frame = int(_FRAME_SECONDS * rate)
+    energy = _energies(samples, frame)
+    quiet = energy < _PAUSE_RATIO * np.maximum.accumulate(energy)
+    first = round(_LEAST_SECONDS / _FRAME_SECONDS)
+    for begin in range(first, len(quiet) - _PAUSE_FRAMES + 1):
+        if quiet[begin : begin + _PAUSE_FRAMES].all():
+            return begin * frame + _PAUSE_FRAMES * frame // 2
+    return None
+
+
+def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pauses: bool = False) -> Iterator[tuple[int, np.ndarray]]:
+    """(begin, samples) of pieces of at most max_seconds: cut at the quietest place of their second half.
+    With at_pauses at the first pause already, and then without the silence before.
+
+    Where a piece ends follows from its own samples alone, so cutting can go on behind any piece.
+    """
+    import numpy as np
+
+    longest = int(max_seconds * rate)
+    begin, held = 0, np.zeros(0, np.float32)
+    for chunk in chunks:
+        held = np.concatenate([held, chunk])
+        while True:
+            end = _pause(held[:longest], rate) if at_pauses else None
+            if end is None and len(held) > longest:
+                end = _quietest(held[:longest], rate)
+            if end is None:
+                break
+            skipped = _lead(held[:end], rate) if at_pauses else 0
+            yield begin + skipped, held[skipped:end]
+            begin, held = begin + end, held[end:]
+    if len(held) or begin == 0:
+        skipped = _lead(held, rate) if at_pauses else 0
+        yield begin + skipped, held[skipped:]
+
+
+def _without(chunks: Iterable[np.ndarray], count: int) -> Iterator[np.ndarray]:
+    """All but the first `count` samples."""
+    for chunk in chunks:
+        if count < len(chunk):
+            yield chunk[count:]
+        count = max(count - len(chunk), 0)
+
+
+def pieces(path: pathlib.Path, rate: int, max_seconds: float, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+    """A file's pieces, those from sample `start` on, where one begins."""
+    for begin, samples in cut(_without(blocks(path, rate), start), rate, max_seconds):
+        if start == 0 or len(samples):
+            yield start + begin, samples

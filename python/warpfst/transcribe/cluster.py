@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 from ..errors import Error
 from . import audio
 from .audio import need
-from .command import Recording, decoder_options, groups, read_list, transcribe_group
+from .command import decoder_options
+from .keys import read_list
 from .models import open_model
 from .outputs import FORMATS, Transcript, output_file, write_file
+from .pipeline import Limits, Recording, groups, transcribe_group
 
 
 class Settings(NamedTuple):
@@ -31,8 +33,8 @@ class Settings(NamedTuple):
     format: str = "json"
     graph: str | None = None
     options: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the decoder, device= among them
-    batch_seconds: float = 240.0
-    max_seconds: float = 30.0
+    batch_seconds: float = Limits().batch_seconds
+    max_seconds: float = Limits().max_seconds
 
 
 class Summary(NamedTuple):
@@ -62,10 +64,11 @@ class Transcriber:
                 continue
             try:
                 recordings.append(Recording(key, path, audio.seconds(path)))
-            except (RuntimeError, OSError) as why:
+            except (RuntimeError, OSError, ValueError) as why:
                 rows.append((key, f"{path}: {why}", 0.0))
-        for group in groups(sorted(recordings, key=lambda recording: recording.seconds), settings.batch_seconds):
-            for outcome in transcribe_group(self._model, self._decoder, group, settings.max_seconds):
+        limits = Limits(settings.batch_seconds, settings.max_seconds)
+        for group in groups(sorted(recordings, key=lambda recording: recording.seconds), limits.batch_seconds):
+            for outcome in transcribe_group(self._model, self._decoder, group, limits):
                 if isinstance(outcome, Transcript):
                     write_file(folder, settings.format, outcome)
                     rows.append((outcome.key, "", outcome.seconds))

@@ -7,61 +7,69 @@ import os
 import pathlib
 import sys
 import time
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..decoder import Decoder
 from ..error_rate import Wer, read_transcripts
 from ..errors import Error
 from ..options import from_text
-from . import audio
+from . import audio, standard_input
+from .interrupts import Interrupts
+from .keys import find, read_list, shard_of
 from .models import Model, open_model
-from .outputs import FORMATS, WRITERS, TimedWord, Transcript, output_file, write_file
+from .outputs import FORMATS, Transcript, Writer, output_file, write_file
+from .partial import Partial, identity
+from .pipeline import Limits, Recording, decode_pieces, groups, transcribe_group, transcript_of
 
 EPILOG = """examples:
   warpfst transcribe examples/cards/*.wav --model examples/cards
   warpfst transcribe recordings/ --model my_model --format srt -o subtitles --resume
+  arecord -q -f S16_LE -r 16000 -t raw | warpfst transcribe - --rate 16000 --model my_model
   warpfst transcribe a.wav --model /usr/share/pocketsphinx/model/en-us --graph en-us.wfst
 
-Exit codes: 0 done, 1 some recordings failed, 2 wrong usage."""
+Exit codes: 0 done, 1 some recordings failed, 2 wrong usage, 130 interrupted (with -o, the same call with --resume goes on)."""
+_STDIN = pathlib.Path("-")
+_STDIN_KEY = "stdin"
 
 
-class Recording(NamedTuple):
-    key: str
-    path: pathlib.Path
-    seconds: float
+def _number(least: float, most: float, kind: Callable[[str], float] = float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}, expected a number from {least:g} to {most:g}")
+        return value
+
+    return parse
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("warpfst transcribe", description="Audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files, or folders of them")
+    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files, or folders of them; - is standard input")
     parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="more of them: lines `key path`")
     parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="config.json, acoustic model and graph; or a Sphinx model")
     parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if it is there, else made and kept there")
     parser.add_argument("--format", choices=FORMATS, default="text", help="(default: text)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="a file a recording, KEY.txt and so on (default: standard output)")
-    parser.add_argument("--resume", action="store_true", help="leave out recordings whose file is in the output folder already")
+    parser.add_argument("--resume", action="store_true", help="leave out recordings whose file is in the output folder, go on with long ones that were begun")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="part I of N (from 0) of the recordings, by their keys: for arrays of jobs")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default: cpu)")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
     )
-    parser.add_argument("--batch-seconds", type=float, default=240.0, metavar="S", help="audio read and decoded at once (default: 240)")
-    parser.add_argument("--max-seconds", type=float, default=30.0, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
-    parser.add_argument("--num-threads", type=int, default=0, metavar="N", help="0: one per processor (default)")
+    most = _number(1, 1e6)
+    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="audio decoded at once (default: 120)")
+    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
+    rate = _number(audio.MIN_RATE, audio.MAX_RATE, int)
+    parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples: s16le, one channel, so many a second")
+    parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="0: one per processor (default)")
     parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key: the word error rate ends the summary")
+    parser.add_argument("--progress", action="store_true", help="a line on standard error after every batch, also where that is no terminal")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser
-
-
-def read_list(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """Keys and paths of a list of recordings; paths are relative to its folder."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if fields := line.split(maxsplit=1):
-            if len(fields) != 2 or "/" in fields[0]:
-                raise ValueError(f"{path}:{number}: {line!r}, expected `key path`")
-            yield fields[0], path.parent / fields[1]
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -72,23 +80,6 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(count)
 
 
-def shard_of(key: str, count: int) -> int:
-    """Which of `count` parts a recording belongs to: the same on every machine, whatever else is in the list."""
-    return zlib.crc32(key.encode("utf-8", "surrogateescape")) % count
-
-
-def _paths(arguments: argparse.Namespace) -> Iterator[tuple[str, pathlib.Path]]:
-    for path in arguments.audio:
-        if path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.suffix.lower() in audio.SUFFIXES:
-                    yield file.relative_to(path).with_suffix("").as_posix().replace("/", "-"), file
-        else:
-            yield path.stem, path
-    if arguments.list is not None:
-        yield from read_list(arguments.list)
-
-
 class Run:
     """One call of the command."""
 
@@ -97,6 +88,7 @@ class Run:
         self.num_failed = self.num_done = 0
         self.audio_seconds = 0.0
         self.begin = time.monotonic()
+        self.writer = Writer(arguments.format, sys.stdout)
 
     def fail(self, path: pathlib.Path, why: object) -> None:
         self.num_failed += 1
@@ -110,12 +102,11 @@ class Run:
 
     def recordings(self) -> list[Recording]:
         """What is to do, short ones first, so that batches are of one length."""
-        found: dict[str, pathlib.Path] = {}
+        found = find(self.arguments.audio, [] if self.arguments.list is None else read_list(self.arguments.list))
+        if not found:
+            raise ValueError("no audio files given")
         todo = []
-        for key, path in _paths(self.arguments):
-            if key in found:
-                raise ValueError(f"{found[key]} and {path} have the same key {key!r}: give them keys with --list")
-            found[key] = path
+        for key, path, _ in found:
             if self.arguments.shard is not None and shard_of(key, self.arguments.shard[1]) != self.arguments.shard[0]:
                 continue
             file = self.output_file(key)
@@ -123,77 +114,50 @@ class Run:
                 continue
             try:
                 todo.append(Recording(key, path, audio.seconds(path)))
-            except (RuntimeError, OSError) as why:
+            except (RuntimeError, OSError, ValueError) as why:
                 self.fail(path, why)
-        if not found:
-            raise ValueError("no audio files given")
         return sorted(todo, key=lambda recording: recording.seconds)
+
+    def kept(self, group: list[Recording], limits: Limits, model: Model, options: dict[str, Any]) -> Partial | None:
+        """Where parts of a long recording are kept."""
+        file = self.output_file(group[0].key)
+        if file is None or len(group) > 1 or group[0].seconds <= limits.batch_seconds:
+            return None
+        graph = self.arguments.graph
+        settings = {**limits._asdict(), "graph": graph and os.fspath(graph), **{name: value for name, value in options.items() if name != "num_threads"}}
+        whose = identity(group[0].path, model.files, settings)
+        return Partial(file.with_name(file.name + ".partial"), whose, resume=self.arguments.resume)
 
     def put(self, transcript: Transcript) -> None:
         if self.arguments.output is None:
-            sys.stdout.write(WRITERS[self.arguments.format](transcript))
-            sys.stdout.flush()
+            self.writer.put(transcript)
         else:
             write_file(self.arguments.output, self.arguments.format, transcript)
         self.num_done += 1
-        self.audio_seconds += transcript.seconds
 
-    def progress(self, total: int) -> None:
-        if not self.arguments.quiet and sys.stderr.isatty():
-            spent = time.monotonic() - self.begin
-            print(
-                f"\r\033[K{self.num_done}/{total} recordings, {self.audio_seconds / 60:.1f} min, {self.audio_seconds / max(spent, 1e-3):.0f} x real time",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+    def progress(self, recording: Recording, position: float, seconds: float, total: int) -> None:
+        """`position`: how much of the recording is done; `seconds`: how much the batch had."""
+        self.audio_seconds += seconds
+        if self.arguments.quiet or not (self.arguments.progress or sys.stderr.isatty()):
+            return
+        text = f"{self.num_done}/{total} recordings"
+        if recording.seconds > self.arguments.batch_seconds:
+            text += f", {recording.path.name} {min(100 * position / recording.seconds, 100):.0f}%"
+        text += f", {self.audio_seconds / 60:.1f} min, {self.speed()}"
+        if sys.stderr.isatty():
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
+    def speed(self) -> str:
+        return f"{self.audio_seconds / max(time.monotonic() - self.begin, 1e-3):.0f} x real time"
 
-def groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
-    """Batches of about equal lengths: at most so many seconds, or one recording."""
-    group: list[Recording] = []
-    for recording in recordings:
-        if group and recording.seconds * (len(group) + 1) > most_seconds:
-            yield group
-            group = []
-        group.append(recording)
-    if group:
-        yield group
-
-
-class _Piece(NamedTuple):
-    owner: int
-    offset: float  # seconds
-    samples: Any
-
-
-def transcribe_group(model: Model, decoder: Decoder, recordings: Sequence[Recording], max_seconds: float) -> Iterator[Transcript | tuple[Recording, Exception]]:
-    """A transcript for each recording, or why there is none."""
-    pieces, failed = [], {}
-    lengths = {}
-    for i, recording in enumerate(recordings):
-        try:
-            samples = audio.read(recording.path, model.sample_rate)
-        except (RuntimeError, OSError) as why:
-            failed[i] = why
-            continue
-        lengths[i] = len(samples) / model.sample_rate
-        pieces += [_Piece(i, begin / model.sample_rate, samples[begin:end]) for begin, end in audio.segments(samples, model.sample_rate, max_seconds)]
-    pieces.sort(key=lambda piece: len(piece.samples))
-    results = decoder.decode(*model.scores([piece.samples for piece in pieces])) if pieces else []
-    for i, recording in enumerate(recordings):
-        own = sorted((piece.offset, result) for piece, result in zip(pieces, results) if piece.owner == i) if i not in failed else []
-        error = failed.get(i) or next((result.error for _, result in own if result.error is not None), None)
-        if error is not None:
-            yield recording, error
-            continue
-        words = [
-            TimedWord(word.text, offset + word.start * model.frame_shift, min(offset + word.end * model.frame_shift, lengths[i]), word.confidence)
-            for offset, result in own
-            for word in result.words
-        ]
-        flags = sorted({flag for _, result in own for flag in result.flags})
-        yield Transcript(recording.key, os.fspath(recording.path), lengths[i], words, sum(result.cost for _, result in own), flags)
+    def summary(self) -> None:
+        if self.arguments.quiet:
+            return
+        spent = time.monotonic() - self.begin
+        rate = f", {self.speed()}" if self.num_done else ""
+        self.note(f"{self.num_done} recordings, {self.num_failed} failed, {self.audio_seconds / 60:.2f} min of audio in {spent:.1f} s{rate}")
 
 
 def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -207,45 +171,89 @@ def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return options
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    run = Run(arguments)
-    if arguments.resume and arguments.output is None:
-        raise ValueError("--resume needs --output: what is there is done")
+def _files(run: Run, interrupts: Interrupts) -> None:
+    arguments = run.arguments
     recordings = run.recordings()
     if arguments.format in ("srt", "vtt") and arguments.output is None and len(recordings) > 1:
         raise ValueError(f"--format {arguments.format} of several recordings needs --output")
-    if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
     references = None if arguments.ref is None else read_transcripts(arguments.ref)
     wer = Wer(ignore_case=True)
     if recordings:
-        model = open_model(arguments.model, arguments.device, arguments.num_threads)
-        decoder = model.decoder(arguments.graph, decoder_options(arguments))
-        run.begin = time.monotonic()
-    for group in groups(recordings, arguments.batch_seconds):
-        for outcome in transcribe_group(model, decoder, group, arguments.max_seconds):
+        model, decoder = _open(run)
+    limits = Limits(arguments.batch_seconds, arguments.max_seconds)
+
+    def after_batch(recording: Recording, position: float, seconds: float) -> None:
+        run.progress(recording, position, seconds, len(recordings))
+        interrupts.check()
+
+    for group in groups(recordings, limits.batch_seconds):
+        kept = run.kept(group, limits, model, decoder_options(arguments))
+        for outcome in transcribe_group(model, decoder, group, limits, kept, after_batch):
             if not isinstance(outcome, Transcript):
                 run.fail(outcome[0].path, outcome[1])
                 continue
             run.put(outcome)
+            if kept is not None:
+                kept.remove()
             if references is not None and outcome.key in references:
                 wer.add(references[outcome.key], outcome.text, outcome.key)
-        run.progress(len(recordings))
-    if not arguments.quiet:
-        spent = time.monotonic() - run.begin
-        rate = f", {run.audio_seconds / spent:.0f} x real time" if run.num_done else ""
-        run.note(f"{run.num_done} recordings, {run.num_failed} failed, {run.audio_seconds / 60:.2f} min of audio in {spent:.1f} s{rate}")
-        if references is not None:
-            run.note(str(wer.totals))
+    run.summary()
+    if references is not None and not arguments.quiet:
+        run.note(str(wer.totals))
+
+
+def _standard_input(run: Run, interrupts: Interrupts) -> None:
+    """Each piece is decoded when it ends, at a pause. Without --output its words are written then, else all of them at the end."""
+    arguments = run.arguments
+    if len(arguments.audio) > 1 or arguments.list is not None or arguments.resume or arguments.shard is not None or arguments.ref is not None:
+        raise ValueError("- is standard input, and goes without other recordings, --list, --resume, --shard and --ref")
+    model, decoder = _open(run)
+    blocks = standard_input.blocks(0, arguments.rate, model.sample_rate, interrupts)
+    parts = []
+    for begin, samples in audio.cut(blocks, model.sample_rate, arguments.max_seconds, at_pauses=True):
+        (part,) = decode_pieces(model, decoder, [(begin, samples)])
+        if isinstance(part, Exception):
+            raise part
+        run.audio_seconds += len(samples) / model.sample_rate
+        if arguments.output is not None:
+            parts.append(part)
+        elif part.words:
+            run.writer.put(transcript_of(_STDIN_KEY, _STDIN, [part], model.sample_rate))
+    if arguments.output is not None:
+        write_file(arguments.output, arguments.format, transcript_of(_STDIN_KEY, _STDIN, parts, model.sample_rate))
+    run.num_done = 1
+    run.summary()
+
+
+def _open(run: Run) -> tuple[Model, Decoder]:
+    arguments = run.arguments
+    model = open_model(arguments.model, arguments.device, arguments.num_threads)
+    decoder = model.decoder(arguments.graph, decoder_options(arguments))
+    run.begin = time.monotonic()
+    return model, decoder
+
+
+def _run(run: Run) -> int:
+    arguments = run.arguments
+    if arguments.resume and arguments.output is None:
+        raise ValueError("--resume needs --output: what is there is done")
+    live = _STDIN in arguments.audio
+    if arguments.rate is not None and not live:
+        raise ValueError("--rate is of raw samples on standard input: it needs the recording -")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+    with Interrupts(raised=not live) as interrupts:
+        (_standard_input if live else _files)(run, interrupts)
     return 1 if run.num_failed else 0
 
 
 def main(given: Sequence[str]) -> int:
-    arguments = _parser().parse_args(given)
+    run = Run(_parser().parse_args(given))
     try:
-        return _run(arguments)
+        return _run(run)
     except (Error, ValueError, OSError, RuntimeError, ImportError) as why:
         print(f"warpfst transcribe: {why}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        run.note("interrupted" + ("; the same call with --resume goes on" if run.arguments.output is not None else ""))
         return 130

@@ -6,7 +6,6 @@ hybrid   a CMU Sphinx model as it is distributed: pocketsphinx_batch makes the s
 
 from __future__ import annotations
 
-import json
 import pathlib
 import shutil
 import subprocess
@@ -17,32 +16,16 @@ from typing import TYPE_CHECKING, Any
 from ..decoder import Decoder
 from ..fst import Fst
 from ..graphs import Graph, build_ctc_graph, build_hmm_graph
+from ..lexicon import token_labels
 from ..lm import LM
 from ..scores import ScoreReader
 from ..symbols import Symbols
 from .audio import need
+from .config import GRAPH_PATHS, read_config
 
 if TYPE_CHECKING:
     import numpy as np
 
-_KEYS = {
-    "acoustic_model": {"file", "features", "feature_lengths", "log_probs", "lengths"},
-    "features": {
-        "sample_rate",
-        "num_mel_bins",
-        "frame_length_ms",
-        "frame_shift_ms",
-        "window",
-        "low_freq",
-        "high_freq",
-        "preemphasis",
-        "sample_scale",
-        "snip_edges",
-    },
-    "graph": None,  # the arguments of build_ctc_graph, or "file"
-    "decoder": None,  # checked by the library
-}
-_PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
 _SCORE_ALL = ["-adcin", "yes", "-cepext", ".wav", "-adchdr", "44", "-compallsen", "yes", "-remove_silence", "no", "-remove_noise", "no", "-hyp", "/dev/null"]
 _LM_THRESHOLD = 1e-7  # prunes the distributed Sphinx model to a graph for a small machine
 
@@ -53,6 +36,7 @@ class Model:
     sample_rate: int
     frame_shift: float
     decoder_options: dict[str, Any]
+    files: list[pathlib.Path]  # what it is read from
 
     def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
         """(log_probs, lengths) for Decoder.decode, of pieces of audio."""
@@ -72,53 +56,57 @@ class Model:
         return Decoder(graph, **{**self.decoder_options, **options})
 
 
-def _check_keys(config: dict[str, Any], known: set[str], where: str) -> None:
-    if strangers := set(config) - known:
-        raise ValueError(f"{where}: {', '.join(sorted(strangers))}: not known; known are {', '.join(sorted(known))}")
-
-
 class CtcModel(Model):
     """An ONNX acoustic model with CTC outputs."""
 
     def __init__(self, folder: pathlib.Path, device: str, num_threads: int) -> None:
-        path = folder / "config.json"
-        config = json.loads(path.read_text(encoding="utf-8"))
-        _check_keys(config, {*_KEYS, "tokens", "frame_shift", "about"}, str(path))
-        for name, keys in _KEYS.items():
-            if keys is not None:
-                _check_keys(config.get(name, {}), keys, f"{path}: {name}")
-        self._folder, self._acoustic = folder, {"file": "model.onnx", **config.get("acoustic_model", {})}
-        self._features, self._graph = config.get("features", {}), config.get("graph", {})
-        self._tokens = folder / config.get("tokens", "tokens.txt")
-        self.sample_rate = self._features.get("sample_rate", 16000)
-        self.frame_shift = config["frame_shift"]
-        self.decoder_options = config.get("decoder", {})
-        self._session = self._open_session(device, num_threads)
+        self._config = config = read_config(folder / "config.json")
+        self._names = {role: name for role, name in config.acoustic_model.items() if role != "file"}
+        self.sample_rate, self.frame_shift, self.decoder_options = config.features["sample_rate"], config.frame_shift, config.decoder
+        graph_files = [config.file(value) for name, value in config.graph.items() if name in GRAPH_PATHS]
+        self.files = [config.path, config.file(config.acoustic_model["file"]), config.tokens, *graph_files]
         self._fbank_options = self._make_fbank_options()
+        self._session = self._open_session(device, num_threads)
 
     def _open_session(self, device: str, num_threads: int) -> Any:
-        runtime = need("onnxruntime")
+        runtime, config = need("onnxruntime"), self._config
         options = runtime.SessionOptions()
         options.intra_op_num_threads = num_threads
         providers: list[Any] = ["CPUExecutionProvider"]
         if device.startswith("cuda") and "CUDAExecutionProvider" in runtime.get_available_providers():
             providers.insert(0, "CUDAExecutionProvider")
-        session = runtime.InferenceSession(str(self._folder / self._acoustic["file"]), options, providers=providers)
-        inputs, outputs = ([value.name for value in values] for values in (session.get_inputs(), session.get_outputs()))
-        named = {"features": inputs[:1], "feature_lengths": inputs[1:2], "log_probs": outputs[:1], "lengths": outputs[1:2]}
-        for role, default in named.items():
-            name = self._acoustic.setdefault(role, default[0] if default else None)
-            if name is not None and name not in (inputs if "feature" in role else outputs):
-                raise ValueError(f"{self._acoustic['file']} has no {'input' if 'feature' in role else 'output'} {name!r}: inputs {inputs}, outputs {outputs}")
+        try:
+            session = runtime.InferenceSession(str(config.file(config.acoustic_model["file"])), options, providers=providers)
+        except Exception as why:  # noqa: BLE001 - its exceptions have no base of their own
+            config.fail("acoustic_model.file", why)
+        self._name_values(session.get_inputs(), ("features", "feature_lengths"), "input")
+        self._name_values(session.get_outputs(), ("log_probs", "lengths"), "output")
+        shapes = {value.name: value.shape for value in session.get_inputs()}
+        shape, num_bins = shapes[self._names["features"]], config.features["num_mel_bins"]
+        if len(shape) != 3 or (isinstance(shape[2], int) and shape[2] != num_bins):
+            config.fail("features.num_mel_bins", f"{num_bins}: the model's input {self._names['features']!r} is {shape}, expected [B, T, {num_bins}]")
+        self._num_columns = next((value.shape[-1] for value in session.get_outputs() if value.name == self._names["log_probs"] and value.shape), None)
         return session
 
+    def _name_values(self, values: Sequence[Any], roles: tuple[str, str], kind: str) -> None:
+        """Names that config.json leaves out are the model's first and second."""
+        there = [value.name for value in values]
+        for role, default in zip(roles, [*there, None, None]):
+            if self._names[role] is None:
+                self._names[role] = default
+            if self._names[role] not in there and (self._names[role] is not None or role == roles[0]):
+                self._config.fail(f"acoustic_model.{role}", f"{self._names[role]!r}: no such {kind} of the model; it has {', '.join(there) or 'none'}")
+
     def _make_fbank_options(self) -> Any:
-        given, options = self._features, need("kaldi_native_fbank").FbankOptions()
+        given, fbank = self._config.features, need("kaldi_native_fbank")
+        options = fbank.FbankOptions()
         frames, mels = options.frame_opts, options.mel_opts
-        frames.samp_freq, frames.dither, frames.snip_edges = self.sample_rate, 0.0, given.get("snip_edges", True)
-        frames.frame_length_ms, frames.frame_shift_ms = given.get("frame_length_ms", 25.0), given.get("frame_shift_ms", 10.0)
-        frames.window_type, frames.preemph_coeff = given.get("window", "povey"), given.get("preemphasis", 0.97)
-        mels.num_bins, mels.low_freq, mels.high_freq = given.get("num_mel_bins", 80), given.get("low_freq", 20.0), given.get("high_freq", 0.0)
+        frames.samp_freq, frames.dither, frames.snip_edges = self.sample_rate, 0.0, given["snip_edges"]
+        frames.frame_length_ms, frames.frame_shift_ms = given["frame_length_ms"], given["frame_shift_ms"]
+        frames.window_type, frames.preemph_coeff = given["window"], given["preemphasis"]
+        mels.num_bins, mels.low_freq, mels.high_freq = given["num_mel_bins"], given["low_freq"], given["high_freq"]
+        with self._config.blamed("features"):
+            fbank.OnlineFbank(options)
         return options
 
     def features(self, samples: np.ndarray) -> np.ndarray:
@@ -126,7 +114,7 @@ class CtcModel(Model):
         import numpy as np
 
         fbank = need("kaldi_native_fbank").OnlineFbank(self._fbank_options)
-        fbank.accept_waveform(self.sample_rate, samples * self._features.get("sample_scale", 32768.0))
+        fbank.accept_waveform(self.sample_rate, samples * self._config.features["sample_scale"])
         fbank.input_finished()
         frames = [fbank.get_frame(i) for i in range(fbank.num_frames_ready)]
         return np.stack(frames) if frames else np.zeros((0, self._fbank_options.mel_opts.num_bins), np.float32)
@@ -140,22 +128,35 @@ class CtcModel(Model):
         batch = np.zeros((len(features), max(int(lengths.max(initial=0)), 16), features[0].shape[1] if features else 1), np.float32)
         for row, one in zip(batch, features):
             row[: len(one)] = one
-        names = [self._acoustic["log_probs"], *([self._acoustic["lengths"]] if self._acoustic["lengths"] else [])]
-        inputs = {self._acoustic["features"]: batch}
-        if self._acoustic["feature_lengths"]:
-            inputs[self._acoustic["feature_lengths"]] = np.maximum(lengths, 1)
-        log_probs, *out = self._session.run(names, inputs)
+        names = [name for name in (self._names["log_probs"], self._names["lengths"]) if name]
+        inputs = {self._names["features"]: batch}
+        if self._names["feature_lengths"]:
+            inputs[self._names["feature_lengths"]] = np.maximum(lengths, 1)
+        try:
+            log_probs, *out = self._session.run(names, inputs)
+        except Exception as why:  # noqa: BLE001 - its exceptions have no base of their own
+            self._config.fail("acoustic_model", why)
+        if log_probs.ndim != 3 or len(log_probs) != len(batch) or any(lengths.shape != (len(batch),) for lengths in out):
+            shapes = ", ".join(str(list(value.shape)) for value in (log_probs, *out))
+            self._config.fail("acoustic_model", f"outputs {', '.join(names)} of shapes {shapes} for a batch of {len(batch)}, expected [B, U, tokens] and [B]")
         frames = out[0] if out else np.ceil(lengths * log_probs.shape[1] / max(batch.shape[1], 1)).astype(np.int64)
         return log_probs, np.where(lengths > 0, np.minimum(frames, log_probs.shape[1]), 0)
 
     def build_graph(self) -> Graph:
-        parts: dict[str, Any] = {name: self._folder / value if name in _PATHS and isinstance(value, str) else value for name, value in self._graph.items()}
-        if "file" in parts:
-            return Graph.load(parts["file"])
-        if "grammar" in parts and parts["grammar"].suffix == ".txt":
-            parts["words"] = words = Symbols.read(parts["words"])
-            parts["grammar"] = Fst.compile(parts["grammar"], words, words, acceptor=True)
-        return build_ctc_graph(self._tokens, **parts)
+        config = self._config
+        parts: dict[str, Any] = {name: config.file(value) if name in GRAPH_PATHS else value for name, value in config.graph.items()}
+        with config.blamed("graph"):
+            if "file" in parts:
+                return Graph.load(parts["file"])
+            if "grammar" in parts and parts["grammar"].suffix == ".txt":
+                parts["words"] = words = Symbols.read(parts["words"])
+                parts["grammar"] = Fst.compile(parts["grammar"], words, words, acceptor=True)
+            _, num_tokens = token_labels(config.tokens)
+            graph = build_ctc_graph(config.tokens, **parts)
+        if isinstance(self._num_columns, int) and self._num_columns < num_tokens:
+            why = f"the output {self._names['log_probs']!r} has {self._num_columns} columns, {config.tokens} has {num_tokens} tokens"
+            config.fail("acoustic_model.log_probs", why)
+        return graph
 
 
 def _one(files: list[pathlib.Path], what: str, folder: pathlib.Path) -> pathlib.Path:
@@ -177,6 +178,7 @@ class SphinxModel(Model):
         self._dictionary = _one([path for path in files if path.suffix in (".dict", ".dic")], "the dictionary (.dict)", folder)
         models = [path for path in files if path.name.endswith((".lm.bin", ".lm", ".arpa", ".lm.gz", ".arpa.gz")) and "phone" not in path.name]
         self._lm = _one(models, "the language model (.lm.bin, .arpa)", folder)
+        self.files = [mdef, mdef.parent / "means", self._dictionary, self._lm]
         # Its scales are those of build_hmm_graph for Sphinx.
         self.decoder_options = {"acoustic_scale": 1 / 6.5, "beam": 16, "max_active": 100000, "max_tokens": 400000}
         if shutil.which("pocketsphinx_batch") is None:

@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 FORMATS = {"text": ".txt", "json": ".json", "ctm": ".ctm", "srt": ".srt", "vtt": ".vtt"}
 _CAPTION_CHARACTERS, _CAPTION_SECONDS, _PAUSE_SECONDS = 84, 6.0, 1.0
@@ -26,6 +26,7 @@ class Transcript(NamedTuple):
     words: list[TimedWord]
     cost: float
     flags: list[str]
+    start: float = 0.0  # in its recording, of a piece of one
 
     @property
     def text(self) -> str:
@@ -46,6 +47,7 @@ def as_json(transcript: Transcript) -> str:
             {
                 "key": transcript.key,
                 "audio": transcript.path,
+                **({"start": round(transcript.start, 3)} if transcript.start > 0 else {}),
                 "duration": round(transcript.seconds, 3),
                 "text": transcript.text,
                 "words": words,
@@ -90,13 +92,29 @@ def _cue(words: list[TimedWord], point: str) -> str:
     return f"{clock(words[0].start, point)} --> {clock(words[-1].end, point)}\n{text}\n"
 
 
-def as_srt(transcript: Transcript) -> str:
-    return "\n".join(f"{number}\n{_cue(words, ',')}" for number, words in enumerate(captions(transcript.words), 1))
+def as_srt(transcript: Transcript, num_before: int = 0) -> str:
+    return "\n".join(f"{number}\n{_cue(words, ',')}" for number, words in enumerate(captions(transcript.words), 1 + num_before))
 
 
-def as_vtt(transcript: Transcript) -> str:
+def as_vtt(transcript: Transcript, num_before: int = 0) -> str:
     escaped = [word._replace(text=word.text.replace("&", "&amp;").replace("<", "&lt;")) for word in transcript.words]
-    return "WEBVTT\n\n" + "\n".join(_cue(words, ".") for words in captions(escaped))
+    return ("" if num_before else "WEBVTT\n\n") + "\n".join(_cue(words, ".") for words in captions(escaped))
+
+
+class Writer:
+    """Transcripts on one stream as they come. Pieces of one recording go on with its subtitles."""
+
+    def __init__(self, form: str, stream: TextIO) -> None:
+        self._form, self._stream, self._num_captions = form, stream, 0
+
+    def put(self, transcript: Transcript) -> None:
+        if self._form in ("srt", "vtt"):
+            text = (as_srt if self._form == "srt" else as_vtt)(transcript, self._num_captions)
+            self._stream.write("\n" + text if self._num_captions else text)
+            self._num_captions += sum(1 for _ in captions(transcript.words))
+        else:
+            self._stream.write(WRITERS[self._form](transcript))
+        self._stream.flush()
 
 
 WRITERS = {"text": as_text, "json": as_json, "ctm": as_ctm, "srt": as_srt, "vtt": as_vtt}
@@ -106,9 +124,17 @@ def output_file(folder: pathlib.Path, key: str, form: str) -> pathlib.Path:
     return folder / (key + FORMATS[form])
 
 
-def write_file(folder: pathlib.Path, form: str, transcript: Transcript) -> None:
-    """Complete or not at all, whoever else writes the same: resuming trusts files that are there."""
-    file = output_file(folder, transcript.key, form)
+def replace_file(file: pathlib.Path, text: str) -> None:
+    """Complete or not at all, whoever else writes the same."""
     temporary = file.with_name(f"{file.name}.{os.uname().nodename}.{os.getpid()}.part")
-    temporary.write_text(WRITERS[form](transcript), encoding="utf-8")
-    temporary.replace(file)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_file(folder: pathlib.Path, form: str, transcript: Transcript) -> None:
+    """Resuming trusts files that are there."""
+    replace_file(output_file(folder, transcript.key, form), WRITERS[form](transcript))

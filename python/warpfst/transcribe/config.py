@@ -1,0 +1,193 @@
+"""config.json of a model folder: every key's type and range. An error is one line that names the file and the key."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import pathlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn
+
+from ..errors import Error
+from ..options import DecoderConfig, names
+from .audio import MAX_RATE, MIN_RATE
+
+_WINDOWS = ("povey", "hanning", "hann", "hamming", "rectangular", "blackman", "sine")
+GRAPH_PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
+_MAX_BYTES = 1 << 20
+
+
+class _Number(NamedTuple):
+    minimum: float
+    maximum: float
+    default: float
+    whole: bool = False
+
+    def wrong(self, value: object) -> str | None:
+        kind = "a whole number" if self.whole else "a number"
+        types = (int,) if self.whole else (int, float)
+        right = isinstance(value, types) and not isinstance(value, bool) and self.minimum <= value <= self.maximum
+        return None if right else f"expected {kind} from {self.minimum:g} to {self.maximum:g}"
+
+
+class _Text(NamedTuple):
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+
+    def wrong(self, value: object) -> str | None:
+        if self.choices:
+            return None if value in self.choices else f"expected one of {', '.join(self.choices)}"
+        return None if isinstance(value, str) and value and "\0" not in value else "expected text"
+
+
+class _Bool(NamedTuple):
+    default: bool
+
+    def wrong(self, value: object) -> str | None:
+        return None if isinstance(value, bool) else "expected true or false"
+
+
+_ACOUSTIC_MODEL = {"file": _Text("model.onnx"), "features": _Text(), "feature_lengths": _Text(), "log_probs": _Text(), "lengths": _Text()}
+_FEATURES = {
+    "sample_rate": _Number(MIN_RATE, MAX_RATE, 16000, whole=True),
+    "num_mel_bins": _Number(3, 4096, 80, whole=True),
+    "frame_length_ms": _Number(1, 1000, 25.0),
+    "frame_shift_ms": _Number(1, 1000, 10.0),
+    "window": _Text("povey", _WINDOWS),
+    "low_freq": _Number(0, MAX_RATE / 2, 20.0),
+    "high_freq": _Number(-MAX_RATE / 2, MAX_RATE / 2, 0.0),
+    "preemphasis": _Number(0, 1, 0.97),
+    "sample_scale": _Number(1e-6, 1e9, 32768.0),
+    "snip_edges": _Bool(True),
+}
+_FRAME_SHIFT = _Number(0.001, 10, 0)
+_SECTIONS = ("acoustic_model", "features", "graph", "decoder")
+_TOP = (*_SECTIONS, "tokens", "frame_shift", "about")
+
+
+class Config(NamedTuple):
+    """A checked config.json. `acoustic_model` and `features` have all their keys; `graph` and `decoder` have what the file gives."""
+
+    path: pathlib.Path
+    acoustic_model: dict[str, Any]
+    features: dict[str, Any]
+    graph: dict[str, Any]
+    decoder: dict[str, Any]
+    tokens: pathlib.Path
+    frame_shift: float
+
+    def fail(self, key: str, why: object) -> NoReturn:
+        _fail(self.path, key, why)
+
+    @contextmanager
+    def blamed(self, key: str) -> Iterator[None]:
+        """Errors of what is done with a key's value name the file and the key."""
+        with _blamed(self.path, key):
+            yield
+
+    def file(self, name: str) -> pathlib.Path:
+        return self.path.parent / name
+
+
+def _fail(path: pathlib.Path, key: str, why: object) -> NoReturn:
+    lines = str(why).split("\n")
+    raise ValueError(f"{path}: {key}: {lines[0]}") from None
+
+
+@contextmanager
+def _blamed(path: pathlib.Path, key: str) -> Iterator[None]:
+    try:
+        yield
+    except (Error, ValueError, TypeError, OSError) as why:
+        _fail(path, key, why)
+
+
+def _check_names(path: pathlib.Path, given: Iterable[str], known: Iterable[str], inside: str = "") -> None:
+    known = sorted(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            _fail(path, inside + name, f"unknown key; {hint}")
+
+
+def _filled(path: pathlib.Path, section: str, given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    _check_names(path, given, schema, section + ".")
+    for name, value in given.items():
+        if (why := schema[name].wrong(value)) is not None:
+            _fail(path, f"{section}.{name}", f"{json.dumps(value)[:80]}: {why}")
+    return {name: given.get(name, kind.default) for name, kind in schema.items()}
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {name!r} comes twice")
+        found[name] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _load(path: pathlib.Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"{path}: over {_MAX_BYTES} bytes: not a model's configuration")
+    try:
+        config = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except json.JSONDecodeError as why:
+        raise ValueError(f"{path}:{why.lineno}:{why.colno}: not JSON: {why.msg}") from None
+    except (ValueError, RecursionError) as why:
+        raise ValueError(f"{path}: {why}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{path}: expected an object of JSON, {{...}}")
+    return config
+
+
+def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
+    _check_names(path, graph, {*GRAPH_PATHS, *names("ctc_graph"), *names("lexicon"), *names("arpa")}, "graph.")
+    for name, value in graph.items():
+        if name in GRAPH_PATHS and (why := _Text().wrong(value)) is not None:
+            _fail(path, f"graph.{name}", f"{json.dumps(value)[:80]}: {why}")
+    if "file" in graph and len(graph) > 1:
+        _fail(path, "graph", f"'file' is a graph that is ready: {', '.join(sorted({*graph} - {'file'}))} cannot be with it")
+    if "grammar" in graph and "words" not in graph and graph["grammar"].endswith(".txt"):
+        _fail(path, "graph.grammar", "a grammar of text needs 'words', its table of words")
+
+
+def _check_band(path: pathlib.Path, features: dict[str, Any]) -> None:
+    nyquist = features["sample_rate"] / 2
+    high = features["high_freq"] if features["high_freq"] > 0 else nyquist + features["high_freq"]
+    if not features["low_freq"] < high <= nyquist:
+        _fail(path, "features", f"low_freq {features['low_freq']:g}, high_freq {high:g}: expected low_freq < high_freq <= {nyquist:g}, half of the sample rate")
+
+
+def read_config(path: pathlib.Path) -> Config:
+    config = _load(path)
+    _check_names(path, config, _TOP)
+    for name in _SECTIONS:
+        if not isinstance(config.get(name, {}), dict):
+            _fail(path, name, "expected an object, {...}")
+    if "frame_shift" not in config:
+        _fail(path, "frame_shift", "missing: the seconds from one frame of the model's outputs to the next")
+    tokens = config.get("tokens", "tokens.txt")
+    for name, value, kind in (("frame_shift", config["frame_shift"], _FRAME_SHIFT), ("tokens", tokens, _Text())):
+        if (why := kind.wrong(value)) is not None:
+            _fail(path, name, f"{json.dumps(value)[:80]}: {why}")
+    features = _filled(path, "features", config.get("features", {}), _FEATURES)
+    _check_band(path, features)
+    graph, decoder = config.get("graph", {}), config.get("decoder", {})
+    _check_graph(path, graph)
+    _check_names(path, decoder, names("decoder"), "decoder.")
+    for name, value in decoder.items():
+        with _blamed(path, f"decoder.{name}"):
+            DecoderConfig(**{name: value})
+    with _blamed(path, "decoder"):
+        DecoderConfig(**decoder)
+    acoustic = _filled(path, "acoustic_model", config.get("acoustic_model", {}), _ACOUSTIC_MODEL)
+    return Config(path, acoustic, features, graph, decoder, path.parent / tokens, float(config["frame_shift"]))

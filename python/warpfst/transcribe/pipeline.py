@@ -1,0 +1,141 @@
+"""Recordings to transcripts, a batch of pieces at a time.
+
+groups: recordings decoded together -> pieces of each -> batches of at most batch_seconds -> model -> decoder -> parts -> a transcript a recording
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..decoder import Decoder
+from . import audio
+from .models import Model
+from .outputs import TimedWord, Transcript
+from .partial import Part, Partial
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Recording(NamedTuple):
+    key: str
+    path: pathlib.Path
+    seconds: float  # as its header says
+
+
+class Limits(NamedTuple):
+    """`batch_seconds`: of audio at once, with padding. `max_seconds`: longer recordings are cut."""
+
+    batch_seconds: float = 120.0
+    max_seconds: float = 30.0
+
+
+def groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
+    """Batches of about equal lengths: at most so many seconds, or one recording."""
+    group: list[Recording] = []
+    for recording in recordings:
+        if group and recording.seconds * (len(group) + 1) > most_seconds:
+            yield group
+            group = []
+        group.append(recording)
+    if group:
+        yield group
+
+
+def transcript_of(key: str, path: pathlib.Path, parts: Sequence[Part], rate: int) -> Transcript:
+    words = [word for part in parts for word in part.words]
+    flags = sorted({flag for part in parts for flag in part.flags})
+    begin, end = (parts[0].begin, parts[-1].end) if parts else (0, 0)
+    return Transcript(key, os.fspath(path), (end - begin) / rate, words, sum(part.cost for part in parts), flags, begin / rate)
+
+
+class _Work:
+    """A recording on its way."""
+
+    def __init__(self, recording: Recording, kept: Partial | None) -> None:
+        self.recording, self.kept = recording, kept
+        self.parts: list[Part] = [] if kept is None else list(kept.parts)
+        self.start = self.parts[-1].end if self.parts else 0
+        self.error: Exception | None = None
+
+
+class _Piece(NamedTuple):
+    work: _Work
+    begin: int
+    samples: np.ndarray
+
+
+def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list[_Piece]]:
+    """Where a batch ends follows from where it begins: so a run that goes on behind one makes the same batches.
+
+    A recording that cannot be read any further ends there, with its error.
+    """
+    batch: list[_Piece] = []
+    longest = 0
+    for work in works:
+        try:
+            for begin, samples in audio.pieces(work.recording.path, rate, limits.max_seconds, work.start):
+                longest = max(longest, len(samples))
+                if batch and longest * (len(batch) + 1) > limits.batch_seconds * rate:
+                    yield batch
+                    batch, longest = [], len(samples)
+                if work.error is not None:
+                    break
+                batch.append(_Piece(work, begin, samples))
+        except (RuntimeError, OSError, ValueError) as why:
+            work.error = why
+    if batch:
+        yield batch
+
+
+def decode_pieces(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np.ndarray]]) -> list[Part | Exception]:
+    """A part for each (begin, samples), or why there is none."""
+    parts: list[Part | Exception] = []
+    for (begin, samples), result in zip(pieces, decoder.decode(*model.scores([samples for _, samples in pieces]))):
+        if result.error is not None:
+            parts.append(result.error)
+            continue
+        end = begin + len(samples)
+        offset, last = begin / model.sample_rate, end / model.sample_rate
+        shift = model.frame_shift
+        words = [TimedWord(word.text, offset + word.start * shift, min(offset + word.end * shift, last), word.confidence) for word in result.words]
+        parts.append(Part(begin, end, words, result.cost, sorted(result.flags)))
+    return parts
+
+
+def _decode_batch(model: Model, decoder: Decoder, batch: list[_Piece]) -> None:
+    for piece, part in zip(batch, decode_pieces(model, decoder, [(piece.begin, piece.samples) for piece in batch])):
+        if isinstance(part, Part):
+            piece.work.parts.append(part)
+        else:
+            piece.work.error = piece.work.error or part
+
+
+def transcribe_group(
+    model: Model,
+    decoder: Decoder,
+    recordings: Sequence[Recording],
+    limits: Limits,
+    kept: Partial | None = None,
+    after_batch: Callable[[Recording, float, float], object] | None = None,
+) -> Iterator[Transcript | tuple[Recording, Exception]]:
+    """A transcript for each recording, or why there is none.
+
+    kept         parts of the recording (there is one then) that are done; more are added
+    after_batch  called with the last recording of the batch, how many seconds of it are done, and how many seconds the batch had
+    """
+    works = [_Work(recording, kept) for recording in recordings]
+    for batch in _batches(works, model.sample_rate, limits):
+        _decode_batch(model, decoder, batch)
+        last = batch[-1].work
+        if kept is not None and last.error is None:
+            kept.add(last.parts[-len(batch) :])
+        if after_batch is not None:
+            position, count = batch[-1].begin + len(batch[-1].samples), sum(len(piece.samples) for piece in batch)
+            after_batch(last.recording, position / model.sample_rate, count / model.sample_rate)
+    for work in works:
+        key, path, _ = work.recording
+        yield transcript_of(key, path, work.parts, model.sample_rate) if work.error is None else (work.recording, work.error)
