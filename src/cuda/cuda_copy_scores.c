@@ -1,7 +1,8 @@
 /* cuda_copy_scores.c - a few frames of scores from a GPU, for the check of what they look like. */
 #ifdef WARPFST_CUDA
+#include <cuda_runtime_api.h>
+
 #include "cuda/cuda_backend.h"
-#include "cuda/cuda_call.h"
 
 bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *to) {
   const struct wf__cuda_backend *self = opaque;
