@@ -58,7 +58,7 @@ def tell_warnings() -> None:
     """Hands C's warnings to Python's `warnings`, for the line that called this package. Raises the first if the user has made errors of them."""
     while _unsaid:
         frame, depth = sys._getframe(1), 2
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "warpfst":
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("warpfst", "contextlib"):
             frame, depth = frame.f_back, depth + 1
         warnings.warn(_unsaid.popleft(), errors.InputWarning, stacklevel=depth)
 
