@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """sweep [--record]: speed and word error rate by beam, with the language model in the graph or scored on the fly. Needs the installed package and numpy.
+sweep --min-active [--data=FOLDER] [--record]: the same by beam and min_active, for each kind of token. FOLDER has logp_char, logp_bpe, logp_phone (default: examples/ctc, which has phones alone).
 
-The 200 utterances of examples/ctc (phones, 3-gram LM), one thread. RTFx is seconds of audio by second of processor time, the best of three; on a busy machine differences of a tenth are noise.
-bench/plots.py draws the rows.
+The 200 utterances of examples/ctc, 3-gram LM, one thread. RTFx is seconds of audio by second of processor time, the best of three; on a busy machine differences of a tenth are noise.
+bench/plots.py draws the rows of the first.
 """
 
 import argparse
@@ -17,49 +18,78 @@ import warpfst as wf
 
 CTC = pathlib.Path(__file__).resolve().parents[1] / "examples" / "ctc"
 BEAMS = (5, 6, 7, 8, 10, 12, 15, 18)
+MIN_ACTIVE = (0, 10, 20, 50, 100, 200)
 FRAME_SECONDS, SMALL = 0.04, 1e-4
+OPTIONS = {"acoustic_scale": 0.7, "max_active": 7000, "num_threads": 1}
 
 
 def decoders(folder):
     """(name, function of the beam that makes a decoder)."""
     tokens, lexicon = CTC / "tokens_phone.txt", wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
-    options = {"acoustic_scale": 0.7, "max_active": 7000, "num_threads": 1}
     large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     whole = wf.build_ctc_graph(tokens, lexicon, large, topology="compact", backoff="failure")
-    yield "LM in the graph", whole, lambda beam: wf.Decoder(whole, beam=beam, **options)
+    yield "LM in the graph", whole, lambda beam: wf.Decoder(whole, beam=beam, **OPTIONS)
     large.prune(threshold=SMALL).write_arpa(folder / "small.arpa")
     small = wf.build_ctc_graph(tokens, lexicon, folder / "small.arpa", topology="compact", backoff="failure")
     difference = wf.LargeLM.build(CTC / "lm3.arpa.gz", folder / "difference.wlm", subtract=folder / "small.arpa")
-    yield f"LM on the fly (graph with the LM pruned at {SMALL:g})", small, lambda beam: wf.Decoder(small, lm=difference, beam=beam, **options)
+    yield f"LM on the fly (graph with the LM pruned at {SMALL:g})", small, lambda beam: wf.Decoder(small, lm=difference, beam=beam, **OPTIONS)
 
 
-def processor_seconds(decoder, matrices):
-    spent = []
-    for _ in range(3):
-        begin = time.process_time()
-        results = decoder.decode(matrices)
-        spent.append(time.process_time() - begin)
-    return min(spent), results
+class Utterances:
+    """Those of examples/ctc with the scores of a folder."""
+
+    def __init__(self, folder):
+        self.keys = [path.stem for path in sorted((CTC / "logp_phone").glob("*.npy"))]
+        self.matrices = [np.load(folder / f"{key}.npy").astype(np.float32) for key in self.keys]
+        self.references = wf.read_transcripts(CTC / "text")
+        self.seconds = sum(map(len, self.matrices)) * FRAME_SECONDS
+
+    def measure(self, make):
+        """(RTFx, WER in percent, tokens a frame)."""
+        decoder, spent = make(), []
+        for _ in range(3):
+            begin = time.process_time()
+            results = decoder.decode(self.matrices)
+            spent.append(time.process_time() - begin)
+        error = wf.wer({key: self.references[key] for key in self.keys}, {key: result.text for key, result in zip(self.keys, results)})
+        tokens = sum(result.num_tokens for result in results) / sum(map(len, self.matrices))
+        return self.seconds / min(spent), error.percent, tokens
+
+
+def by_beam():
+    utterances = Utterances(CTC / "logp_phone")
+    with tempfile.TemporaryDirectory() as name:
+        for placement, graph, make in decoders(pathlib.Path(name)):
+            for beam in BEAMS:
+                speed, percent, _ = utterances.measure(lambda: make(beam))
+                setup = f"200 utterances, {placement}, {graph.fst.num_arcs} arcs, beam={beam}, max_active=7000"
+                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%")
+                yield from (("sweep CTC phones", setup, f"{speed:.0f}", "RTFx"), ("sweep CTC phones", f"{setup}, WER", f"{percent:.2f}", "%"))
+
+
+def by_min_active(data):
+    for kind in ("char", "bpe", "phone"):
+        if not (data / f"logp_{kind}").is_dir():
+            continue
+        utterances = Utterances(data / f"logp_{kind}")
+        graph = wf.build_ctc_graph(CTC / f"tokens_{kind}.txt", CTC / f"lexicon_{kind}.txt", CTC / "lm3.arpa.gz", topology="compact")
+        for beam in (8, 10, 12, 15):
+            for least in MIN_ACTIVE:
+                speed, percent, tokens = utterances.measure(lambda: wf.Decoder(graph, beam=beam, min_active=least, **OPTIONS))
+                setup = f"200 utterances, {kind}, {graph.fst.num_arcs} arcs, beam={beam}, min_active={least}, max_active=7000"
+                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens a frame", flush=True)
+                yield from (("sweep min_active", setup, f"{speed:.0f}", "RTFx"), ("sweep min_active", f"{setup}, WER", f"{percent:.2f}", "%"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--min-active", action="store_true", help="by beam and min_active")
+    parser.add_argument("--data", type=pathlib.Path, default=CTC, help="folder of logp_char, logp_bpe and logp_phone, for --min-active")
     parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
     arguments = parser.parse_args()
-    keys = [path.stem for path in sorted((CTC / "logp_phone").glob("*.npy"))]
-    matrices = [np.load(CTC / "logp_phone" / f"{key}.npy").astype(np.float32) for key in keys]
-    references = wf.read_transcripts(CTC / "text")
-    audio, rows = sum(map(len, matrices)) * FRAME_SECONDS, []
-    with tempfile.TemporaryDirectory() as name:
-        for placement, graph, make in decoders(pathlib.Path(name)):
-            for beam in BEAMS:
-                spent, results = processor_seconds(make(beam), matrices)
-                error = wf.wer({key: references[key] for key in keys}, {key: result.text for key, result in zip(keys, results)})
-                setup = f"200 utterances, {placement}, {graph.fst.num_arcs} arcs, beam={beam}, max_active=7000"
-                print(f"{setup}: {audio / spent:6.0f} x real time, WER {error.percent:.2f}%")
-                rows += [("sweep CTC phones", setup, f"{audio / spent:.0f}", "RTFx"), ("sweep CTC phones", f"{setup}, WER", f"{error.percent:.2f}", "%")]
+    rows = list(by_min_active(arguments.data) if arguments.min_active else by_beam())
     if arguments.record:
-        record(rows, "python bench/sweep.py")
+        record(rows, f"python bench/sweep.py{' --min-active' if arguments.min_active else ''}")
 
 
 if __name__ == "__main__":

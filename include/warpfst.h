@@ -977,7 +977,8 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(ENUM, push, 0, 0, 0, "none|tropical|log", "weights of LG paid early: as determinization leaves them; best continuation; sum of all continuations") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)")                                     \
   X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")                                  \
-  X(STR, classes, 0, 0, 0, "<A>,<B>,..", "words of the grammar that stand for words added at run time, such as <contact> or <unk>: decode --add-words (topology compact)")
+  X(STR, classes, 0, 0, 0, "<A>,<B>,..", "words of the grammar that stand for words added at run time, such as <contact> or <unk>: decode --add-words (topology compact)") \
+  X(ENUM, check_words, 0, 0, 0, "warn|error|off", "a tenth of the LM's words or more are in the lexicon only in another case (upper or lower): a warning to the log, an error, or nothing")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* What a step made. */
@@ -1069,7 +1070,8 @@ WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, si
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error", "phones in a context for which the model has no HMM: the toolkit's rule, paths left out, or an error") \
   X(ENUM, ambiguous, 0, 0, 0, "error|best", "words that the HMMs cannot tell apart though their phones differ (phones with the same states): an error, or the best of them") \
   X(BOOL, epsilon, 1, 0, 1, "", "arcs without input; --no-epsilon folds them into the arcs before them: nearly twice the arcs, for decoders that want a frame on every arc") \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up when a step grows beyond this; 0: 2^31 - 1") \
+  X(ENUM, check_words, 0, 0, 0, "warn|error|off", "a tenth of the LM's words or more are in the lexicon only in another case (upper or lower): a warning to the log, an error, or nothing")
 WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 
 /* What a graph is made of. All pointers are borrowed for the call. */
@@ -1151,7 +1153,7 @@ WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
-  X(I32, min_active, 200, 0, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active)")          \
+  X(I32, min_active, -1, -1, 2147483647, "arcs", "widen the beam to let at least this many candidates in (at most max_active); -1: 20 with a CTC graph, 200 with any other") \
   X(I32, max_tokens, 28000, 1, 1073741823, "states", "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank") \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                                                               \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")                                              \
@@ -1163,8 +1165,14 @@ WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *
   X(I32, num_threads, 0, 0, 4096, "threads", "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]", "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: cpu)") \
   X(I64, gpu_memory, 0, 0, 1e15, "bytes", "memory to use on each GPU, the graph included; 0: what is free")                             \
-  X(ENUM, recombine, 0, 0, 0, "pair|state", "with a scorer: tokens of a state with different contexts are apart (exact), or only the best of them stays (fewer tokens, no lattices)")
+  X(ENUM, recombine, 0, 0, 0, "pair|state", "with a scorer: tokens of a state with different contexts are apart (exact), or only the best of them stays (fewer tokens, no lattices)") \
+  X(ENUM, check_scores, 0, 0, 0, "warn|error|off", "scores that look wrong, or max_active reached in most frames: a warning to the log, once for each cause; the utterance fails; nothing")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
+
+/* What check_scores looks for. A CTC graph, one whose input symbols name tokens and a blank, expects log-posteriors of these tokens. So with one, some frames of an
+ * utterance are looked at, and what can be told from the numbers is named: probabilities, base-10 logarithms, negated or transposed scores, another number of columns
+ * than tokens, logits or likelihoods (frames that sum to far less or more than 1), the blank in another column. With any graph: max_active cut the beam in most frames. Results stay the same,
+ * except that `error` fails the utterance. Which utterances are looked at: docs/semantics.md. */
 
 typedef struct wf_decoder wf_decoder;
 /* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each batch. A GPU named twice gets two workers.

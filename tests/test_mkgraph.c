@@ -339,6 +339,59 @@ static void test_grammar(void **state) {
   wf_symbols_free(words);
 }
 
+static void note_warning(void *user, wf_log_level level, const char *message) {
+  char *last = user;
+  if (level == WF_LOG_WARNING) snprintf(last, 256, "%s", message);
+}
+
+/* Half of the grammar's words are in the lexicon in another case, or one of many; letters beyond ASCII, too. An LM has left such words out when it was read. */
+static void test_case(void **state) {
+  static const struct {
+    const char *lexicon, *message;
+  } cases[] = {{"MARK a\nIS b\nÄRGER a b\nДОМ b a\n", NULL},
+               {"MARK a\nis b\nÄRGER a b\nДОМ b a\n", "1 of the 4 words of the %s are in the lexicon only in another case (upper or lower), 'IS' is the first"},
+               {"MARK a\nIS b\närger a b\nдом b a\n", "2 of the 4 words of the %s are in the lexicon only in another case (upper or lower), 'ÄRGER' is the first"},
+               {"MARK a\nIT b\nOTHER a b\n", NULL}};
+  wf_error err = {0};
+  wf_symbols *words = table_of("<eps> 0\nMARK 1\nIS 2\nÄRGER 3\nДОМ 4\n");
+  wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 0 1 1; 0 0 2 2; 0 0 3 3; 0 0 4 4; 0");
+  static const char arpa[] = "\\data\\\nngram 1=6\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 MARK\n-1 IS\n-1 ÄRGER\n-1 ДОМ\n\n\\end\\\n";
+  for (int k = 0; k < 24; k++) {
+    int mode = k / 8;
+    bool with_lm = k % 2 == 1;
+    char want[256] = "", last[256] = "";
+    wf_lexicon *lexicon = lexicon_of(cases[k / 2 % 4].lexicon);
+    wf_symbols *spoken;
+    wf_lm *lm = NULL;
+    wf_ctc_graph_parts parts;
+    wf_ctc_graph_options options;
+    wf_ctc_graph_result result;
+    wf_ctc_graph_parts_init(&parts);
+    wf_ctc_graph_options_init(&options);
+    options.check_words = mode;
+    parts.lexicon = lexicon;
+    assert_ok(wf_lexicon_words(lexicon, &spoken, &err));
+    if (with_lm) assert_ok(wf_lm_read(test_write_file("case.arpa", arpa, sizeof arpa - 1), spoken, NULL, &lm, NULL, NULL, &err));
+    parts.lm = lm;
+    parts.grammar = with_lm ? NULL : grammar;
+    parts.words = with_lm ? NULL : words;
+    if (cases[k / 2 % 4].message != NULL) snprintf(want, sizeof want, cases[k / 2 % 4].message, with_lm ? "language model" : "grammar");
+    wf_set_log(note_warning, last);
+    wf_status status = wf_ctc_graph_build(&parts, &options, &result, &err);
+    wf_set_log(NULL, NULL);
+    bool told = want[0] != '\0';
+    assert_int_equal(status, told && mode == 1 ? WF_ERR_ARGUMENT : WF_OK);
+    if (told && mode < 2) assert_non_null(strstr(mode == 1 ? err.message : last, want));
+    if (!told || mode == 2) assert_string_equal(last, "");
+    wf_ctc_graph_result_free(&result);
+    wf_lm_free(lm);
+    wf_symbols_free(spoken);
+    wf_lexicon_free(lexicon);
+  }
+  wf_fst_free(grammar);
+  wf_symbols_free(words);
+}
+
 static bool stop_at_det(void *user, const wf_graph_step *step, const wf_fst *fst) { return strcmp(step->name, "det") != 0; }
 static bool stop_progress(void *user, const char *stage, double fraction) { return fraction < 0.5; }
 
@@ -452,7 +505,7 @@ static int free_tokens(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_push_even), cmocka_unit_test(test_grammar), cmocka_unit_test(test_limits_and_cancelling),
+      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_push_even), cmocka_unit_test(test_grammar), cmocka_unit_test(test_case), cmocka_unit_test(test_limits_and_cancelling),
       cmocka_unit_test(test_real_size), cmocka_unit_test(test_real_spelled),
   };
   return cmocka_run_group_tests(tests, NULL, free_tokens);

@@ -6,10 +6,13 @@ Every call into C releases the GIL (ctypes.CDLL does). Text goes over as UTF-8, 
 from __future__ import annotations
 
 import array
+import collections
 import ctypes
 import os
 import pathlib
+import sys
 import threading
+import warnings
 from typing import Any, Callable
 
 from . import _abi, errors
@@ -43,16 +46,35 @@ def version() -> str:
 
 
 _log_callback: Any = None  # C calls it for as long as the process lives
+_unsaid: collections.deque[str] = collections.deque()  # warnings of C, from any thread; `tell_warnings` is called when C has returned
+
+
+def _keep(level: str, message: str) -> None:
+    if level == "warning":
+        _unsaid.append(message)
+
+
+def tell_warnings() -> None:
+    """Hands C's warnings to Python's `warnings`, for the line that called this package. Raises the first if the user has made errors of them."""
+    while _unsaid:
+        frame, depth = sys._getframe(1), 2
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("warpfst", "contextlib"):
+            frame, depth = frame.f_back, depth + 1
+        warnings.warn(_unsaid.popleft(), errors.InputWarning, stacklevel=depth)
 
 
 def set_log(callback: Callable[[str, str], object] | None) -> None:
-    """Warnings and notes of the C library go to callback(level, message), level "debug", "info" or "warning"; None, as at first: nowhere. Set it before other threads use the package."""
+    """Warnings and notes of the C library go to callback(level, message), level "debug", "info" or "warning". None, as at first: warnings become Python's (InputWarning), the rest
+    goes nowhere. Set it before other threads use the package."""
     global _log_callback
-    levels = ("debug", "info", "warning")
+    levels, call_back = ("debug", "info", "warning"), callback or _keep
     previous = _log_callback
-    _log_callback = _abi.wf_log_fn(0) if callback is None else _abi.wf_log_fn(lambda _user, level, message: callback(levels[level], decode_text(message) or "") and None)
+    _log_callback = _abi.wf_log_fn(lambda _user, level, message: call_back(levels[level], decode_text(message) or "") and None)
     lib.wf_set_log(_log_callback, None)
     del previous  # not before C has let go of it
+
+
+set_log(None)
 
 
 def exception_of(status: int, message: str) -> errors.Error:
@@ -119,6 +141,8 @@ class Handle:
 
     def __init__(self, address: int) -> None:
         self._address: int | None = address
+        if _unsaid:
+            tell_warnings()
 
     @property
     def address(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib, tell_warnings
 from .errors import ArgumentError, Error, LimitError, StateError
 from .fst import Fst
 from .graphs import Graph, Path
@@ -206,6 +206,7 @@ class Decoder(Handle):
             if self._busy:
                 raise StateError("called from a progress callback of the same decoder")
             yield
+        tell_warnings()
 
     def set_stream(self, stream: Any) -> None:
         """GPU scores are ready in the order of this stream, for decoding after what it holds at the call.
@@ -258,7 +259,8 @@ class Decoder(Handle):
         """Decodes a batch: one Result an utterance, whatever the others are like.
 
         log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
-                   or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host.
+                   or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host, but for float64,
+                   which becomes float32. Scores that look wrong give an InputWarning (check_scores=)
         lengths    frames of each utterance, if shorter than the matrix
         boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
         graphs     the decoder's graph with words added (Graph.add_words), for every utterance, or a list with one or None for each

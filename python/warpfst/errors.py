@@ -12,6 +12,10 @@ class Error(Exception):
     status = "ERR"
 
 
+class InputWarning(UserWarning):
+    """Input that is likely wrong: scores that are no log-probabilities, words that differ in case, lines left out. `warnings.filterwarnings` silences them or makes them errors."""
+
+
 class ArgumentError(Error, ValueError):
     """Among others: scores with NaN."""
 

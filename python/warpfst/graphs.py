@@ -277,9 +277,10 @@ def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress
         if guard.pointer is not None:
             parts.progress = guard.value
         call(f"wf_{kind}_graph_build", ctypes.byref(parts), c_options(f"{kind}_graph", options), ctypes.byref(result))
-    fst = Fst(lib.wf_fst_ref(result.graph))
-    getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
-    return fst
+    try:
+        return Fst(lib.wf_fst_ref(result.graph))
+    finally:
+        getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
 
 
 def build_ctc_graph(

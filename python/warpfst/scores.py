@@ -1,11 +1,12 @@
 """Acoustic scores in: whatever speaks the buffer protocol or DLPack, on the CPU or a CUDA GPU, without a copy; and files of score matrices.
 
-Buffers come first, since numpy's read-only arrays have no unversioned DLPack; everything without one (torch, cupy, bfloat16) goes through DLPack.
+Buffers come first, since numpy's read-only arrays have no unversioned DLPack; everything without one (torch, cupy, bfloat16) goes through DLPack. float64 is copied as float32.
 A borrowed tensor stays owned by its producer: its DLPack capsule is not consumed, only kept until the call is over.
 """
 
 from __future__ import annotations
 
+import array
 import ctypes
 import os
 import sys
@@ -115,8 +116,23 @@ def _format(buffer: _Buffer) -> str:
     return (buffer.raw.format or b"B").decode()
 
 
+def _typecode(buffer: _Buffer) -> str:
+    return _format(buffer).lstrip("@=<" if sys.byteorder == "little" else "@=>")
+
+
 def _buffer_dtype(buffer: _Buffer) -> int | None:
-    return _BUFFER_DTYPES.get(_format(buffer).lstrip("@=<" if sys.byteorder == "little" else "@=>"))
+    return _BUFFER_DTYPES.get(_typecode(buffer))
+
+
+def _as_float32(source: Any) -> Any:
+    """A copy of float64, made by its own library if it can."""
+    if hasattr(source, "astype"):
+        return source.astype("float32")
+    if hasattr(source, "float"):
+        return source.float()
+    view = memoryview(source)
+    numbers = memoryview(array.array("f", view.cast("B").cast("d") if view.nbytes else ()))
+    return numbers.cast("B").cast("f", view.shape) if view.nbytes else numbers
 
 
 def _from_buffer(buffer: _Buffer) -> Tensor:
@@ -154,6 +170,8 @@ def _from_dlpack(source: Any, stream: int) -> Tensor:
         tensor = _DLTensor.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor"))
     else:
         raise TypeError("__dlpack__ returned no DLPack capsule")
+    if (tensor.code, tensor.bits, tensor.lanes) == (2, 64, 1) and (hasattr(source, "astype") or hasattr(source, "float")):
+        return borrow(_as_float32(source), stream)
     dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if dtype is None:
         names = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
@@ -175,6 +193,8 @@ def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
     buffer = _get_buffer(source)
     if buffer is not None and _buffer_dtype(buffer) is not None:
         return _from_buffer(buffer)
+    if buffer is not None and _typecode(buffer) == "d":
+        return borrow(_as_float32(source), stream)
     if hasattr(source, "__dlpack__"):
         return _from_dlpack(source, stream)
     if buffer is None:

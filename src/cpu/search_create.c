@@ -7,7 +7,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   search->graph = graph;
   search->options = *options;
-  wf__decoder_limits(&search->options);
+  wf__decoder_limits(&search->options, graph);
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
   search->remembers = options->lattice_beam > 0;
   search->skip_above = wf__skip_above(options);

@@ -101,7 +101,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   self->graph = graph;
   self->options = *options;
   self->options.device = NULL; /* borrowed for the call alone */
-  wf__decoder_limits(&self->options);
+  wf__decoder_limits(&self->options, graph);
   self->workers = wf__calloc((uint64_t)devices.count, sizeof *self->workers);
   wf_status status = self->workers != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)devices.count * sizeof *self->workers, "a decoder");
   for (int i = 0; i < devices.count && status == WF_OK; i++) status = open_worker(self, devices.numbers[i], err);
@@ -359,5 +359,5 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
 
 const wf__backend wf__cuda_backend = {
     .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_graph = wf__gpu_check_graph, .check_scorer = wf__gpu_check_scorer,
-    .plan = cuda_plan, .plan_streams = cuda_plan_streams, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .streams = &wf__cuda_streams};
+    .plan = cuda_plan, .plan_streams = cuda_plan_streams, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .copy_scores = wf__gpu_copy_scores, .streams = &wf__cuda_streams};
 #endif

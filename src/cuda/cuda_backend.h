@@ -20,4 +20,7 @@ struct wf__cuda_backend {
 int wf__callers_device(void);
 void wf__give_back_device(int device);
 
+/* wf__backend.copy_scores. */
+bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *to);
+
 #endif

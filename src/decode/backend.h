@@ -78,6 +78,8 @@ typedef struct wf__backend {
   wf_status (*plan_streams)(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
+  /* Scores from the memory of one of the GPUs, in the order of the caller's stream; false if they are not there, or it fails. */
+  bool (*copy_scores)(void *self, const void *from, uint64_t bytes, void *to);
   const wf__stream_backend *streams;
 } wf__backend;
 
@@ -87,8 +89,8 @@ extern const wf__backend wf__cuda_backend; /* src/cuda/cuda_backend.c, or cuda_s
 /* Utterances of the batch that are not skipped, longest first: the last to start should be short. `which` has room for all. */
 wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err);
 
-/* max_tokens is at least max_active, min_active at most. */
-void wf__decoder_limits(wf_decoder_options *options);
+/* max_tokens is at least max_active, min_active at most; min_active -1 becomes what suits the graph. */
+void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
 
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);

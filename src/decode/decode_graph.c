@@ -3,6 +3,7 @@
 
 #include "fst/fst.h"
 #include "fstops/scc.h"
+#include "graph/tokens.h"
 
 enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
 
@@ -49,6 +50,19 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
     if (column >= graph->min_columns) graph->min_columns = column + 1;
   }
   return WF_OK;
+}
+
+/* A CTC graph has a table of tokens on its input side, and a blank: by one of the usual names, or what its start loops on. */
+static void find_blank(wf_graph *graph, bool has_column_table) {
+  const wf_symbols *table = wf_fst_isymbols(graph->fst);
+  wf__tokens tokens;
+  int32_t blank = 0;
+  graph->blank_column = -1;
+  if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
+  if (wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK) blank = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
+  if (blank <= 0 || blank >= graph->num_labels) return;
+  graph->blank_column = graph->columns[blank];
+  if (!has_column_table) graph->num_tokens = tokens.num_tokens;
 }
 
 /* --- cycles of epsilons with negative cost ------------------------------------------------------------------------ */
@@ -175,6 +189,7 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(make_index(graph, err));
   WF__TRY(make_columns(graph, columns, num_entries, err));
+  find_blank(graph, columns != NULL);
   return check_epsilons(graph, err);
 }
 

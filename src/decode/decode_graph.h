@@ -59,6 +59,8 @@ struct wf_graph {
   int32_t *columns;    /* [num_labels]; columns[0] unused */
   int32_t num_labels;  /* one more than the largest input label */
   int32_t min_columns;
+  int32_t blank_column; /* of a CTC graph; -1: this is none */
+  int32_t num_tokens;   /* that its scores should have columns for; 0: unknown */
   uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs; NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
   wf__classes *classes;      /* NULL: none */
@@ -74,6 +76,8 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
 /* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in which their arcs are epsilons of weight +infinity to a new last state,
  * and `*out` tells where they led; both NULL if there are none. */
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
+/* Label that the state loops on without a word; 0: none, or several. */
+int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
 /* Fills in the numbers of arcs, once they stand, and the blank. */
 wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
 /* The place that an arc is; NULL if it is none. */

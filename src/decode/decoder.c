@@ -25,6 +25,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
   if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
   if (status == WF_OK) status = check_blank(decoder, err);
+  if (status == WF_OK) wf__decoder_limits(&decoder->options, graph);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
@@ -41,6 +42,7 @@ void wf_decoder_free(wf_decoder *decoder) {
   if (decoder == NULL) return;
   if (decoder->search != NULL) decoder->backend->close(decoder->search);
   wf__determinizers_free(decoder->determinizers);
+  wf__score_check_free(&decoder->check);
   wf_scorer_free(decoder->scorer);
   wf_graph_free(decoder->graph);
   free(decoder);
@@ -73,7 +75,7 @@ wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options
       shape->dtype > WF_BFLOAT16 || shape->num_utterances >= UINT32_MAX)
     return wf__fail(err, WF_ERR_ARGUMENT, "no batch has this shape: %zu utterances, %lld frames at most, %lld in all", shape->num_utterances,
                     (long long)shape->max_frames, (long long)shape->sum_frames);
-  wf__decoder_limits(&checked);
+  wf__decoder_limits(&checked, graph);
   return devices.cuda ? wf__cuda_backend.plan(graph, &checked, shape, out, err) : WF_OK;
 }
 
@@ -107,7 +109,8 @@ wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *c
   return WF_OK;
 }
 
-void wf__decoder_limits(wf_decoder_options *options) {
+void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph) {
+  if (options->min_active < 0) options->min_active = graph->blank_column >= 0 ? 20 : 200;
   if (options->max_tokens < options->max_active) options->max_tokens = options->max_active;
   if (options->min_active > options->max_active) options->min_active = options->max_active;
 }
@@ -128,8 +131,8 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
   }
   if (scores->num_frames > 0 && scores->num_columns < needed) {
     result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message, "scores have %d columns, the graph reads column %d (input labels up to %d)", scores->num_columns,
-             needed - 1, graph->num_labels - 1);
+    snprintf(result->message, sizeof result->message, "scores have %d columns, the graph reads column %d (input labels up to %d)%s", scores->num_columns,
+             needed - 1, graph->num_labels - 1, scores->num_frames == graph->num_tokens ? "; are they transposed? [frames, columns] is expected" : "");
     return false;
   }
   return true;
@@ -207,7 +210,7 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
-    else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]);
+    else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]) || !wf__scores_look_right(decoder, &scores[i], results[i]);
   }
   wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .graphs = graphs, .count = count, .results = results, .progress = progress};
   if (decoder->determinizing.struct_size > 0) {
@@ -215,6 +218,7 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_
     batch.determinizers = decoder->determinizers;
   }
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
+  for (size_t i = 0; i < count && status == WF_OK; i++) wf__check_narrowed(decoder, results[i]);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {
       wf_result_free(results[i]);

@@ -3,6 +3,7 @@
 #define WF_DECODE_DECODER_H
 
 #include "decode/backend.h"
+#include "decode/check_scores.h"
 
 struct wf_decoder {
   wf_graph *graph;
@@ -12,6 +13,7 @@ struct wf_decoder {
   wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
   wf_lattice_determinize_options determinizing; /* struct_size 0: none */
   wf__determinizers *determinizers; /* made for the first options */
+  wf__score_check check;
 };
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */

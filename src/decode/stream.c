@@ -174,7 +174,7 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   wf_result *result = stream->result, said = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
-  if (!wf__check_scores(stream->decoder->graph, chunk, &said)) {
+  if (!wf__check_scores(stream->decoder->graph, chunk, &said) || !wf__scores_look_right(stream->decoder, chunk, &said)) {
     result->status = said.status;
     snprintf(result->message, sizeof result->message, "frame %lld on: %.200s", (long long)result->num_frames, said.message);
     return false;
@@ -347,6 +347,7 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
     result->status = status;
     snprintf(result->message, sizeof result->message, "%s", own.message);
   }
+  wf__check_narrowed(stream->decoder, result);
   stream->start_frame += result->num_frames;
   stream->result = NULL;
   stream->backend->reset(stream->decoder->search, stream->channel);
@@ -361,6 +362,6 @@ wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *optio
   WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
   WF__TRY(wf__devices_parse(checked.device, &devices, err));
   if (shape->num_processors < 0) return wf__fail(err, WF_ERR_ARGUMENT, "a GPU of %d processors", shape->num_processors);
-  wf__decoder_limits(&checked);
+  wf__decoder_limits(&checked, graph);
   return devices.cuda ? wf__cuda_backend.plan_streams(graph, &checked, shape, out, err) : WF_OK;
 }

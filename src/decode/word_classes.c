@@ -83,8 +83,7 @@ wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fs
   return status;
 }
 
-/* Label that the state loops on without a word; 0: none, or several. */
-static int32_t loop_label(const wf_fst_view *view, uint64_t state) {
+int32_t wf__loop_label(const wf_fst_view *view, uint64_t state) {
   int32_t label = 0;
   for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++) {
     const wf_arc *arc = &view->arcs[i];
@@ -120,7 +119,7 @@ wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_e
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
       if (view->arcs[i].nextstate == dead) classes->sites.data[at++].arc = (uint32_t)i;
     if (at == before) continue;
-    int32_t label = loop_label(view, s);
+    int32_t label = wf__loop_label(view, s);
     classes->blank = before == 0 || classes->blank == label ? label : 0;
   }
   return rank_sites(classes, err);

@@ -188,7 +188,8 @@ wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words, .given_classes = build.options.classes};
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words, .given_classes = build.options.classes,
+                          .check_words = build.options.check_words};
   wf_status status = run(&build, err);
   if (status == WF_OK) {
     *out = (wf_ctc_graph_result){build.graph, wf_symbols_ref(build.inputs.words), build.inputs.lm_words_missing.count, build.inputs.lexicon_words_missing.count};

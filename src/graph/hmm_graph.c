@@ -305,7 +305,8 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph
   WF__TRY(check_parts(parts, err));
   build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .given_l = parts->lexicon_fst, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words};
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .given_l = parts->lexicon_fst, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words,
+                          .check_words = build.options.check_words};
   if (parts->lexicon_fst != NULL) build.inputs.num_disambig = (int32_t)parts->hmm->ready_disambig.size;
   wf__tally_free(&parts->hmm->substituted);
   wf_status status = run(&build, err);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/map64.h"
+#include "fst/word_case.h"
+#include "lm/lm.h"
 
 /* --- the word table, and which words lexicon and grammar share ----------------------------------------------------------- */
 
@@ -84,13 +86,58 @@ static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
   return label == lg->unk || wf_lm_knows(lg->lm, (int32_t)label);
 }
 
-/* Words that are used and not spoken. */
-static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf_error *err) {
+/* All words that are spoken, whether the grammar has them or not. */
+static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_case *cases, wf_error *err) {
   const char *text;
   int64_t label;
-  for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
-    if (label != lg->unk && !is_class(lg, label) && is_used(lg, used, label) && wf__map64_find(spoken, (uint64_t)label) == WF__MAP64_NONE) WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
+  for (size_t i = 0; lg->given_l != NULL && (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
+    if (wf__map64_find(spoken, (uint64_t)label) != WF__MAP64_NONE) WF__TRY(wf__word_case_add(cases, (wf__span){text, strlen(text)}, err));
+  for (size_t i = 0; lg->given_l == NULL && i < wf_lexicon_count(lg->given_lexicon); i++) {
+    text = wf_lexicon_at(lg->given_lexicon, i).word;
+    WF__TRY(wf__word_case_add(cases, (wf__span){text, strlen(text)}, err));
+  }
   return WF_OK;
+}
+
+/* A tenth of the grammar's words is spoken only in another case: that will not be what was wanted. */
+static wf_status tell_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used, wf_error *err) {
+  uint64_t found = cases->num_found, all = num_used;
+  const char *first = cases->first;
+  if (lg->lm != NULL) { /* words that reading it has left out already */
+    if (found == 0) first = lg->lm->other_case;
+    found += lg->lm->num_other_case;
+    all += lg->lm->num_outside;
+  }
+  if (lg->check_words == 2 || found == 0 || found * 10 < all) return WF_OK;
+  char message[256];
+  snprintf(message, sizeof message, "%llu of the %llu words of the %s are in the lexicon only in another case (upper or lower), '%s' is the first; make both the same",
+           (unsigned long long)found, (unsigned long long)all, lg->lm != NULL ? "language model" : "grammar", first);
+  if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
+  wf__log(WF_LOG_WARNING, "%s (check_words=off: no such warning)", message);
+  return WF_OK;
+}
+
+/* Words that are used and not spoken. */
+static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf__word_case *cases, wf_error *err) {
+  const char *text;
+  int64_t label;
+  uint64_t num_used = 0;
+  for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++) {
+    if (label == lg->unk || is_class(lg, label) || !is_used(lg, used, label)) continue;
+    num_used++;
+    if (wf__map64_find(spoken, (uint64_t)label) != WF__MAP64_NONE) continue;
+    if (cases->lower == NULL) WF__TRY(add_spoken(lg, spoken, cases, err));
+    WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
+    WF__TRY(wf__word_case_missing(cases, (wf__span){text, strlen(text)}, err));
+  }
+  return tell_case(lg, cases, num_used, err);
+}
+
+static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf_error *err) {
+  wf__word_case cases = {0};
+  wf_status status = count_missing(lg, used, spoken, &cases, err);
+  wf__word_case_free(&cases);
+  return status;
 }
 
 static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {

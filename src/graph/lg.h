@@ -14,6 +14,7 @@ typedef struct wf__lg {
   const wf_fst *grammar;
   const wf_symbols *given_words; /* of the grammar; NULL: its own */
   const char *given_classes;     /* names of words that stand for words added at run time, commas between; NULL: none */
+  int32_t check_words;           /* of the options: warn, error, off */
   uint32_t always_marked;        /* pronunciations of at most so many phones get a #k, whether the lexicon needs it or not */
   /* taken */
   wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */

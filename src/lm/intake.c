@@ -42,6 +42,15 @@ static wf_status take_words(wf__intake *in, wf_error *err) {
   return WF_OK;
 }
 
+/* Counts a word outside the table that is in it in another case. */
+static wf_status look_at_case(wf__intake *in, wf__span word, wf_error *err) {
+  const char *text;
+  bool known = in->cases.lower != NULL;
+  for (size_t i = 0; !known && (text = wf_symbols_at(in->words, i, NULL)) != NULL; i++)
+    WF__TRY(wf__word_case_add(&in->cases, (wf__span){text, strlen(text)}, err));
+  return wf__word_case_missing(&in->cases, word, err);
+}
+
 /* Label of the unigram `text`, number `key` of the vocabulary. */
 static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t *out, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
@@ -59,6 +68,7 @@ static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t 
   if (label < 0) {
     if (in->oov == 2) return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is not in the word table", WF__SPAN_ARG(text));
     in->stats.num_oov_words++;
+    WF__TRY(look_at_case(in, text, err));
     label = WF__LM_OUTSIDE;
   }
   *out = (int32_t)label;
@@ -210,6 +220,7 @@ static wf_status start(wf__intake *in, wf_error *err) {
   wf_symbols_free(in->vocab);
   in->vocab = NULL;
   in->label_of.size = 0;
+  in->cases.num_found = 0;
   in->stats = (wf_arpa_stats){0};
   in->last.num_words = in->last.num_nodes = 0;
   WF__TRY(wf_symbols_create(in->sink != NULL ? "words" : in->path, &in->vocab, err));
@@ -247,6 +258,9 @@ static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *u
   }
   in->stats.order = in->levels.order;
   WF__TRY(wf__lm_build(&in->levels, in->words != NULL ? in->words : in->vocab, out, in->progress, err));
+  (*out)->num_outside = in->stats.num_oov_words;
+  (*out)->num_other_case = in->cases.num_found;
+  memcpy((*out)->other_case, in->cases.first, sizeof (*out)->other_case);
   warn(in);
   return WF_OK;
 }
@@ -272,6 +286,7 @@ static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
   }
   wf__ngram_levels_free(&in->levels);
   wf_symbols_free(in->vocab);
+  wf__word_case_free(&in->cases);
   wf__vec_free(&in->label_of);
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) wf__vec_free(&in->missing[k]);
 }

@@ -9,6 +9,7 @@
 #define WF_LM_INTAKE_H
 
 #include "base/input.h"
+#include "fst/word_case.h"
 #include "lm/ngram_levels.h"
 
 #define WF__LM_OUTSIDE INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are limited */
@@ -28,6 +29,7 @@ struct wf__intake {
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
   bool words_have_unk;
+  wf__word_case cases; /* of words outside the table */
   wf__ngram_levels levels;
   WF__VEC(uint32_t) missing[WF_LM_MAX_ORDER + 1]; /* [k]: labels of contexts of k words to create, k after k */
   bool again;                                     /* second time: missing[] is complete */

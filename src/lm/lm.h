@@ -27,6 +27,9 @@ struct wf_lm {
   uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
   uint32_t start;
   uint32_t num_public, num_labels;
+  uint64_t num_outside;    /* words of the file that the given word table lacks; of these, how many it has in another case, and the first */
+  uint64_t num_other_case;
+  char other_case[64];
   uint64_t num_states, num_arcs;
   uint64_t level_begin[WF_LM_MAX_ORDER + 1];
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1];

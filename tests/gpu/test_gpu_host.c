@@ -612,6 +612,48 @@ static void test_eager(void **state) {
 }
 #endif
 
+/* Scores in device memory that look wrong are told from a copy of the frames in the middle, here of more than that may be. */
+static void test_check_on_device(void **state) {
+  (void)state;
+  enum { FRAMES = 20000, COLUMNS = 3, STRIDE = 16 };
+  wf_error err = {0};
+  wf_symbols *symbols;
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 0 0;0 0 2 1 0;0 0 3 2 0;0 0"), *named;
+  struct decode_task task = {.graph = NULL};
+  assert_ok(wf_symbols_create("tokens", &symbols, &err));
+  for (int i = 0; i < 4; i++) assert_ok(wf_symbols_add(symbols, (const char *[]){"<eps>", "<blk>", "a", "b"}[i], i, NULL, &err));
+  assert_ok(wf_fst_with_symbols(fst, symbols, NULL, &named, &err));
+  assert_ok(wf_graph_create(named, NULL, 0, &task.graph, &err));
+  wf_decoder_options_init(&task.options);
+  float *data = calloc((size_t)FRAMES * STRIDE, sizeof *data);
+  assert_non_null(data);
+  for (int wrong = 0; wrong < 2; wrong++) {
+    for (int i = 0; i < FRAMES; i++)
+      for (int c = 0; c < COLUMNS; c++) data[i * STRIDE + c] = wrong ? c == 0 ? 0.5f : 0.25f : logf(c == 0 ? 0.5f : 0.25f);
+    void *copy = to_device(data, (size_t)FRAMES * STRIDE * sizeof *data);
+    wf_scores batch[2] = {{.data = copy, .num_frames = FRAMES, .num_columns = COLUMNS, .stride = STRIDE, .on_device = true}};
+    batch[1] = batch[0];
+    wf_result *results[2];
+    struct test_heard heard = {"look like probabilities", 0};
+    task.options.check_scores = 0;
+    wf_set_log(test_listen, &heard);
+    test_decode_on("cuda", task.graph, task.options, batch, 2, results);
+    wf_set_log(NULL, NULL);
+    assert_int_equal(heard.times, wrong);
+    test_free_results(results, 2);
+    task.options.check_scores = 1;
+    test_decode_on("cuda", task.graph, task.options, batch, 2, results);
+    for (int i = 0; i < 2; i++) assert_int_equal(results[i]->status, wrong ? WF_ERR_ARGUMENT : WF_OK);
+    test_free_results(results, 2);
+    assert_cuda(cudaFree(copy));
+  }
+  free(data);
+  wf_graph_free(task.graph);
+  wf_fst_free(named);
+  wf_fst_free(fst);
+  wf_symbols_free(symbols);
+}
+
 /* A little of everything, for compute-sanitizer. */
 static void test_small(void **state) {
   test_forms(state);
@@ -628,7 +670,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
       cmocka_unit_test(test_no_room),  cmocka_unit_test(test_wide_frames), cmocka_unit_test(test_stream),     cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),
+      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),  cmocka_unit_test(test_check_on_device),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
 #endif

@@ -1,13 +1,15 @@
 """Decoding against an exhaustive search in numpy; every form of input; hostile input; threads."""
 
+import array
 import concurrent.futures
 import math
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
-from conftest import WIDE, every_path, padded, random_graph, same
+from conftest import CTC, WIDE, every_path, padded, random_graph, same
 from fake_tensors import FakeTensor
 
 import warpfst as wf
@@ -100,7 +102,6 @@ def test_bfloat16(ctc_graph, ctc_scores):
 @pytest.mark.parametrize(
     ("scores", "lengths", "kind", "message"),
     [
-        (np.zeros((3, 40), np.float64), None, TypeError, "float32"),
         (np.zeros((3, 40), np.int32), None, TypeError, "float32"),
         (np.zeros((3, 40), ">f4"), None, TypeError, "float32"),
         (np.zeros((3, 40), np.complex64), None, TypeError, "float32"),
@@ -311,6 +312,60 @@ def test_plans_for_a_gpu_that_is_not_here(ctc_graph):
     assert ctc_graph.plan(64, 500)["num_gpus"] == 0
 
 
+def test_float64(ctc_graph, ctc_scores):
+    """Of numpy, of a plain array, and of what speaks DLPack alone."""
+    matrices = list(ctc_scores.values())[:3]
+    decoder = wf.Decoder(ctc_graph)
+    expected = decoder.decode([matrix.astype(np.float32) for matrix in matrices])
+    assert same(decoder.decode([matrix.astype(np.float64) for matrix in matrices]), expected)
+    plain = [memoryview(array.array("d", matrix.astype(float).ravel())).cast("B").cast("d", matrix.shape) for matrix in matrices]
+    assert same(decoder.decode(plain), expected)
+
+    class Tensor(FakeTensor):
+        def float(self):
+            return FakeTensor(self.array.astype(np.float32))
+
+    assert same(decoder.decode([Tensor(matrix.astype(np.float64)) for matrix in matrices]), expected)
+    padded = np.zeros((2, 90, 40))
+    padded[:, :20] = matrices[0][:20]
+    assert same(decoder.decode(padded, [20, 20]), decoder.decode([matrices[0][:20]] * 2))
+    assert decoder.decode([memoryview(array.array("d"))])[0].num_frames == 0
+
+
+def test_scores_that_look_wrong(ctc_graph, ctc_scores):
+    """A warning for each cause and decoder, at the line of the caller; `check_scores` and Python's filters decide what becomes of it."""
+    probabilities = [np.exp(matrix.astype(np.float32)) for matrix in list(ctc_scores.values())[:2]]
+    decoder = wf.Decoder(ctc_graph, beam=3, max_active=50)
+    with pytest.warns(wf.InputWarning, match="look like probabilities") as said:
+        decoder.decode(probabilities)
+    assert [warning.filename for warning in said] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decoder.decode(probabilities)
+        with pytest.raises(wf.InputWarning, match="look like probabilities"):
+            wf.Decoder(ctc_graph, beam=3, max_active=50).decode(probabilities)
+        wf.Decoder(ctc_graph, beam=3, max_active=50, check_scores="off").decode(probabilities)
+        wf.Decoder(ctc_graph).decode(list(ctc_scores.values()))
+        failed = wf.Decoder(ctc_graph, check_scores="error").decode(probabilities)[0]
+    assert isinstance(failed.error, wf.ArgumentError) and "look like probabilities" in str(failed.error)
+    with pytest.warns(wf.InputWarning, match="look like probabilities"), wf.Decoder(ctc_graph, beam=3, max_active=50).stream() as stream:
+        stream.accept(probabilities[0])
+    with pytest.warns(wf.InputWarning, match="max_active=5 tokens were reached"):
+        wf.Decoder(ctc_graph, max_active=5).decode(list(ctc_scores.values()))
+
+
+def test_words_in_another_case(tmp_path):
+    """Python's warnings come from building graphs, too; a callback takes them over."""
+    lines = (CTC / "lexicon_phone.txt").read_text(encoding="utf-8").splitlines()
+    half = [line.lower() if i % 2 else line for i, line in enumerate(lines)]
+    (tmp_path / "half.txt").write_text("".join(f"{line.split()[0]} {' '.join(full.split()[1:])}\n" for line, full in zip(half, lines)), encoding="utf-8")
+    build = {"tokens": CTC / "tokens_phone.txt", "lexicon": tmp_path / "half.txt", "lm": CTC / "lm3.arpa.gz"}
+    with pytest.warns(wf.InputWarning, match="only in another case"):
+        wf.build_ctc_graph(**build)
+    with pytest.warns(wf.InputWarning, match="not in the word table"), pytest.raises(wf.ArgumentError, match="only in another case"):
+        wf.build_ctc_graph(**build, check_words="error")
+
+
 def test_what_the_library_has_to_say(tmp_path):
     """Warnings go to the callback; an LM whose file is odd gives some."""
     (tmp_path / "odd.arpa").write_text("\\data\\\nngram 1=3\n\n\\1-grams:\n-99 <s>\n0.0001 a\n-1 </s>\n\n\\end\\\n")
@@ -322,7 +377,8 @@ def test_what_the_library_has_to_say(tmp_path):
         wf.set_log(None)
     assert any(level == "warning" and "odd.arpa" in message for level, message in said), said
     before = len(said)
-    wf.LM.read(tmp_path / "odd.arpa")
+    with pytest.warns(wf.InputWarning, match="odd.arpa"):
+        wf.LM.read(tmp_path / "odd.arpa")
     assert len(said) == before
 
 

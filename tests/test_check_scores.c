@@ -1,0 +1,354 @@
+/* test_check_scores.c - scores that look wrong: each cause is told once, by its numbers, and what is right stays silent; and min_active by the kind of graph. */
+#include "decode_tasks.h"
+
+enum { NUM_TOKENS = 40, BLANK = 3, NUM_FRAMES = 90, NUM_COLUMNS = NUM_TOKENS + 2 };
+
+static wf_error err;
+
+/* A CTC graph of tokens as words; `named`: with a table of them, else nothing says that it is one. The blank is not the first column. */
+static wf_graph *make_graph(const char *blank_name, bool named) {
+  wf_symbols *symbols;
+  wf_fst *fst, *with_names;
+  wf_graph *graph;
+  assert_ok(wf_symbols_create("tokens", &symbols, &err));
+  assert_ok(wf_symbols_add(symbols, "<eps>", 0, NULL, &err));
+  for (int c = 0; c < NUM_TOKENS; c++) {
+    char name[16];
+    snprintf(name, sizeof name, "t%d", c);
+    assert_ok(wf_symbols_add(symbols, c == BLANK ? blank_name : name, c + 1, NULL, &err));
+  }
+  wf_topology_options options;
+  wf_topology_options_init(&options);
+  options.type = 0;
+  assert_ok(wf_ctc_topology(NUM_TOKENS, BLANK, &options, &fst, &err));
+  assert_ok(wf_fst_with_symbols(fst, named ? symbols : NULL, NULL, &with_names, &err));
+  assert_ok(wf_graph_create(with_names, NULL, 0, &graph, &err));
+  wf_fst_free(with_names);
+  wf_fst_free(fst);
+  wf_symbols_free(symbols);
+  return graph;
+}
+
+/* Log-posteriors as models give them: the blank in most frames, another token in the others, with room for two more columns. */
+struct matrix {
+  float data[NUM_FRAMES * NUM_COLUMNS];
+  wf_scores scores;
+};
+
+static void fill(struct matrix *m, uint64_t seed) {
+  test_rng rng = {seed};
+  for (int t = 0; t < NUM_FRAMES; t++) {
+    double row[NUM_TOKENS], sum = 0;
+    int best = t % 3 == 0 ? (int)test_below(&rng, NUM_TOKENS) : BLANK;
+    for (int c = 0; c < NUM_TOKENS; c++) sum += row[c] = exp((c == best ? 7 : 0) + 3 * (double)test_unit(&rng));
+    for (int c = 0; c < NUM_TOKENS; c++) m->data[t * NUM_COLUMNS + c] = (float)log(row[c] / sum);
+    m->data[t * NUM_COLUMNS + NUM_TOKENS] = m->data[t * NUM_COLUMNS + NUM_TOKENS + 1] = -20;
+  }
+  m->scores = (wf_scores){.data = m->data, .num_frames = NUM_FRAMES, .num_columns = NUM_TOKENS, .stride = NUM_COLUMNS};
+}
+
+static float *at(struct matrix *m, int t, int c) { return &m->data[t * NUM_COLUMNS + c]; }
+#define FOR_EACH(m, x)                         \
+  for (int t = 0; t < NUM_FRAMES; t++)         \
+    for (int c = 0; c < NUM_TOKENS; c++) {     \
+      float *const x = at(m, t, c);            \
+      (void)x
+
+/* --- what may be done to them -------------------------------------------------------------------------------------------- */
+
+typedef void change_fn(struct matrix *m);
+static void nothing(struct matrix *m) { (void)m; }
+static void probabilities(struct matrix *m) { FOR_EACH(m, x); *x = expf(*x); } }
+static void base_10(struct matrix *m) { FOR_EACH(m, x); *x = (float)((double)*x / log(10)); } }
+static void negated(struct matrix *m) { FOR_EACH(m, x); *x = -*x; } }
+static void logits(struct matrix *m) { FOR_EACH(m, x); *x += 9 + (float)(t % 5); } }
+static void likelihoods(struct matrix *m) { FOR_EACH(m, x); *x -= 50; } }
+static void column_more(struct matrix *m) { m->scores.num_columns++; }
+static void zeros_behind(struct matrix *m) {
+  for (int t = 0; t < NUM_FRAMES; t++) *at(m, t, NUM_TOKENS) = 0;
+  m->scores.num_columns++;
+}
+static void shifted(struct matrix *m) {
+  for (int t = 0; t < NUM_FRAMES; t++) {
+    float last = *at(m, t, NUM_TOKENS - 1);
+    memmove(at(m, t, 1), at(m, t, 0), (NUM_TOKENS - 1) * sizeof(float));
+    *at(m, t, 0) = last;
+  }
+}
+static void transposed(struct matrix *m) {
+  static float copy[NUM_TOKENS][NUM_FRAMES];
+  FOR_EACH(m, x); copy[c][t] = *x; }
+  memcpy(m->data, copy, sizeof copy);
+  m->scores = (wf_scores){.data = m->data, .num_frames = NUM_TOKENS, .num_columns = NUM_FRAMES, .stride = NUM_FRAMES};
+}
+/* Right: rounded to 6 bits of mantissa, a penalty on the blank, divided by the mean of each column, or scaled. */
+static void rounded(struct matrix *m) {
+  FOR_EACH(m, x);
+    int exponent;
+    float fraction = frexpf(*x, &exponent);
+    *x = ldexpf(roundf(fraction * 64) / 64, exponent);
+  }
+}
+static void with_penalty(struct matrix *m) { FOR_EACH(m, x); *x -= c == BLANK ? 5 : 0; } }
+static void without_priors(struct matrix *m) {
+  double prior[NUM_TOKENS] = {0};
+  FOR_EACH(m, x); prior[c] += exp((double)*x) / NUM_FRAMES; }
+  FOR_EACH(m, x); *x -= (float)log(prior[c]); }
+}
+static void scaled(struct matrix *m) { FOR_EACH(m, x); *x *= 0.8f; } }
+static void impossible(struct matrix *m) { FOR_EACH(m, x); *x = *x < -8 ? -INFINITY : *x; } }
+
+static const struct {
+  change_fn *change;
+  const char *message; /* a part of it; NULL: what is right */
+} cases[] = {{nothing, NULL},
+             {rounded, NULL},
+             {with_penalty, NULL},
+             {without_priors, NULL},
+             {scaled, NULL},
+             {impossible, NULL},
+             {probabilities, "look like probabilities"},
+             {base_10, "logarithms to base 10"},
+             {negated, "look like costs"},
+             {logits, "Are they logits or likelihoods"},
+             {likelihoods, "Are they logits or likelihoods"},
+             {transposed, "look transposed: 40 frames, as many as the graph has tokens, of 90 columns"},
+             {column_more, "the scores have 41 columns, the graph's table has 40 tokens"},
+             {zeros_behind, "the scores have 41 columns, the graph's table has 40 tokens"},
+             {shifted, "Is the blank column 4"}};
+enum { NUM_CASES = sizeof cases / sizeof *cases };
+
+/* --- tests --------------------------------------------------------------------------------------------------------------- */
+
+struct said {
+  int times;
+  char last[1024];
+};
+static void listen(void *user, wf_log_level level, const char *message) {
+  struct said *said = user;
+  if (level != WF_LOG_WARNING) return;
+  said->times++;
+  snprintf(said->last, sizeof said->last, "%s", message);
+}
+
+static wf_decoder *open_decoder(const wf_graph *graph, int32_t check, int32_t threads) {
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.check_scores = check;
+  options.num_threads = threads;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  return decoder;
+}
+
+enum { WARN, ERROR, OFF, BATCH = 5 };
+
+/* Twice the same batch: what is said, of which results. */
+static void decode(const wf_graph *graph, int32_t check, const struct matrix *m, wf_result **results, struct said *said) {
+  wf_scores batch[BATCH];
+  wf_decoder *decoder = open_decoder(graph, check, 2);
+  *said = (struct said){0};
+  wf_set_log(listen, said);
+  for (int i = 0; i < BATCH; i++) batch[i] = m->scores;
+  assert_ok(wf_decode(decoder, batch, BATCH, NULL, results, &err));
+  test_free_results(results, BATCH);
+  assert_ok(wf_decode(decoder, batch, BATCH, NULL, results, &err));
+  wf_set_log(NULL, NULL);
+  wf_decoder_free(decoder);
+}
+
+static void test_causes(void **state) {
+  (void)state;
+  static const char *const names[] = {"<blk>", "_"}; /* a usual name, and what the graph's start loops on */
+  static struct matrix m;
+  wf_result *results[BATCH], *silent[BATCH];
+  struct said said;
+  for (int k = 0; k < 2 * NUM_CASES; k++) {
+    const char *message = cases[k / 2].message;
+    wf_graph *graph = make_graph(names[k % 2], true);
+    fill(&m, (uint64_t)k);
+    cases[k / 2].change(&m);
+    decode(graph, WARN, &m, results, &said);
+    assert_int_equal(said.times, message != NULL);
+    if (message != NULL && strstr(said.last, message) == NULL) fail_msg("'%s' is not in '%s'", message, said.last);
+    decode(graph, OFF, &m, silent, &said);
+    assert_int_equal(said.times, 0);
+    test_assert_same_batch((uint64_t)k, results, silent, BATCH);
+    test_free_results(silent, BATCH);
+    test_free_results(results, BATCH);
+    decode(graph, ERROR, &m, results, &said);
+    assert_int_equal(said.times, 0);
+    for (int i = 0; i < BATCH; i++) {
+      assert_int_equal(results[i]->status, message != NULL ? WF_ERR_ARGUMENT : WF_OK);
+      if (message != NULL) assert_non_null(strstr(results[i]->message, message));
+    }
+    test_free_results(results, BATCH);
+    wf_graph_free(graph);
+  }
+}
+
+/* A graph that does not say that it is one of CTC takes any scores: those of hybrid models are no posteriors. */
+static void test_other_graphs(void **state) {
+  (void)state;
+  static struct matrix m;
+  wf_result *results[BATCH];
+  struct said said;
+  wf_graph *graph = make_graph("<blk>", false);
+  for (int k = 0; k < NUM_CASES; k++) {
+    if (cases[k].change == probabilities || cases[k].change == transposed) continue; /* too flat: see test_narrowed */
+    fill(&m, 1);
+    cases[k].change(&m);
+    decode(graph, ERROR, &m, results, &said);
+    for (int i = 0; i < BATCH; i++) assert_int_equal(results[i]->status, WF_OK);
+    test_free_results(results, BATCH);
+  }
+  wf_graph_free(graph);
+}
+
+/* Chunks of 7 frames: the same causes; the blank's place needs more frames than one of them. */
+static void test_streams(void **state) {
+  (void)state;
+  static struct matrix m;
+  wf_graph *graph = make_graph("<blk>", true);
+  for (int k = 0; k < 2 * NUM_CASES; k++) {
+    bool fails = k % 2 == 1, wrong = cases[k / 2].message != NULL;
+    if (cases[k / 2].change == transposed) continue; /* in chunks it cannot be told */
+    struct said said = {0};
+    wf_decoder *decoder = open_decoder(graph, fails ? ERROR : WARN, 1);
+    wf_stream *stream;
+    wf_result *result;
+    fill(&m, (uint64_t)k);
+    cases[k / 2].change(&m);
+    wf_set_log(listen, &said);
+    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    for (int64_t from = 0; from < NUM_FRAMES; from += 7) {
+      wf_scores chunk = m.scores;
+      chunk.data = m.data + from * chunk.stride;
+      chunk.num_frames = NUM_FRAMES - from < 7 ? NUM_FRAMES - from : 7;
+      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+    }
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    wf_set_log(NULL, NULL);
+    assert_int_equal(said.times, wrong && !fails);
+    assert_int_equal(result->status, wrong && fails ? WF_ERR_ARGUMENT : WF_OK);
+    if (wrong && !fails) assert_non_null(strstr(said.last, cases[k / 2].message));
+    if (wrong && fails) assert_non_null(strstr(result->message, cases[k / 2].message));
+    wf_result_free(result);
+    wf_stream_close(stream);
+    wf_decoder_free(decoder);
+  }
+  wf_graph_free(graph);
+}
+
+/* The check looks at some utterances only, but a mistake that comes late is found. */
+static void test_late(void **state) {
+  (void)state;
+  static struct matrix m;
+  struct said said = {0};
+  wf_graph *graph = make_graph("<blk>", true);
+  wf_decoder *decoder = open_decoder(graph, WARN, 1);
+  wf_set_log(listen, &said);
+  for (int i = 0; i < 400; i++) {
+    wf_result *result;
+    fill(&m, (uint64_t)i);
+    if (i >= 300) probabilities(&m);
+    m.scores.num_frames = 10;
+    assert_ok(wf_decode(decoder, &m.scores, 1, NULL, &result, &err));
+    wf_result_free(result);
+    assert_true(i >= 300 || said.times == 0);
+  }
+  wf_set_log(NULL, NULL);
+  assert_int_equal(said.times, 1);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+}
+
+static void test_narrowed(void **state) {
+  (void)state;
+  static struct matrix m;
+  fill(&m, 1);
+  for (int k = 0; k < 6; k++) {
+    struct said said = {0};
+    wf_graph *graph = make_graph("<blk>", k % 2 == 0);
+    wf_decoder_options options;
+    wf_decoder *decoder;
+    wf_result *result;
+    wf_decoder_options_init(&options);
+    options.max_active = 10;
+    options.check_scores = k / 2;
+    assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+    wf_set_log(listen, &said);
+    for (int i = 0; i < 2; i++) {
+      assert_ok(wf_decode(decoder, &m.scores, 1, NULL, &result, &err));
+      assert_true(result->num_narrowed * 2 > NUM_FRAMES);
+      assert_int_equal(result->status, k / 2 == ERROR ? WF_ERR_ARGUMENT : WF_OK);
+      const char *text = k / 2 == ERROR ? result->message : said.last;
+      assert_true(k / 2 == OFF || strstr(text, "max_active=10 tokens were reached in ") != NULL);
+      wf_result_free(result);
+    }
+    wf_set_log(NULL, NULL);
+    assert_int_equal(said.times, k / 2 == WARN);
+    wf_decoder_free(decoder);
+    wf_graph_free(graph);
+  }
+}
+
+/* NaN is for the search to tell, matrices without frames are nothing to look at. */
+static void test_odd_scores(void **state) {
+  (void)state;
+  static struct matrix m;
+  wf_result *results[BATCH];
+  struct said said;
+  wf_graph *graph = make_graph("<blk>", true);
+  fill(&m, 1);
+  FOR_EACH(&m, x); *x = NAN; }
+  decode(graph, WARN, &m, results, &said);
+  assert_int_equal(said.times, 0);
+  assert_non_null(strstr(results[0]->message, "NaN"));
+  test_free_results(results, BATCH);
+  m.scores.num_frames = 0;
+  decode(graph, ERROR, &m, results, &said);
+  assert_int_equal(results[0]->status, WF_OK);
+  test_free_results(results, BATCH);
+  fill(&m, 1);
+  transposed(&m);
+  m.scores.num_columns = 20; /* fewer than the graph reads: an error in any case */
+  decode(graph, OFF, &m, results, &said);
+  assert_non_null(strstr(results[0]->message, "are they transposed?"));
+  test_free_results(results, BATCH);
+  wf_graph_free(graph);
+}
+
+static uint64_t tokens_with(const wf_graph *graph, const wf_scores *scores, int32_t min_active) {
+  wf_decoder_options options;
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_decoder_options_init(&options);
+  assert_int_equal(options.min_active, -1);
+  options.beam = 0.5f;
+  options.min_active = min_active;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(wf_decode(decoder, scores, 1, NULL, &result, &err));
+  uint64_t count = result->num_tokens;
+  wf_result_free(result);
+  wf_decoder_free(decoder);
+  return count;
+}
+
+static void test_min_active(void **state) {
+  (void)state;
+  static struct matrix m;
+  wf_graph *ctc = make_graph("<blk>", true), *other = make_graph("<blk>", false);
+  fill(&m, 1);
+  assert_int_equal(tokens_with(ctc, &m.scores, -1), tokens_with(ctc, &m.scores, 20));
+  assert_int_equal(tokens_with(other, &m.scores, -1), tokens_with(other, &m.scores, 200));
+  assert_int_not_equal(tokens_with(ctc, &m.scores, 20), tokens_with(ctc, &m.scores, 200));
+  wf_graph_free(other);
+  wf_graph_free(ctc);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_causes),   cmocka_unit_test(test_other_graphs), cmocka_unit_test(test_streams), cmocka_unit_test(test_late),
+                                     cmocka_unit_test(test_narrowed), cmocka_unit_test(test_odd_scores),   cmocka_unit_test(test_min_active)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
