@@ -1,6 +1,8 @@
 /* error.c - status texts, the caller-owned error object, the log callback. */
 #include "base/error.h"
 
+#include "base/interrupt.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +83,7 @@ void wf__log(wf_log_level level, const char *format, ...) {
 }
 
 wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err) {
+  WF__TRY(wf__interrupted(err));
   if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled during %s", stage);
 }

@@ -20,6 +20,7 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   *out = NULL;
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
+  atomic_init(&decoder->refs, 1);
   decoder->graph = wf_graph_ref(graph);
   wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
@@ -37,8 +38,13 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   return WF_OK;
 }
 
+wf_decoder *wf__decoder_ref(wf_decoder *decoder) {
+  atomic_fetch_add(&decoder->refs, 1);
+  return decoder;
+}
+
 void wf_decoder_free(wf_decoder *decoder) {
-  if (decoder == NULL) return;
+  if (decoder == NULL || atomic_fetch_sub(&decoder->refs, 1) != 1) return;
   if (decoder->search != NULL) decoder->backend->close(decoder->search);
   wf__determinizers_free(decoder->determinizers);
   wf_scorer_free(decoder->scorer);

@@ -2,9 +2,12 @@
 #ifndef WF_DECODE_DECODER_H
 #define WF_DECODE_DECODER_H
 
+#include <stdatomic.h>
+
 #include "decode/backend.h"
 
 struct wf_decoder {
+  atomic_int refs; /* the caller's, until wf_decoder_free, and one of each open stream */
   wf_graph *graph;
   wf_decoder_options options;
   const wf__backend *backend;
@@ -13,6 +16,9 @@ struct wf_decoder {
   wf_lattice_determinize_options determinizing; /* struct_size 0: none */
   wf__determinizers *determinizers; /* made for the first options */
 };
+
+/* One more reference, for wf_decoder_free. */
+wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);

@@ -40,7 +40,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu", decoder->options.device);
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
-  stream->decoder = decoder;
+  stream->decoder = wf__decoder_ref(decoder);
   stream->graph = wf_graph_ref(decoder->graph);
   stream->backend = backend;
   wf_status status = wf__options_take(wf__stream_table(), options, &stream->options, err);
@@ -66,6 +66,7 @@ void wf_stream_close(wf_stream *stream) {
   wf__account_free(&stream->account);
   wf__path_free(&stream->part);
   wf__vec_free(&stream->words);
+  wf_decoder_free(stream->decoder);
   free(stream);
 }
 
