@@ -258,15 +258,14 @@ class Decoder(Handle):
             scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
             inputs = (batch.scores, _addresses(scorers), *(() if graphs is None else (_addresses(searched),)))
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
-            with ProgressGuard(progress) as guard:
-                self._busy = True
-                try:
-                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
-                finally:
-                    self._busy = False
             try:
+                with ProgressGuard(progress) as guard:
+                    self._busy = True
+                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
+                self._busy = False
                 return [self._take(pointer.contents, graph) for pointer, graph in zip(results, searched)]
             finally:
+                self._busy = False
                 for pointer in results:
                     lib.wf_result_free(pointer)
 

@@ -1,12 +1,12 @@
 /* error.c - status texts, the caller-owned error object, the log callback. */
 #include "base/error.h"
 
-#include "base/interrupt.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/interrupt.h"
 
 #define WF__STR2(x) #x
 #define WF__STR(x) WF__STR2(x)
@@ -79,6 +79,8 @@ void wf__log(wf_log_level level, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  wf__interrupt_ask(); /* a callback of ctypes would lose a KeyboardInterrupt that is due */
+  (void)wf__stopped();
   g_log_fn(g_log_user, level, text);
 }
 

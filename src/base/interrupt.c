@@ -50,6 +50,8 @@ bool wf__stopped(void) {
 
 wf_status wf__interrupted(wf_error *err) { return wf__stopped() ? wf__fail(err, WF_ERR_CANCELLED, "cancelled") : WF_OK; }
 
+void wf__interrupt_ask(void) { t_own.next_ns = 0; }
+
 struct wf__interrupt *wf__interrupt_current(void) { return t_current; }
 
 struct wf__interrupt *wf__interrupt_exchange(struct wf__interrupt *current) {

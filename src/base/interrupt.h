@@ -15,6 +15,9 @@ wf_status wf__interrupted(wf_error *err);
 /* The same in a loop: looks at every 1024th step. */
 static inline wf_status wf__interrupted_at(uint64_t step, wf_error *err) { return step % 1024 == 0 ? wf__interrupted(err) : WF_OK; }
 
+/* The next look asks the caller's function, whenever it was asked last: something has just happened, or is about to call foreign code. */
+void wf__interrupt_ask(void);
+
 /* Whom this thread works for; NULL: nobody who could interrupt. */
 typedef struct wf__interrupt wf__interrupt;
 wf__interrupt *wf__interrupt_current(void);

@@ -206,7 +206,7 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
     if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK) continue;
     streams[i]->result->status = own.code;
     snprintf(streams[i]->result->message, sizeof streams[i]->result->message, "%s", own.message);
-    if (own.code == WF_ERR_MEMORY) status = wf__fail(err, WF_ERR_MEMORY, "%s", own.message);
+    if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED) status = wf__fail(err, own.code, "%s", own.message);
   }
   return status;
 }

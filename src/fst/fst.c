@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fst/properties.h"
 
 struct wf__fst_storage {
@@ -24,6 +25,7 @@ struct wf_fst {
 
 wf_status wf__csr_add_state(wf__csr *csr, float final_cost, wf_error *err) {
   if (csr->final_cost.size >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  WF__TRY(wf__interrupted_at(csr->arc_off.size, err));
   WF__TRY(wf__vec_grow(&csr->arc_off, 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, 1, "states", err));
   csr->arc_off.data[csr->arc_off.size++] = csr->arcs.size;
