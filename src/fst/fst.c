@@ -68,7 +68,8 @@ static wf_status close_csr(wf__csr *csr, int64_t start, wf_error *err) {
 wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring, const wf_symbols *isymbols, const wf_symbols *osymbols,
                            wf_fst **out, wf_error *err) {
   *out = NULL;
-  wf_status status = close_csr(csr, start, err);
+  wf_status status = wf__interrupted(err);
+  if (status == WF_OK) status = close_csr(csr, start, err);
   wf__csr *kept = status == WF_OK ? wf__alloc(1, sizeof *kept) : NULL;
   if (status == WF_OK && kept == NULL) status = wf__fail_memory(err, sizeof *kept, "an fst");
   if (status != WF_OK) {

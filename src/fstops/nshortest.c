@@ -115,7 +115,7 @@ static wf_status prepare(search *s, wf_error *err) {
 static wf_status run(search *s, wf_error *err) {
   WF__TRY(s->unique ? begin_strings(s, err) : begin_paths(s, err));
   for (uint64_t step = 0; s->heap.size > 0 && s->found.size < s->nshortest; step++) {
-    WF__TRY(wf__interrupted_at(step, err));
+    WF__TRY(wf__interrupted_at(step * 64, err)); /* a step may be long */
     uint32_t id = wf__heap_pop(&s->heap).item, state = s->nodes.data[id].state;
     if (state == whole) {
       WF__TRY(wf__vec_push(&s->found, id, "paths", err));

@@ -169,6 +169,7 @@ wf_status wf__exact_forward(const wf__exact_lattice *lattice, int64_t **out, wf_
   if (forward == NULL) return wf__fail_memory(err, n * sizeof *forward, "distances in a lattice");
   for (uint64_t s = 0; s < n; s++) forward[s] = s == 0 ? 0 : WF__NEVER;
   for (uint64_t s = 0; s < n; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
     if (forward[s] == WF__NEVER) continue;
     for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
@@ -184,6 +185,7 @@ wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf
   int64_t *backward = *out = wf__alloc(n, sizeof *backward);
   if (backward == NULL) return wf__fail_memory(err, n * sizeof *backward, "distances in a lattice");
   for (uint64_t s = n; s-- > 0;) {
+    WF__TRY(wf__interrupted_at(s, err));
     backward[s] = wf__exact_is_final(lattice, s) ? wf__exact_total(lattice->ends.data[s].cost) : WF__NEVER;
     for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
