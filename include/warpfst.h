@@ -1910,6 +1910,8 @@ typedef struct wf_stream wf_stream;
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);
+/* The same from any thread, also while another one uses the decoder: it is done when that is used next, or freed. */
+WF_API void wf_stream_abandon(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
  * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
@@ -2004,11 +2006,14 @@ typedef struct wf_python {
   void *(*PyObject_CallFunction)(void *callable, const char *format, ...);
   int (*PyObject_IsTrue)(void *object);
   void (*Py_DecRef)(void *object);
+  void *(*PyCapsule_GetPointer)(void *capsule, const char *name);
+  void *(*PyCapsule_GetContext)(void *capsule);
 } wf_python;
+/* Copies them, for all of the following. Call it before other threads use the library. */
+WF_API void wf_python_use(const wf_python *python);
 
 /* All pointers are borrowed. */
 typedef struct wf_python_call {
-  const wf_python *python;
   void *callable;  /* of wf_python_progress: (stage, fraction) -> bool; of wf_python_epoch: (address of the wf_rnnlm_epoch). Not called again once it has raised */
   void *raised[3]; /* the exception, as PyErr_Fetch gives it; all NULL: none */
 } wf_python_call;
@@ -2017,6 +2022,8 @@ typedef struct wf_python_call {
 WF_API bool wf_python_check(void *user);
 WF_API bool wf_python_progress(void *user, const char *stage, double fraction);
 WF_API void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch);
+/* The destructor of a capsule whose context is the function that frees its pointer: objects go without a line of Python, in which an exception would be lost. */
+WF_API void wf_python_destroy(void *capsule);
 
 #ifdef __cplusplus
 }

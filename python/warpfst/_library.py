@@ -35,8 +35,17 @@ for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
     _function.restype, _function.argtypes = _result, _arguments
 
 _python = _abi.wf_python(**{name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name, _ in _abi.wf_python._fields_})
-_restore = ctypes.pythonapi.PyErr_Restore
-_restore.argtypes, _restore.restype = [ctypes.c_void_p] * 3, None
+lib.wf_python_use(ctypes.byref(_python))
+_api = {  # of the interpreter: argument types, result
+    "PyErr_Restore": ([ctypes.c_void_p] * 3, None),
+    "PyCapsule_New": ([ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object),
+    "PyCapsule_SetContext": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
+    "PyCapsule_SetDestructor": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
+}
+_new_capsule, _set_context, _set_destructor, _restore = (
+    ctypes.PYFUNCTYPE(_api[name][1], *_api[name][0])((name, ctypes.pythonapi)) for name in ("PyCapsule_New", "PyCapsule_SetContext", "PyCapsule_SetDestructor", "PyErr_Restore")
+)
+_destroy = ctypes.cast(lib.wf_python_destroy, ctypes.c_void_p)
 
 _STATUS = {value: name[3:] for name, value in vars(_abi).items() if name == "WF_OK" or name.startswith("WF_ERR_")}
 
@@ -122,11 +131,17 @@ def take_numbers(address: int | None, typecode: str, count: int) -> array.array[
 
 
 class Handle:
-    """Owner of one C object. Freed when Python forgets it, or by close(); using it after that raises StateError."""
+    """Owner of one C object. Freed when Python forgets it, or by close(); using it after that raises StateError.
+
+    A capsule frees it, and not __del__, which would lose a KeyboardInterrupt that comes meanwhile.
+    """
 
     _free: Callable[[int], None]
+    _forget: Callable[[int], None] | None = None  # in place of _free when Python forgets it
 
     def __init__(self, address: int) -> None:
+        self._owner = _new_capsule(address, None, _destroy)
+        _set_context(self._owner, ctypes.cast(self._forget or self._free, ctypes.c_void_p))
         self._address: int | None = address
 
     @property
@@ -136,14 +151,16 @@ class Handle:
             raise errors.StateError(f"{type(self).__name__} was closed")
         return self._address
 
+    def _disown(self) -> int:
+        """Its address, for C to free."""
+        address, self._address = self.address, None
+        _set_destructor(self._owner, None)
+        return address
+
     def close(self) -> None:
         """Frees the memory now. Views of it become invalid; using the object raises StateError."""
-        address, self._address = getattr(self, "_address", None), None
-        if address is not None:
-            type(self)._free(address)
-
-    def __del__(self) -> None:
-        self.close()
+        if self._address is not None:
+            type(self)._free(self._disown())
 
     def __enter__(self) -> Any:
         return self
@@ -157,7 +174,7 @@ class PythonCall:
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
         self._function = function  # C borrows it
-        self._value = _abi.wf_python_call(python=ctypes.pointer(_python), callable=None if function is None else id(function))
+        self._value = _abi.wf_python_call(callable=None if function is None else id(function))
         self.pointer = ctypes.addressof(self._value)
 
     @property

@@ -156,7 +156,7 @@ class Decoder(Handle):
         self._own_words = words
         self._table = words if words is not None else self.graph._table
         self._texts: dict[int, str] = {}
-        self._lock = threading.RLock()  # the thread that has it may come by again: Python closes forgotten streams when it likes
+        self._lock = threading.RLock()  # the thread that has it may come by again, in a callback
         self._busy = False
         self._stream = LEGACY_STREAM
         self._scored = False
@@ -179,9 +179,9 @@ class Decoder(Handle):
 
     def close(self) -> None:
         """Frees the decoder now, after a call of another thread that is under way."""
-        for stream in list(getattr(self, "_streams", ())):
+        for stream in list(self._streams):
             stream.close()
-        if getattr(self, "_address", None) is not None:
+        if self._address is not None:
             with self._turn():
                 super().close()
 
