@@ -61,6 +61,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   const wf__gpu_plan *plan = &worker->plan;
   char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
   wf__lane_params p = worker->params;
+  p.stop = worker->stop;
   p.utterances = (const wf__lane_utterance *)(box + plan->box_off[WF__BOX_UTTERANCES]);
   p.order = (const uint32_t *)(box + plan->box_off[WF__BOX_ORDER]);
   p.num_utterances = flight->count;
@@ -522,6 +523,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");
   wf_status status = fly(worker, deal, progress, err);
   if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
+    __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
@@ -529,6 +531,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);
+    __atomic_store_n(worker->stop, 0, __ATOMIC_SEQ_CST);
   }
   return status;
 }

@@ -43,7 +43,7 @@ def interrupt(kind, times, folder, most_delay, device="cpu"):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_work(kind, tmp_path):
-    waits = interrupt(kind, 6, tmp_path, 0.4)
+    waits = interrupt(kind, 4, tmp_path, 0.4)
     assert max(waits) < PATIENCE
     assert {path.name for path in tmp_path.iterdir()} <= WRITTEN.get(kind, set())
 
