@@ -7,7 +7,7 @@
  *    3 symbol tables                      8 the decoder
  *    4 transducers, builder, files        9 acoustic scores, results, word error rate
  *    5 operations on transducers         10 lattices
- *                                        11 streams
+ *                                        11 streams, 12 callbacks into Python
  *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is +infinity, One is 0.
@@ -17,6 +17,7 @@
  *    `out` arguments are left NULL/zero and own nothing.
  *  - What a function hands out through `T **out` belongs to the caller and goes back through the matching free, which
  *    accepts NULL. `const T *` results belong to the object they were asked of.
+ *  - Objects keep what they are made of alive (a stream its decoder, a decoder its graph and scorer): free them in any order.
  *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of threads at once. Mutable ones (wf_builder,
  *    wf_symbols while being filled, wf_decoder) by one thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is written under a temporary
@@ -92,6 +93,12 @@ typedef struct wf_progress {
   wf_progress_fn fn; /* NULL: none */
   void *user;
 } wf_progress;
+
+/* Called every few hundredths of a second during every long call that this thread makes, from this thread. Return false to cancel, and go on returning it until
+ * the call has failed with WF_ERR_CANCELLED: within 0.1 s but for single launches on a GPU. Nothing is left half-written, and all objects stay usable; a stream
+ * whose chunk was not finished has failed, until it is reset. Each thread has its own function; NULL, the default: none. */
+typedef bool (*wf_interrupt_fn)(void *user);
+WF_API void wf_set_interrupt(wf_interrupt_fn fn, void *user);
 
 /* Frees memory that the library handed out as a plain array or string. NULL is fine. */
 WF_API void wf_free(void *memory);
@@ -1178,6 +1185,7 @@ typedef struct wf_decoder wf_decoder;
 /* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each batch. A GPU named twice gets two workers.
  * Errors: WF_ERR_DEVICE if a GPU is not there or the library was built without CUDA, WF_ERR_MEMORY if one has no room for the graph. */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err);
+/* Streams that are still open keep what they need of the decoder, and stay usable. */
 WF_API void wf_decoder_free(wf_decoder *decoder);
 /* From now on wf_decode on a GPU starts after the work that `stream` (a cudaStream_t) holds at the call; so scores may still be on their way. The
  * stream is borrowed and must outlive its use. NULL, the default: the legacy default stream. Errors: a decoder on the CPU (WF_ERR_UNSUPPORTED) or on
@@ -1895,7 +1903,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
  * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
  * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
- * (docs/streaming.md has figures). Streams belong to their decoder, are used by its thread, and are closed before it. On GPUs, too, but for lattices.
+ * (docs/streaming.md has figures). Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive: either may be freed first. On GPUs, too.
  * ================================================================================================================== */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),
@@ -1925,6 +1933,8 @@ typedef struct wf_stream wf_stream;
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);
+/* The same from any thread, also while another one uses the decoder: it is done when that is used next, or freed. */
+WF_API void wf_stream_abandon(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
  * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
@@ -2003,6 +2013,41 @@ typedef struct wf_stream_plan {
 /* The plan that wf_stream_open follows on the options' device. Allocates nothing on the GPU. Lane_bytes shrink, to 8 lanes at least, where not even one stream would fit beside them.
  * Errors: WF_ERR_MEMORY if so many streams, or the smallest plan, do not fit, with needed and available bytes and the option to lower in the message; else as wf_plan_bytes. */
 WF_API wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
+
+/* =====================================================================================================================
+ * 12  Callbacks into Python
+ *
+ * For the Python package. A callback made by ctypes loses an exception that is raised before its first statement, as KeyboardInterrupt is. These keep it, and
+ * whoever made the call hands `raised` to PyErr_Restore.
+ * ================================================================================================================== */
+
+/* The interpreter's functions of these names. */
+typedef struct wf_python {
+  int (*PyGILState_Ensure)(void);
+  void (*PyGILState_Release)(int);
+  int (*PyErr_CheckSignals)(void);
+  void (*PyErr_Fetch)(void **type, void **value, void **traceback);
+  void *(*PyObject_CallFunction)(void *callable, const char *format, ...);
+  int (*PyObject_IsTrue)(void *object);
+  void (*Py_DecRef)(void *object);
+  void *(*PyCapsule_GetPointer)(void *capsule, const char *name);
+  void *(*PyCapsule_GetContext)(void *capsule);
+} wf_python;
+/* Copies them, for all of the following. Call it before other threads use the library. */
+WF_API void wf_python_use(const wf_python *python);
+
+/* All pointers are borrowed. */
+typedef struct wf_python_call {
+  void *callable;  /* of wf_python_progress: (stage, fraction) -> bool; of wf_python_epoch: (address of the wf_rnnlm_epoch). Not called again once it has raised */
+  void *raised[3]; /* the exception, as PyErr_Fetch gives it; all NULL: none */
+} wf_python_call;
+
+/* A wf_interrupt_fn, a wf_progress_fn and a wf_rnnlm_epoch_fn whose `user` is a wf_python_call. The first runs handlers of signals and calls nothing else. */
+WF_API bool wf_python_check(void *user);
+WF_API bool wf_python_progress(void *user, const char *stage, double fraction);
+WF_API void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch);
+/* The destructor of a capsule whose context is the function that frees its pointer: objects go without a line of Python, in which an exception would be lost. */
+WF_API void wf_python_destroy(void *capsule);
 
 #ifdef __cplusplus
 }

@@ -102,7 +102,7 @@ class Abi:
     def declared(self, text, role):
         """(name, ctypes type) of `const char *const names[10]` and the like."""
         if "(*" in text:  # pointer to array or function
-            return "", "c_void_p"
+            return re.search(r"\(\*(\w*)", text)[1], "c_void_p"
         self.opaque.update(set(re.findall(r"\bstruct (wf_\w+)", text)) - set(self.structs))  # used before it is declared
         count = re.search(r"\[([^\]]*)\]", text)
         plain = re.sub(r"\b(const|struct|enum)\b|\[[^\]]*\]", " ", text)

@@ -37,6 +37,19 @@ for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
     _function = getattr(lib, _name)
     _function.restype, _function.argtypes = _result, _arguments
 
+_python = _abi.wf_python(**{name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name, _ in _abi.wf_python._fields_})
+lib.wf_python_use(ctypes.byref(_python))
+_api = {  # of the interpreter: argument types, result
+    "PyErr_Restore": ([ctypes.c_void_p] * 3, None),
+    "PyCapsule_New": ([ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object),
+    "PyCapsule_SetContext": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
+    "PyCapsule_SetDestructor": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
+}
+_new_capsule, _set_context, _set_destructor, _restore = (
+    ctypes.PYFUNCTYPE(_api[name][1], *_api[name][0])((name, ctypes.pythonapi)) for name in ("PyCapsule_New", "PyCapsule_SetContext", "PyCapsule_SetDestructor", "PyErr_Restore")
+)
+_destroy = ctypes.cast(lib.wf_python_destroy, ctypes.c_void_p)
+
 _STATUS = {value: name[3:] for name, value in vars(_abi).items() if name == "WF_OK" or name.startswith("WF_ERR_")}
 
 
@@ -85,7 +98,12 @@ def exception_of(status: int, message: str) -> errors.Error:
 def call(name: str, *arguments: Any) -> str:
     """Calls a C function whose last argument is `wf_error *`; raises what it reports, else returns the error's message (a few calls leave a remark there)."""
     err = _abi.wf_error()
+    main = _is_main_thread()
+    if main and not _watched:
+        _watch_signals()
     status = getattr(lib, name)(*arguments, ctypes.byref(err))
+    if main:
+        _signals.raise_kept()
     message: str = err.message.decode("utf-8", "replace")
     if status != _abi.WF_OK:
         raise exception_of(status, message)
@@ -135,11 +153,17 @@ def take_numbers(address: int | None, typecode: str, count: int) -> array.array[
 
 
 class Handle:
-    """Owner of one C object. Freed when Python forgets it, or by close(); using it after that raises StateError."""
+    """Owner of one C object. Freed when Python forgets it, or by close(); using it after that raises StateError.
+
+    A capsule frees it, and not __del__, which would lose a KeyboardInterrupt that comes meanwhile.
+    """
 
     _free: Callable[[int], None]
+    _forget: Callable[[int], None] | None = None  # in place of _free when Python forgets it
 
     def __init__(self, address: int) -> None:
+        self._owner = _new_capsule(address, None, _destroy)
+        _set_context(self._owner, ctypes.cast(self._forget or self._free, ctypes.c_void_p))
         self._address: int | None = address
         if _unsaid:
             tell_warnings()
@@ -151,14 +175,16 @@ class Handle:
             raise errors.StateError(f"{type(self).__name__} was closed")
         return self._address
 
+    def _disown(self) -> int:
+        """Its address, for C to free."""
+        address, self._address = self.address, None
+        _set_destructor(self._owner, None)
+        return address
+
     def close(self) -> None:
         """Frees the memory now. Views of it become invalid; using the object raises StateError."""
-        address, self._address = getattr(self, "_address", None), None
-        if address is not None:
-            type(self)._free(address)
-
-    def __del__(self) -> None:
-        self.close()
+        if self._address is not None:
+            type(self)._free(self._disown())
 
     def __enter__(self) -> Any:
         return self
@@ -167,31 +193,65 @@ class Handle:
         self.close()
 
 
+class PythonCall:
+    """A callable for C, or None: only handlers of signals. What it raises, or a signal's handler just before, ends the C call and is raised by raise_kept."""
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        self._function = function  # C borrows it
+        self._value = _abi.wf_python_call(callable=None if function is None else id(function))
+        self.pointer = ctypes.addressof(self._value)
+
+    @property
+    def has_raised(self) -> bool:
+        return self._value.raised[0] is not None
+
+    def raise_kept(self) -> None:
+        if self.has_raised:
+            kept = tuple(self._value.raised)
+            self._value.raised = (ctypes.c_void_p * 3)()
+            _restore(*kept)
+
+
+_signals = PythonCall()  # what handlers raise while the main thread is in C
+
+
+def _is_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _watch_signals() -> None:
+    """From now on handlers run, and Ctrl-C ends the call, while this thread, the main one, is in C."""
+    global _watched
+    lib.wf_set_interrupt(ctypes.cast(lib.wf_python_check, _abi.wf_interrupt_fn), _signals.pointer)
+    _watched = True
+
+
+def _forget_watch() -> None:
+    global _watched
+    _watched = False
+
+
+_watched = False
+os.register_at_fork(after_in_child=_forget_watch)  # another thread may be the main one there
+
+
 class ProgressGuard:
-    """A wf_progress that runs a Python callback, and lets Ctrl-C through: exceptions in the callback cancel the C call and are raised behind it.
+    """A wf_progress that runs a Python callback: exceptions in it cancel the C call and are raised behind it.
 
     with ProgressGuard(callback) as guard:
         call("wf_decode", ..., guard.pointer, ...)
     """
 
     def __init__(self, callback: Progress | None) -> None:
-        self._callback, self._raised = callback, None  # type: tuple[Progress | None, BaseException | None]
-        self._fn = _abi.wf_progress_fn(self._run)
-        self.value = _abi.wf_progress(fn=self._fn, user=None)
-        # Without a callback only the main thread, which gets the signals, has reason to come back to Python now and then.
-        wanted = callback is not None or threading.current_thread() is threading.main_thread()
-        self.pointer = ctypes.byref(self.value) if wanted else None
-
-    def _run(self, _user: int | None, stage: bytes | None, fraction: float) -> bool:
-        try:
-            return self._callback is None or self._callback(decode_text(stage) or "", fraction) is not False
-        except BaseException as exception:  # noqa: BLE001 - raised again in __exit__
-            self._raised = exception
-            return False
+        self.pointer = None
+        if callback is not None:
+            self._call = PythonCall(lambda stage, fraction: callback(decode_text(stage) or "", fraction) is not False)
+            self.value = _abi.wf_progress(fn=ctypes.cast(lib.wf_python_progress, _abi.wf_progress_fn), user=self._call.pointer)
+            self.pointer = ctypes.byref(self.value)
 
     def __enter__(self) -> ProgressGuard:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._raised is not None:
-            raise self._raised
+        if self.pointer is not None:
+            self._call.raise_kept()

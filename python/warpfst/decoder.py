@@ -170,7 +170,7 @@ class Decoder(Handle):
         self._own_words = words
         self._table = words if words is not None else self.graph._table
         self._texts: dict[int, str] = {}
-        self._lock = threading.RLock()  # the thread that has it may come by again: Python closes forgotten streams when it likes
+        self._lock = threading.RLock()  # the thread that has it may come by again, in a callback
         self._busy = False
         self._stream = LEGACY_STREAM
         self._scored = False
@@ -193,9 +193,9 @@ class Decoder(Handle):
 
     def close(self) -> None:
         """Frees the decoder now, after a call of another thread that is under way."""
-        for stream in list(getattr(self, "_streams", ())):
+        for stream in list(self._streams):
             stream.close()
-        if getattr(self, "_address", None) is not None:
+        if self._address is not None:
             with self._turn():
                 super().close()
 
@@ -274,15 +274,14 @@ class Decoder(Handle):
             scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
             inputs = (batch.scores, _addresses(scorers), *(() if graphs is None else (_addresses(searched),)))
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
-            with ProgressGuard(progress) as guard:
-                self._busy = True
-                try:
-                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
-                finally:
-                    self._busy = False
             try:
+                with ProgressGuard(progress) as guard:
+                    self._busy = True
+                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
+                self._busy = False
                 return [self._take(pointer.contents, graph) for pointer, graph in zip(results, searched)]
             finally:
+                self._busy = False
                 for pointer in results:
                     lib.wf_result_free(pointer)
 

@@ -425,7 +425,7 @@ class LatticeWriter(Handle):
 
     def finish(self) -> None:
         """Completes the file; without it nothing is left."""
-        address, self._address = self.address, None
+        address = self._disown()
         call("wf_lattice_writer_close", address)
 
     def __exit__(self, *raised: object) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_path, encode_text, lib
-from .errors import CancelledError
+from ._library import Handle, Progress, ProgressGuard, PythonCall, as_dict, call, create, decode_text, encode_path, encode_text, lib
 from .options import c_options
 from .symbols import Symbols
 
@@ -51,27 +50,23 @@ class RnnLM(Handle):
         **options: Unpack[RnnlmTrainOptions],
     ) -> RnnLM:
         """Trains a model on a text, a sentence a line, until the validation text gains no more (`warpfst rnnlm train`). `on_epoch` is called after each round."""
-        raised: list[BaseException] = []
 
-        def tell(_user: int | None, epoch: Any) -> None:
-            try:
-                if on_epoch is not None and not raised:
-                    raw = _abi.wf_rnnlm_epoch.from_address(epoch)
-                    on_epoch(Epoch(*(getattr(raw, name) for name in Epoch._fields)))
-            except BaseException as exception:  # noqa: BLE001 - raised again below
-                raised.append(exception)
+        def tell(address: int) -> None:
+            raw = _abi.wf_rnnlm_epoch.from_address(address)
+            if on_epoch is not None:
+                on_epoch(Epoch(*(getattr(raw, name) for name in Epoch._fields)))
 
-        callback = _abi.wf_rnnlm_epoch_fn(tell)
-        with ProgressGuard(progress if progress is not None else (lambda *_: not raised)) as guard:
-            try:
-                model = cls(create("wf_rnnlm_train", encode_path(train_text), encode_path(valid_text), c_options("rnnlm_train", options), callback, None, after=(guard.pointer,)))
-            except CancelledError:
-                if raised:
-                    raise raised[0] from None
-                raise
-        if raised:
-            raise raised[0]
-        return model
+        def goes_on(stage: str, fraction: float) -> bool:
+            return not told.has_raised and (progress is None or progress(stage, fraction) is not False)
+
+        told = PythonCall(tell)
+        callback = ctypes.cast(lib.wf_python_epoch, _abi.wf_rnnlm_epoch_fn)
+        inputs = (encode_path(train_text), encode_path(valid_text), c_options("rnnlm_train", options), callback, told.pointer)
+        try:
+            with ProgressGuard(goes_on) as guard:
+                return cls(create("wf_rnnlm_train", *inputs, after=(guard.pointer,)))
+        finally:
+            told.raise_kept()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """PATH and PATH.nnet in the toolkit's format."""

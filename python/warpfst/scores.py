@@ -81,17 +81,13 @@ _STRIDED_WITH_FORMAT = 0x1C  # PyBUF_STRIDES | PyBUF_FORMAT
 
 
 class _Buffer:
-    """A Py_buffer, released when forgotten."""
+    """What a Py_buffer says, as long as the memoryview holds the memory."""
 
     def __init__(self, source: Any) -> None:
+        self.view = memoryview(source)
         self.raw = _PyBuffer()
-        self.held = False
-        _python.PyObject_GetBuffer(source, ctypes.byref(self.raw), _STRIDED_WITH_FORMAT)
-        self.held = True
-
-    def __del__(self) -> None:
-        if self.held:
-            _python.PyBuffer_Release(ctypes.byref(self.raw))
+        _python.PyObject_GetBuffer(self.view, ctypes.byref(self.raw), _STRIDED_WITH_FORMAT)
+        _python.PyBuffer_Release(ctypes.byref(self.raw))
 
 
 class Tensor(NamedTuple):
@@ -344,7 +340,7 @@ class ScoreWriter(Handle):
 
     def finish(self) -> None:
         """Completes the file; without it nothing is left."""
-        address, self._address = self.address, None
+        address = self._disown()
         call("wf_matrix_writer_close", address)
 
     def __exit__(self, *raised: object) -> None:

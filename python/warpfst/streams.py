@@ -46,16 +46,16 @@ def event_of(raw: Any) -> StreamEvent:
 class Stream(Handle):
     """One utterance after the other: accept chunks, finish, reset. Calls take turns with those of the decoder and its other streams."""
 
-    _free = lib.wf_stream_close
+    _free, _forget = lib.wf_stream_close, lib.wf_stream_abandon
 
     def __init__(self, decoder: Decoder, options: Any) -> None:
-        self._decoder = decoder  # which must outlive it
+        self._decoder = decoder
         self._graph: Graph | None = None  # with words of its own
         super().__init__(create("wf_stream_open", decoder.address, options))
 
     def close(self) -> None:
         """Drops what is unfinished."""
-        if getattr(self, "_address", None) is not None:
+        if self._address is not None:
             with self._decoder._turn():
                 super().close()
 

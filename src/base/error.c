@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
+
 #define WF__STR2(x) #x
 #define WF__STR(x) WF__STR2(x)
 
@@ -87,10 +89,13 @@ void wf__log(wf_log_level level, const char *format, ...) {
   va_start(args, format);
   format_text(text, sizeof text, format, args);
   va_end(args);
+  wf__interrupt_ask(); /* a callback of ctypes would lose a KeyboardInterrupt that is due */
+  (void)wf__stopped();
   g_log_fn(g_log_user, level, text);
 }
 
 wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err) {
+  WF__TRY(wf__interrupted(err));
   if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled during %s", stage);
 }

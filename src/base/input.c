@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/input.h"
+#include "base/interrupt.h"
 #include "base/memory.h"
 
 /* Text, graphs and lattices shrink 3 to 50 times. What shrinks more is not one of them: up to 1,032 times, a small file would fill the memory. */
@@ -20,6 +21,8 @@ static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *e
   for (;;) {
     WF__TRY(wf__vec_grow(bytes, (size_t)1 << 16, path, err));
     ssize_t got = read(fd, bytes->data + bytes->size, (size_t)(bytes->cap - bytes->size));
+    if (got < 0 && errno == EINTR) wf__interrupt_ask();
+    WF__TRY(wf__interrupted(err));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
     if (got == 0) return WF_OK;
@@ -40,7 +43,8 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
       stream.avail_in = (uInt)chunk;
       consumed += chunk;
     }
-    status = wf__vec_grow(out, (size_t)1 << 18, path, err);
+    status = wf__interrupted(err);
+    if (status == WF_OK) status = wf__vec_grow(out, (size_t)1 << 18, path, err);
     if (status != WF_OK) break;
     uint64_t room = out->cap - out->size;
     stream.next_out = out->data + out->size;

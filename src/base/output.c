@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 
 enum { BUFFER_BYTES = 1 << 17 };
@@ -38,6 +39,7 @@ static void write_fully(wf__output *output, const char *data, size_t size) {
 }
 
 static void flush(wf__output *output) {
+  if (output->error == 0 && wf__stopped()) output->error = ECANCELED;
   write_fully(output, output->buffer, output->used);
   output->offset += output->used;
   output->used = 0;
@@ -177,7 +179,8 @@ wf_status wf__output_close(wf__output *output, wf_error *err) {
   }
   if (output->error != 0) {
     const char *name = output->fd == STDOUT_FILENO ? "standard output" : output->path;
-    status = wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+    status = output->error == ECANCELED ? wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name)
+                                        : wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
   }
   wf__output_abort(output);
   return status;

@@ -1,12 +1,17 @@
 /* threads.c - the thread pool, on POSIX threads. */
 #include "base/threads.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
+
+enum { WAIT_NS = 10 * 1000 * 1000 };
 
 struct wf__pool {
   int size;
@@ -35,6 +40,7 @@ int wf__num_cpus(void) {
 }
 
 static bool work_once(wf__job *job, int worker) {
+  if (job->may_stop && wf__stopped()) atomic_store_explicit(&job->next_item, job->num_items, memory_order_relaxed);
   if (atomic_load_explicit(&job->next_item, memory_order_relaxed) >= job->num_items) return false;
   const uint64_t item = atomic_fetch_add_explicit(&job->next_item, 1, memory_order_relaxed);
   if (item >= job->num_items) return false;
@@ -55,8 +61,10 @@ static void unqueue(wf__pool *pool, wf__job *job) {
 static bool work(wf__pool *pool, wf__job *job, bool all, int worker) {
   job->busy++;
   pthread_mutex_unlock(&pool->mutex);
+  wf__interrupt *own = wf__interrupt_exchange(job->interrupt);
   bool some = work_once(job, worker), more = some && all;
   while (more) more = work_once(job, worker);
+  wf__interrupt_exchange(own);
   pthread_mutex_lock(&pool->mutex);
   if (all || !some) unqueue(pool, job);
   if (--job->busy == 0 && !job->queued) pthread_cond_broadcast(&pool->done);
@@ -81,6 +89,14 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
+static void init_timed(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
 wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   *out = NULL;
   if (num_threads <= 0) num_threads = wf__num_cpus();
@@ -90,7 +106,7 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   pool->size = num_threads;
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
-  pthread_cond_init(&pool->done, NULL);
+  init_timed(&pool->done);
   pool->threads = wf__calloc((uint64_t)num_threads, sizeof *pool->threads);
   for (int i = 0; pool->threads != NULL && i + 1 < num_threads; i++) {
     struct start *start = wf__alloc(1, sizeof *start);
@@ -113,37 +129,68 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
 int wf__pool_size(const wf__pool *pool) { return pool->size; }
 
 /* With the mutex: the job is the next to do, or the last one. */
-static void enqueue(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user, bool first) {
+static void enqueue(wf__pool *pool, wf__job *job, bool first) {
+  const uint64_t num_items = job->num_items;
   wf__job **place = &pool->jobs;
   while (!first && *place != NULL) place = &(*place)->next;
-  *job = (wf__job){.fn = fn, .user = user, .num_items = num_items, .queued = true, .next = *place};
+  job->interrupt = wf__interrupt_current();
+  job->queued = true;
+  job->next = *place;
   *place = job;
   if (num_items > (uint64_t)pool->num_idle) pthread_cond_broadcast(&pool->wake);
   else
     for (uint64_t i = 0; i < num_items; i++) pthread_cond_signal(&pool->wake);
 }
 
+/* With the mutex, which is free meanwhile: until something is done, or it is time to ask the caller whether to stop, which the others cannot do. */
+static void wait_done(wf__pool *pool) {
+  struct timespec until;
+  if (!wf__interrupt_asks()) {
+    pthread_cond_wait(&pool->done, &pool->mutex);
+    return;
+  }
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += WAIT_NS;
+  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+  if (pthread_cond_timedwait(&pool->done, &pool->mutex, &until) != ETIMEDOUT) return;
+  pthread_mutex_unlock(&pool->mutex);
+  (void)wf__stopped();
+  pthread_mutex_lock(&pool->mutex);
+}
+
 /* With the mutex. */
 static void wait_for(wf__pool *pool, wf__job *job) {
   work(pool, job, true, 0);
-  while (job->busy > 0) pthread_cond_wait(&pool->done, &pool->mutex);
+  while (job->busy > 0) wait_done(pool);
 }
 
-void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user) {
-  wf__job job;
-  if (num_items <= 1 || pool->num_started == 0) {
-    for (uint64_t item = 0; item < num_items; item++) fn(user, item, 0);
+static void run_job(wf__pool *pool, wf__job *job) {
+  if (job->num_items <= 1 || pool->num_started == 0) {
+    while (work_once(job, 0)) {}
     return;
   }
   pthread_mutex_lock(&pool->mutex);
-  enqueue(pool, &job, num_items, fn, user, true);
-  wait_for(pool, &job);
+  enqueue(pool, job, true);
+  wait_for(pool, job);
   pthread_mutex_unlock(&pool->mutex);
 }
 
+void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user) {
+  wf__job job = {.fn = fn, .user = user, .num_items = num_items};
+  run_job(pool, &job);
+}
+
+wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err) {
+  wf__job job = {.fn = fn, .user = user, .num_items = num_items, .may_stop = true};
+  WF__TRY(wf__interrupted(err));
+  run_job(pool, &job);
+  return wf__interrupted(err);
+}
+
 void wf__pool_start(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user) {
+  *job = (wf__job){.fn = fn, .user = user, .num_items = num_items};
   pthread_mutex_lock(&pool->mutex);
-  enqueue(pool, job, num_items, fn, user, false);
+  enqueue(pool, job, false);
   pthread_mutex_unlock(&pool->mutex);
 }
 

@@ -19,11 +19,15 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err);
 int wf__pool_size(const wf__pool *pool);
 /* Calls fn(user, item, worker) for every item in [0, num_items), worker in [0, size). Returns when all are done. */
 void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user);
+/* The same, but items are left out once the call is to end (base/interrupt.h): WF_ERR_CANCELLED, also if none was. */
+wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err);
 /* A job that goes on while the caller does something else. Memory is the caller's; it stays where it is until wf__pool_is_done. */
 typedef struct wf__job {
   wf__task_fn fn;
   void *user;
   uint64_t num_items;
+  struct wf__interrupt *interrupt; /* of whom it is done for */
+  bool may_stop;
   atomic_uint_fast64_t next_item;
   int busy; /* workers at it */
   bool queued;

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
 #include "math/score.h"
 
@@ -46,6 +47,7 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
 
 bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
+    if (t % 64 == 0 && wf__stopped()) return true; /* the search will say so */
     for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
       if (wf__score_usable(value)) continue;
@@ -84,7 +86,7 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
 }
 
 wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {
-  if (status == WF_OK || status == WF_ERR_MEMORY) return status;
+  if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
   wf_result *result = batch->results[i];
   result->status = status;
   snprintf(result->message, sizeof result->message, "%s", err->message);

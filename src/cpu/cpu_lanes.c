@@ -18,7 +18,7 @@ struct lane {
   uint32_t utterance; /* NONE: idle */
   enum phase phase;
   bool waits;
-  wf_status status; /* WF_OK or WF_ERR_MEMORY: the batch fails */
+  wf_status status; /* WF_OK, or WF_ERR_MEMORY or WF_ERR_CANCELLED: the batch fails */
   wf_error err;
 };
 

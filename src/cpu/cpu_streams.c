@@ -259,7 +259,7 @@ struct step {
   const wf__batch *batch;
   void *const *channels;
   const uint32_t *order; /* longest first */
-  atomic_int failed;     /* 0 or WF_ERR_MEMORY */
+  atomic_int failed;     /* 0, WF_ERR_MEMORY or WF_ERR_CANCELLED */
   wf_error *errors;      /* [pool size], scratch of each worker */
 };
 
@@ -288,7 +288,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (status == WF_OK) return;
   result->status = status;
   snprintf(result->message, sizeof result->message, "%s", err->message);
-  if (status == WF_ERR_MEMORY) atomic_store(&step->failed, (int)status);
+  if (status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) atomic_store(&step->failed, (int)status);
 }
 
 static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
@@ -301,7 +301,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
     atomic_init(&step.failed, 0);
     wf__pool_run(self->pool, count, run_item, &step);
     status = (wf_status)atomic_load(&step.failed);
-    if (status != WF_OK) wf__fail(err, status, "out of memory for streams; those that failed say so");
+    if (status != WF_OK) wf__fail(err, status, "%s for streams; those that failed say so", wf_status_text(status));
   }
   free(order);
   free(errors);

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cpu/links.h"
 #include "cpu/select.h"
 #include "cpu/token_table.h"
@@ -468,6 +469,7 @@ void wf__search_feed(wf__search *search, const wf_scores *scores) {
 
 static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
   int64_t t = search->next_frame++;
+  WF__TRY(wf__interrupted(err));
   if (is_skipped(search, search->scores, t)) {
     search->path.num_decoded++;
     return WF_OK;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/cuda_asking.h"
 #include "lm/lm.h"
 
@@ -439,6 +440,7 @@ static wf_status answer(struct wf__gpu_asking *a, wf_error *err) {
 wf_status wf__asking_run(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
   WF__TRY(search(a, p, launch, err));
   while (a->counters->num_waiting > 0) {
+    WF__TRY(wf__interrupted(err));
     const wf__lane_counters *c = a->counters;
     const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
     if (fits) WF__TRY(answer(a, err));

@@ -225,6 +225,7 @@ void wf__gpu_release(wf__gpu_worker *worker) {
   for (int i = 0; i < 4; i++)
     if (events[i] != NULL) cudaEventDestroy(events[i]);
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
+  cudaFreeHost(worker->stop);
   release_workspace(worker);
   wf__gpu_release_scorers(worker);
   wf__gpu_asking_free(worker);

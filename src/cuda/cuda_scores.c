@@ -6,6 +6,7 @@
 #ifdef WARPFST_CUDA
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/cuda_worker.h"
 #include "math/score.h"
 
@@ -113,6 +114,7 @@ static wf_status send_range(wf__gpu_worker *worker, wf__flight *flight, const wf
   char *to = wf__flight_array(worker, flight, WF__ARRAY_SCORES);
   for (uint64_t begin = 0; begin < bytes; begin += window_bytes) {
     const int turn = worker->window;
+    WF__TRY(wf__interrupted(err));
     struct window window = {.worker = worker,
                             .flight = flight,
                             .batch = batch,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/cuda_backend.h"
 
 enum {
@@ -517,27 +518,36 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
       WF__TRY(finish_round(&self->workers[i], batch, rest, err));
       any = any || self->workers[i].streams->pending.size > 0;
     }
+    if (any) WF__TRY(wf__interrupted(err));
   }
   return WF_OK;
 }
 
+/* Chunks that the call has not finished, nor will. */
+static void blame_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
+  for (uint64_t i = 0; i < items->size; i++) blame(batch->results[items->data[i].index], why->code, why);
+}
+
 /* Nothing may be on its way when the caller gets its scores back. */
-static void abandon(struct wf__cuda_backend *self) {
+static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_status status) {
+  const wf_error why = {.code = status, .message = "cancelled"};
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_streams *streams = self->workers[i].streams;
     if (streams == NULL) continue;
     if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
     for (uint64_t k = 0; k < streams->flight.size; k++) streams->flight.data[k].channel->in_flight = 0;
+    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->pending, &why);
+    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->flight, &why);
     streams->pending.size = streams->flight.size = 0;
   }
 }
 
 wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf_error *err) {
   wf__stream_items rest = {0};
-  bool no_memory = false;
   wf_status status = deal(self, batch, channels, &rest, err);
   if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
-  if (status != WF_OK) abandon(self);
+  if (status != WF_OK) abandon(self, batch, status);
+  if (status == WF_ERR_CANCELLED) blame_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
   for (uint64_t i = 0; i < rest.size && status == WF_OK; i++) {
     wf_error own = {0};
     const wf_status said = go_on_by_cpu(self, batch, &rest.data[i], &own);
@@ -546,8 +556,10 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *ba
     if (said != WF_OK) blame(batch->results[rest.data[i].index], said, &own);
   }
   wf__vec_free(&rest);
-  for (size_t i = 0; i < batch->count; i++) no_memory = no_memory || (!batch->skip[i] && batch->results[i]->status == WF_ERR_MEMORY);
-  if (status == WF_OK && no_memory) status = wf__fail(err, WF_ERR_MEMORY, "out of memory for streams; those that failed say so");
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
+    const wf_status own = batch->skip[i] ? WF_OK : batch->results[i]->status;
+    if (own == WF_ERR_MEMORY || own == WF_ERR_CANCELLED) status = wf__fail(err, own, "%s for streams; those that failed say so", wf_status_text(own));
+  }
   return status;
 }
 

@@ -5,10 +5,12 @@
 #ifdef WARPFST_CUDA
 #include "cuda/cuda_worker.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/interrupt.h"
 #include "math/score.h"
 
 enum {
@@ -59,6 +61,7 @@ static wf__lane_params flight_params(const wf__gpu_worker *worker, const wf__fli
   const wf__gpu_plan *plan = &worker->plan;
   char *box = wf__flight_array(worker, flight, WF__ARRAY_BOX);
   wf__lane_params p = worker->params;
+  p.stop = worker->stop;
   p.utterances = (const wf__lane_utterance *)(box + plan->box_off[WF__BOX_UTTERANCES]);
   p.order = (const uint32_t *)(box + plan->box_off[WF__BOX_ORDER]);
   p.num_utterances = flight->count;
@@ -265,7 +268,7 @@ static void land_one(void *user, uint64_t item, int thread) {
   if (status == WF_OK) status = fill_result(landing, (uint32_t)item, thread, result, err);
   if (status == WF_OK) status = wf__result_determinize(landing->deal->batch, result, err);
   if (status == WF_OK) return;
-  if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) {
+  if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE || status == WF_ERR_CANCELLED) {
     int none = 0;
     if (atomic_compare_exchange_strong(&landing->deal->failed, &none, (int)status)) landing->error = *err;
     return;
@@ -338,15 +341,35 @@ static wf_status make_large_lattices(const wf__gpu_worker *worker, wf__flight *f
   return status != WF_OK || code == cudaSuccess ? status : wf__cuda_fail(err, code, "the kernel of lattices");
 }
 
+static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
+  const cudaError_t code = cudaStreamQuery(stream);
+  *out = code == cudaSuccess;
+  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "results from the GPU");
+  else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
+  return WF_OK;
+}
+
+/* Waits for what the stream holds, unless the call is to end. */
+static wf_status wait_for_stream(cudaStream_t stream, const char *what, wf_error *err) {
+  bool done = false;
+  while (!done && wf__interrupt_current() != NULL) {
+    WF__TRY(wf__interrupted(err));
+    WF__TRY(is_done(stream, &done, err));
+    if (!done) sched_yield();
+  }
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  return WF_OK;
+}
+
 /* Waits for the flight, and sees to lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
   const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->stream), "the search kernel");
+  WF__TRY(wait_for_stream(flight->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  WF__TRY(wait_for_stream(flight->back_stream, "the kernel of lattices", err));
   if (count_outcomes(flight, outcomes, WF__LANE_WIDE) == 0) return WF_OK;
   WF__TRY(make_lattices(worker, flight, true, err));
-  WF__CUDA_TRY(cudaStreamSynchronize(flight->back_stream), "the kernel of lattices");
+  WF__TRY(wait_for_stream(flight->back_stream, "the kernel of lattices", err));
   return make_large_lattices(worker, flight, count_outcomes(flight, outcomes, WF__LANE_FAR), err);
 }
 
@@ -405,14 +428,6 @@ static wf_status tell_progress(const wf__deal *deal, const wf_progress *progress
   return wf__progress(progress, "decoding", (double)atomic_load(&deal->num_done) / (double)deal->num_all, err);
 }
 
-static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
-  const cudaError_t code = cudaStreamQuery(stream);
-  *out = code == cudaSuccess;
-  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "results from the GPU");
-  else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
-  return WF_OK;
-}
-
 /* What the flights wait for: the oldest in the air, the oldest that has come back, one whose results are being filled in, one whose are. */
 struct view {
   wf__flight *oldest, *back, *filling, *filled;
@@ -444,6 +459,7 @@ static wf_status look_at(wf__gpu_worker *worker, wf__flight *flight, struct view
 static wf_status next_filled(wf__gpu_worker *worker, wf__deal *deal, wf__flight **out, wf_error *err) {
   for (;;) {
     struct view view = {0};
+    WF__TRY(wf__interrupted(err));
     for (uint32_t k = 0; k < worker->plan.num_flights; k++)
       if (worker->flights[k].count > 0) WF__TRY(look_at(worker, &worker->flights[k], &view, err));
     const int window = free_window(worker);
@@ -469,7 +485,7 @@ static wf_status oldest_filled(wf__gpu_worker *worker, wf__deal *deal, wf__fligh
   if (*out == NULL) return WF_OK;
   WF__TRY(wait_for(worker, *out, err));
   WF__TRY(fetch_results(worker, *out, deal, -1, err));
-  WF__CUDA_TRY(cudaStreamSynchronize((*out)->stream), "results from the GPU");
+  WF__TRY(wait_for_stream((*out)->stream, "results from the GPU", err));
   fill(worker, *out);
   return settle(worker, *out, err);
 }
@@ -507,6 +523,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->flights[k].stream, worker->entered, 0), "the caller's stream");
   wf_status status = fly(worker, deal, progress, err);
   if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
+    __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
@@ -514,6 +531,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
       worker->flights[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);
+    __atomic_store_n(worker->stop, 0, __ATOMIC_SEQ_CST);
   }
   return status;
 }

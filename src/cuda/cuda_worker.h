@@ -138,6 +138,7 @@ typedef struct wf__gpu_worker {
   bool landing_taken[WF__LANDINGS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
+  uint32_t *stop; /* page-locked, what kernels look at: not 0, they end */
   cudaEvent_t window_sent[2], copied, entered;
   int window; /* to fill next */
   bool cannot_widen;   /* no memory for wider lanes in this batch */

@@ -303,6 +303,12 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
   return 0;
 }
 
+/* Every 64th frame: host memory is far away. All ranks must agree, so the first one tells them. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::look_at_host() {
+  if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->stop != nullptr) l.of(tid()).stopped = *(const volatile u32 *)p->stop;
+}
+
 template <int RANKS>
 __device__ __forceinline__ void searcher<RANKS>::decode() {
   const u32 num_frames = (u32)own().scores.num_frames;
@@ -323,7 +329,12 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
   for (; t < num_frames && status == WF__LANE_OK; t = own().next) {
     u64 last, tokens;
     finish_row();
+    if (!STREAMS) look_at_host();
     l.sync(); /* scores, tokens and the empty table stand */
+    if (!STREAMS && own().stopped != 0) {
+      status = WF__LANE_STOPPED;
+      break;
+    }
     mark(PHASE_WAIT);
     select_sources();
     mark(PHASE_SELECT);
@@ -379,6 +390,7 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
+      sh.stopped = 0;
       if (sh.utterance != ALL) sh.scores = p->utterances[sh.utterance];
     }
     l.sync();

@@ -95,6 +95,7 @@ enum {
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
   WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones, */
   WF__LANE_FAR = 7,        /* and for these, too: a third one has larger ones in device memory */
+  WF__LANE_STOPPED = 8,    /* by the host, which wants no result */
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
@@ -284,6 +285,7 @@ typedef struct wf__lane_params {
   const uint32_t *order;   /* [num_utterances] longest first */
   uint32_t num_utterances;
   uint32_t *queue;         /* next place in order */
+  const uint32_t *stop;    /* in host memory: not 0, the search is to end; NULL: nobody says so */
   wf__lane_outcome *outcomes;
   wf__lane_step *steps;    /* paths of the utterances, one after the other, in no order */
   uint64_t *steps_used;

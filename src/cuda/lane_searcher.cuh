@@ -285,6 +285,7 @@ struct searcher {
   __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
   template <bool RENORMALISES>
   __device__ __forceinline__ bool finish_frame();
+  __device__ __forceinline__ void look_at_host();
   __device__ __noinline__ int begin();
   __device__ u32 source_of(u32 arc) const;
   __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);

@@ -130,6 +130,7 @@ struct lane_shared {
   u32 utterance;
   wf__lane_utterance scores;
   u32 flags;               /* this and the sums are kept by thread 0 */
+  u32 stopped;             /* by the host, as rank 0 has seen it */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
 #ifdef WF_LANE_SCORED
   u64 box_contexts[WARPS][32]; /* beside `boxes` */

@@ -5,6 +5,7 @@
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
@@ -72,6 +73,7 @@ wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, 
 }
 
 wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err) {
+  WF__TRY(wf__interrupted(err));
   WF__CUDA_TRY(cudaStreamSynchronize(context->stream), what);
   return WF_OK;
 }

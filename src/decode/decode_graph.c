@@ -1,6 +1,7 @@
 /* decode_graph.c - checks an fst and lays it out for the search. */
 #include "decode/decode_graph.h"
 
+#include "base/interrupt.h"
 #include "fst/fst.h"
 #include "fstops/scc.h"
 #include "graph/tokens.h"
@@ -99,7 +100,8 @@ static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err
   uint64_t n = graph->view.num_states, head = 0, size = 0;
   for (uint64_t s = 0; s < n; s++)
     if (check->degree[s] > 0) check->queue[size++] = (uint32_t)s, check->queued[s] = 1;
-  while (size > 0) {
+  for (uint64_t step = 0; size > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
     uint32_t s = check->queue[head];
     head = head + 1 == n ? 0 : head + 1;
     size--;
@@ -186,10 +188,13 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   graph->num_states = graph->view.num_states;
   graph->num_arcs = graph->view.num_arcs;
   if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
+  WF__TRY(wf__interrupted(err));
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(make_index(graph, err));
+  WF__TRY(wf__interrupted(err));
   WF__TRY(make_columns(graph, columns, num_entries, err));
   find_blank(graph, columns != NULL);
+  WF__TRY(wf__interrupted(err));
   return check_epsilons(graph, err);
 }
 

@@ -20,6 +20,8 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   *out = NULL;
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
+  atomic_init(&decoder->refs, 1);
+  atomic_init(&decoder->abandoned, NULL);
   decoder->graph = wf_graph_ref(graph);
   wf__devices devices = {0};
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
@@ -38,8 +40,14 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   return WF_OK;
 }
 
+wf_decoder *wf__decoder_ref(wf_decoder *decoder) {
+  atomic_fetch_add(&decoder->refs, 1);
+  return decoder;
+}
+
 void wf_decoder_free(wf_decoder *decoder) {
-  if (decoder == NULL) return;
+  if (decoder == NULL || atomic_fetch_sub(&decoder->refs, 1) != 1) return;
+  wf__streams_sweep(decoder);
   if (decoder->search != NULL) decoder->backend->close(decoder->search);
   wf__determinizers_free(decoder->determinizers);
   wf__score_check_free(&decoder->check);
@@ -201,6 +209,7 @@ wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const w
 
 wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
                          const wf_progress *progress, wf_result **results, wf_error *err) {
+  wf__streams_sweep(decoder);
   bool *skip = wf__calloc(count, sizeof *skip);
   const wf_scorer **chosen = NULL;
   wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");

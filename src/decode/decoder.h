@@ -2,10 +2,14 @@
 #ifndef WF_DECODE_DECODER_H
 #define WF_DECODE_DECODER_H
 
+#include <stdatomic.h>
+
 #include "decode/backend.h"
 #include "decode/check_scores.h"
 
 struct wf_decoder {
+  atomic_int refs; /* the caller's, until wf_decoder_free, and one of each open stream */
+  _Atomic(wf_stream *) abandoned; /* a list */
   wf_graph *graph;
   wf_decoder_options options;
   const wf__backend *backend;
@@ -15,6 +19,12 @@ struct wf_decoder {
   wf__determinizers *determinizers; /* made for the first options */
   wf__score_check check;
 };
+
+/* One more reference, for wf_decoder_free. */
+wf_decoder *wf__decoder_ref(wf_decoder *decoder);
+
+/* Closes streams that were abandoned. By the thread that uses the decoder. */
+void wf__streams_sweep(wf_decoder *decoder);
 
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);

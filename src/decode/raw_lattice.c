@@ -4,6 +4,7 @@
  * of a state by their number in the graph. */
 #include <math.h>
 
+#include "base/interrupt.h"
 #include "decode/backend.h"
 #include "decode/lattice_history.h"
 #include "lattice/lattice.h"
@@ -152,10 +153,14 @@ wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph,
   wf_status status = a.numbers != NULL ? final_costs(&a, final, &ends, err) : wf__fail_memory(err, history->tokens.size * 4, "the lattice");
   uint64_t count = history->frames.size;
   if (status == WF_OK) status = wf__lattice_reserve(&a.arrays, history->tokens.size, history->links.size, err);
-  for (uint64_t f = 0; f < count && status == WF_OK; f++) status = number_frame(&a, f, err);
+  for (uint64_t f = 0; f < count && status == WF_OK; f++) {
+    status = wf__interrupted(err);
+    if (status == WF_OK) status = number_frame(&a, f, err);
+  }
   for (uint64_t f = 0; f < count && status == WF_OK; f++) {
     bool last = f + 1 == count;
-    status = draw_frame(&a, f, last ? ends : NULL, last ? num_frames : history->frames.data[f + 1].number, err);
+    status = wf__interrupted(err);
+    if (status == WF_OK) status = draw_frame(&a, f, last ? ends : NULL, last ? num_frames : history->frames.data[f + 1].number, err);
   }
   if (status == WF_OK) status = wf__lattice_from_arrays(&a.arrays, out, err);
   else wf__lattice_arrays_free(&a.arrays);

@@ -26,6 +26,7 @@ struct wf_stream {
   wf__path part;        /* scratch */
   WF__VEC(wf_word) words; /* of the last partial */
   bool in_batch;
+  wf_stream *next; /* of those abandoned */
 };
 
 static wf_status new_result(wf_stream *stream, wf_error *err) {
@@ -36,11 +37,12 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
 wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err) {
   *out = NULL;
   const wf__stream_backend *backend = decoder->backend->streams;
+  wf__streams_sweep(decoder);
   if (backend == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu", decoder->options.device);
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
-  stream->decoder = decoder;
+  stream->decoder = wf__decoder_ref(decoder);
   stream->graph = wf_graph_ref(decoder->graph);
   stream->backend = backend;
   wf_status status = wf__options_take(wf__stream_table(), options, &stream->options, err);
@@ -57,8 +59,8 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   return WF_OK;
 }
 
-void wf_stream_close(wf_stream *stream) {
-  if (stream == NULL) return;
+/* All but its reference to the decoder. */
+static void close_stream(wf_stream *stream) {
   if (stream->channel != NULL) stream->backend->close(stream->decoder->search, stream->channel);
   wf__endpointer_close(&stream->endpointer);
   wf_graph_free(stream->graph);
@@ -67,6 +69,28 @@ void wf_stream_close(wf_stream *stream) {
   wf__path_free(&stream->part);
   wf__vec_free(&stream->words);
   free(stream);
+}
+
+void wf_stream_close(wf_stream *stream) {
+  if (stream == NULL) return;
+  wf_decoder *decoder = stream->decoder;
+  close_stream(stream);
+  wf_decoder_free(decoder);
+}
+
+void wf_stream_abandon(wf_stream *stream) {
+  if (stream == NULL) return;
+  wf_decoder *decoder = stream->decoder;
+  stream->next = atomic_load(&decoder->abandoned);
+  while (!atomic_compare_exchange_weak(&decoder->abandoned, &stream->next, stream)) continue;
+  wf_decoder_free(decoder);
+}
+
+void wf__streams_sweep(wf_decoder *decoder) {
+  for (wf_stream *stream = atomic_exchange(&decoder->abandoned, NULL), *next; stream != NULL; stream = next) {
+    next = stream->next;
+    close_stream(stream);
+  }
 }
 
 wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
@@ -206,12 +230,13 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
     if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK) continue;
     streams[i]->result->status = own.code;
     snprintf(streams[i]->result->message, sizeof streams[i]->result->message, "%s", own.message);
-    if (own.code == WF_ERR_MEMORY) status = wf__fail(err, WF_ERR_MEMORY, "%s", own.message);
+    if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED) status = wf__fail(err, own.code, "%s", own.message);
   }
   return status;
 }
 
 wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err) {
+  wf__streams_sweep(decoder);
   WF__TRY(check_streams(decoder, streams, count, err));
   if (count == 0) return WF_OK;
   struct batch_arrays arrays = {wf__alloc(count, sizeof *arrays.skip), wf__alloc(count, sizeof *arrays.channels), wf__alloc(count, sizeof *arrays.results)};

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fst/properties.h"
 
 struct wf__fst_storage {
@@ -32,6 +33,7 @@ struct boundaries {
 
 wf_status wf__csr_add_state(wf__csr *csr, float final_cost, wf_error *err) {
   if (csr->final_cost.size >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  WF__TRY(wf__interrupted_at(csr->arc_off.size, err));
   WF__TRY(wf__vec_grow(&csr->arc_off, 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, 1, "states", err));
   csr->arc_off.data[csr->arc_off.size++] = csr->arcs.size;
@@ -74,7 +76,8 @@ static wf_status close_csr(wf__csr *csr, int64_t start, wf_error *err) {
 wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring, const wf_symbols *isymbols, const wf_symbols *osymbols,
                            wf_fst **out, wf_error *err) {
   *out = NULL;
-  wf_status status = close_csr(csr, start, err);
+  wf_status status = wf__interrupted(err);
+  if (status == WF_OK) status = close_csr(csr, start, err);
   wf__csr *kept = status == WF_OK ? wf__alloc(1, sizeof *kept) : NULL;
   if (status == WF_OK && kept == NULL) status = wf__fail_memory(err, sizeof *kept, "an fst");
   if (status != WF_OK) {

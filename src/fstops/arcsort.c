@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 
 enum { INSERTION_MAX = 24, RADIX = 256 };
@@ -85,6 +86,7 @@ wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error 
   WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err), done);
   for (uint64_t s = 0; s < view.num_states; s++) {
     uint64_t begin = view.arc_off[s];
+    WF__TRY_GOTO(status, wf__interrupted_at(s, err), done);
     WF__TRY_GOTO(status, sort_state(&sorter, view.arcs + begin, csr.arcs.data + begin, view.arc_off[s + 1] - begin, err), done);
   }
   csr.arcs.size = view.num_arcs;

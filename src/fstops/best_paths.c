@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fstops/cost_heap.h"
 
 static const double rounding_slack = 1e-5;
@@ -187,7 +188,8 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
   double best_end = INFINITY, least_final = cheapest_final(graph), stop = stop_cost(graph, INFINITY, least_final);
   for (uint64_t s = 0; s < graph->num_states; s++)
     if (paths->cost[s] != INFINITY) WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[s], 0, (uint32_t)s}, err), done);
-  while (heap.size > 0) {
+  for (uint64_t step = 0; heap.size > 0; step++) {
+    WF__TRY_GOTO(status, wf__interrupted_at(step, err), done);
     wf__heap_entry top = wf__heap_pop(&heap);
     uint32_t s = top.item;
     if (top.cost != paths->cost[s] || top.hops != paths->hops[s]) continue; /* stale */
@@ -232,14 +234,14 @@ struct corrector {
   uint8_t *queued;
 };
 
-/* `*cycle_state`: WF__NO_STATE when the costs are final, else a state on a negative cycle. */
+/* `*cycle_state`: WF__NO_STATE when the costs are final, or the call is to end, else a state on a negative cycle. */
 static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack, wf__best_paths *paths, uint32_t *cycle_state) {
   uint64_t n = graph->num_states, head = 0, size = 0, improved = 0;
   memset(work->queued, 0, n);
   for (uint64_t s = 0; s < n; s++)
     if (paths->cost[s] != INFINITY) work->ring[size++] = (uint32_t)s, work->queued[s] = 1;
   *cycle_state = WF__NO_STATE;
-  while (size > 0) {
+  for (uint64_t step = 1; size > 0 && !(step % 1024 == 0 && wf__stopped()); step++) {
     uint32_t s = work->ring[head];
     head = head + 1 == n ? 0 : head + 1;
     size--;
@@ -269,10 +271,12 @@ static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, w
     goto done;
   }
   run_correcting(graph, &work, 0, paths, &cycle_state);
+  WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state == WF__NO_STATE) goto done;
   /* Pushed or rescaled weights leave zero cycles that float32 rounding has put just below zero. */
   reset(graph, paths);
   run_correcting(graph, &work, rounding_slack, paths, &cycle_state);
+  WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state != WF__NO_STATE)
     status = wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "state %u lies on a cycle of negative cost: there is no best path", cycle_state);
 done:
@@ -293,6 +297,7 @@ static bool has_negative(const wf__search_graph *graph) {
 static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_paths *paths, wf_error *err) {
   uint64_t begin;
   bool acyclic;
+  WF__TRY(wf__interrupted(err));
   reset(graph, paths);
   WF__TRY(order_states(graph, order, &begin, &acyclic, err));
   if (acyclic) {

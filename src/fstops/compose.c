@@ -4,6 +4,7 @@
  *   search, tried first, has come across a part of all pairs that makes the rows the better choice. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "fst/properties.h"
 #include "fstops/arcsort.h"
@@ -178,11 +179,11 @@ static wf_status run_batch(struct batch *batch, wf__pool *pool, size_t count, wf
   wf_status status = batch->errors == NULL || batch->failed == NULL ? wf__fail_memory(err, num_workers * sizeof *batch->errors, "a batch") : WF_OK;
   if (status == WF_OK) {
     memset(batch->failed, 0xff, num_workers * sizeof *batch->failed);
-    if (pool != NULL) wf__pool_run(pool, count, compose_item, batch);
+    if (pool != NULL) status = wf__pool_try(pool, count, compose_item, batch, err);
     for (size_t i = 0; pool == NULL && i < count; i++) compose_item(batch, i, 0);
     for (uint64_t i = 1; i < num_workers; i++)
       if (batch->failed[i] < batch->failed[first]) first = i;
-    if (batch->failed[first] != UINT64_MAX)
+    if (status == WF_OK && batch->failed[first] != UINT64_MAX)
       status = wf__fail(err, batch->errors[first].code, "pair %llu: %s", (unsigned long long)batch->failed[first], batch->errors[first].message);
   }
   free(batch->errors);

@@ -4,6 +4,7 @@
  *   fill    sums become places, and each chunk's arcs are written */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fstops/compose_rows.h"
 
 enum { MAX_CHUNKS = 2048, MAX_LIST_LINKS = 4096 /* with more, the arcs of a row are too many to be written here and there */ };
@@ -151,9 +152,13 @@ static void fill_chunk(void *user, uint64_t chunk, int worker) {
   }
 }
 
-static void run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user) {
-  if (pool != NULL) wf__pool_run(pool, num_items, fn, user);
-  for (uint64_t i = 0; pool == NULL && i < num_items; i++) fn(user, i, 0);
+static wf_status run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err) {
+  if (pool != NULL) return wf__pool_try(pool, num_items, fn, user, err);
+  for (uint64_t i = 0; i < num_items; i++) {
+    WF__TRY(wf__interrupted(err));
+    fn(user, i, 0);
+  }
+  return WF_OK;
 }
 
 /* Numbers the states word by word. */
@@ -187,15 +192,14 @@ static wf_status count_and_fill(struct fill *f, const wf__compose_job *job, wf_e
   if (f->chunk_arcs == NULL || f->places == NULL) return wf__fail_memory(err, f->num_chunks * 8 + num_workers * f->plan->b.num_states * 8, "counts of arcs");
   ALLOC_VEC(&f->out->csr.arc_off, f->num_states, "states");
   ALLOC_VEC(&f->out->csr.final_cost, f->num_states, "states");
-  run(job->pool, f->num_chunks, count_chunk, f);
+  WF__TRY(run(job->pool, f->num_chunks, count_chunk, f, err));
   for (uint64_t i = 0; i < f->num_chunks; i++) f->chunk_arcs[i + 1] += f->chunk_arcs[i];
   f->num_arcs = f->chunk_arcs[f->num_chunks];
   bytes += f->num_arcs * (sizeof(wf_arc) + (f->out->with_origins ? sizeof(wf_arc_origin) : 0));
   if (bytes > job->max_bytes) return wf__compose_too_large(bytes, job->max_bytes, err);
   ALLOC_VEC(&f->out->csr.arcs, f->num_arcs, "arcs");
   if (f->out->with_origins) ALLOC_VEC(&f->out->origins, f->num_arcs, "origins of arcs");
-  run(job->pool, f->num_chunks, fill_chunk, f);
-  return WF_OK;
+  return run(job->pool, f->num_chunks, fill_chunk, f, err);
 }
 
 wf_status wf__compose_fill(const wf__row_plan *plan, const wf__compose_job *job, const uint64_t *kept, wf__compose_output *out, wf_error *err) {

@@ -10,6 +10,7 @@
  * is found in the end does not depend on the order; so threads share a sweep without more than atomic ors. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fstops/compose_rows.h"
 
 enum { ITEM_WORDS = 4 }; /* of `dirty`, a work item */
@@ -145,7 +146,7 @@ INLINE void visit(struct reach *r, uint32_t row, struct scratch *s, bool shared)
 /* --- sweeps ----------------------------------------------------------------------------------------------------------- */
 
 INLINE void visit_ranks(struct reach *r, uint64_t word, uint64_t end, struct scratch *s, bool shared) {
-  for (; word < end; word++) {
+  for (; word < end && !(word % 64 == 0 && wf__stopped()); word++) {
     for (;;) {
       uint64_t dirty = read_word(&r->dirty[word], shared);
       if (dirty == 0) break;
@@ -172,7 +173,7 @@ static bool any_dirty(const struct reach *r) {
 static void sweep(struct reach *r) {
   uint64_t num_words = (r->num_ranks + 63) / 64;
   bool alone = r->pool == NULL || wf__pool_size(r->pool) == 1 || num_words <= ITEM_WORDS;
-  while (any_dirty(r)) {
+  while (any_dirty(r) && !wf__stopped()) {
     if (alone) visit_ranks(r, 0, num_words, &r->scratch[0], false);
     else wf__pool_run(r->pool, (num_words + ITEM_WORDS - 1) / ITEM_WORDS, visit_item, r);
   }

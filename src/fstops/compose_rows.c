@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
+
 uint64_t wf__compose_rows_cells(const wf__compose_job *job, uint64_t *out_bytes) {
   const wf_fst_view *a = &job->a->view, *b = &job->b->view;
   uint64_t num_rows = a->num_states * (uint64_t)wf__num_filter_states(job->filter, job->a->has_epsilons, job->b->has_epsilons);
@@ -22,12 +24,14 @@ static uint64_t count_bits(const uint64_t *words, uint64_t count) {
 static wf_status compose(const wf__row_plan *plan, const wf__compose_job *job, uint64_t *reached, uint64_t **kept, wf__compose_output *out, wf_error *err) {
   uint64_t num_words = plan->num_rows * plan->num_words;
   WF__TRY(wf__compose_reach(plan, job->pool, reached, err));
+  WF__TRY(wf__interrupted(err)); /* then it is not all there */
   if (count_bits(reached, num_words) > job->max_states)
     return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states (max_states)", (unsigned long long)job->max_states);
   if (!job->connect) return wf__compose_fill(plan, job, reached, out, err);
   *kept = wf__calloc(num_words, sizeof **kept);
   if (*kept == NULL) return wf__fail_memory(err, num_words * sizeof **kept, "rows of bits");
   WF__TRY(wf__compose_coreach(plan, job->pool, reached, *kept, err));
+  WF__TRY(wf__interrupted(err));
   return wf__compose_fill(plan, job, *kept, out, err);
 }
 

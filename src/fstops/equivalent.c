@@ -11,6 +11,7 @@
  * one path, the semiring does not matter. States from which nothing is accepted are left out. */
 #include <stdio.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "fstops/best_paths.h"
 
@@ -164,7 +165,10 @@ static wf_status run(joiner *j, wf_error *err) {
     return WF_OK;
   }
   WF__TRY(join(j, (pair){(uint32_t)j->view[0].start, (uint32_t)j->view[1].start, WF__NO_STATE, 0}, 0, err));
-  for (uint64_t head = 0; j->equal && head < j->queue.size; head++) WF__TRY(compare_pair(j, (uint32_t)head, err));
+  for (uint64_t head = 0; j->equal && head < j->queue.size; head++) {
+    WF__TRY(wf__interrupted_at(head, err));
+    WF__TRY(compare_pair(j, (uint32_t)head, err));
+  }
   return WF_OK;
 }
 

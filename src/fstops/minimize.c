@@ -6,6 +6,7 @@
  * Costs are compared in bins of width delta but never rounded: a class keeps the costs of its first state. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "fst/properties.h"
@@ -124,7 +125,8 @@ static wf_status number_arcs(struct minimizer *min, wf_error *err) {
   for (uint64_t i = 0; i < min->view.num_arcs && status == WF_OK; i++) {
     const wf_arc *arc = &min->pushed.arcs.data[i];
     uint32_t pair;
-    status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, (uint32_t)pairs.size, &pair, NULL, "symbols", err);
+    status = wf__interrupted_at(i, err);
+    if (status == WF_OK) status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, (uint32_t)pairs.size, &pair, NULL, "symbols", err);
     uint64_t symbol = (uint64_t)pair << 32 | wf__cost_bin(min->inverse_delta, arc->weight);
     if (status == WF_OK) status = wf__map64_insert(&symbols, symbol, (uint32_t)symbols.size, &min->symbol[i], NULL, "symbols", err);
   }

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "base/memory.h"
 
@@ -90,6 +91,7 @@ wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t 
   struct signatures signatures = {0};
   wf_status status = WF_OK;
   for (uint64_t k = view->num_states; k-- > 0 && status == WF_OK;) {
+    WF__TRY_GOTO(status, wf__interrupted_at(k, err), done);
     uint32_t s = topological_order[k];
     uint64_t first = view->arc_off[s], end = view->arc_off[s + 1];
     signatures.scratch.size = 0;
@@ -102,6 +104,7 @@ wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t 
     status = class_of_signature(&signatures, &class_of[s], err);
   }
   *num_classes = (uint32_t)signatures.off.size;
+done:
   wf__vec_free(&signatures.pool);
   wf__vec_free(&signatures.off);
   wf__vec_free(&signatures.scratch);
@@ -257,7 +260,8 @@ wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_
   for (uint32_t cord = 0; status == WF_OK; cord++) {
     for (; block < refiner.blocks.num_sets; block++) split_cords(&refiner, block);
     if (cord >= refiner.cords.num_sets) break;
-    status = split_blocks(&refiner, cord, err);
+    status = wf__interrupted_at(cord, err);
+    if (status == WF_OK) status = split_blocks(&refiner, cord, err);
   }
   if (status == WF_OK) {
     memcpy(class_of, refiner.blocks.set_of, graph->view->num_states * sizeof *class_of);

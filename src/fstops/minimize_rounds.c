@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "fstops/minimize_partition.h"
 #include "fstops/parallel.h"
@@ -445,7 +446,8 @@ wf_status wf__partition_rounds(const wf__labelled_graph *graph, wf__pool *pool, 
   *stable = false;
   while (status == WF_OK && any_new && spent < limit) {
     uint64_t effort = 0;
-    status = split_all(&rounds, &any_new, &effort, err);
+    status = wf__interrupted(err);
+    if (status == WF_OK) status = split_all(&rounds, &any_new, &effort, err);
     spent += effort;
   }
   if (status == WF_OK && !any_new) status = check(&rounds, stable, err);

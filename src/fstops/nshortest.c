@@ -12,6 +12,7 @@
  * The result shares tails:  state 0, an epsilon arc per path, best first  ->  one state a node  ->  ... -> final. */
 #include "fstops/nshortest.h"
 
+#include "base/interrupt.h"
 #include "fstops/cost_heap.h"
 #include "fstops/reverse_subsets.h"
 
@@ -113,7 +114,8 @@ static wf_status prepare(search *s, wf_error *err) {
 
 static wf_status run(search *s, wf_error *err) {
   WF__TRY(s->unique ? begin_strings(s, err) : begin_paths(s, err));
-  while (s->heap.size > 0 && s->found.size < s->nshortest) {
+  for (uint64_t step = 0; s->heap.size > 0 && s->found.size < s->nshortest; step++) {
+    WF__TRY(wf__interrupted_at(step * 64, err)); /* a step may be long */
     uint32_t id = wf__heap_pop(&s->heap).item, state = s->nodes.data[id].state;
     if (state == whole) {
       WF__TRY(wf__vec_push(&s->found, id, "paths", err));

@@ -1,6 +1,7 @@
 /* pipeline.c - batches of chunks, expanded by all threads while one interns. */
 #include "fstops/pipeline.h"
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 
 enum { CHUNKS_PER_THREAD = 16, SMALL_BATCH = 2 * WF__CHUNK_STATES };
@@ -85,6 +86,7 @@ static wf_status step(struct run *run, wf_error *err) {
 
 static wf_status run_all(struct run *run, wf_error *err) {
   for (uint64_t next = 0;;) {
+    WF__TRY(wf__interrupted(err));
     WF__TRY(take_batch(run, run->expanding, next, err));
     if (run->expanding->num_states == 0 && run->interning->num_states == 0) return WF_OK;
     next += run->expanding->num_states;

@@ -9,6 +9,7 @@
  * so both are one algorithm over arcs taken in one or the other direction. Potentials only ever get shorter, and are settled component by
  * component. An arc then carries o . P(near) without its first |P(far)| labels. */
 #include "fstops/push.h"
+#include "base/interrupt.h"
 #include "fstops/shortest_distance.h"
 
 struct pusher {
@@ -73,6 +74,7 @@ static wf_status settle_component(struct pusher *pusher, uint32_t component, wf_
   }
   for (uint64_t head = 0; head < pusher->queue.size; head++) {
     uint32_t s = pusher->queue.data[head];
+    WF__TRY(wf__interrupted_at(head, err));
     pusher->queued[s] = 0;
     WF__TRY(tell(pusher, s, true, err));
   }
@@ -93,8 +95,10 @@ static wf_status find_potentials(struct pusher *pusher, bool to_final, wf_error 
     bool base = to_final ? (int64_t)s == view->start : wf__is_final(view, s);
     pusher->potential[s] = base ? 0 : WF__STRING_NONE;
   }
-  for (uint32_t k = 0; k < pusher->scc.num_components; k++)
+  for (uint32_t k = 0; k < pusher->scc.num_components; k++) {
+    WF__TRY(wf__interrupted_at(k, err));
     WF__TRY(settle_component(pusher, to_final ? k : pusher->scc.num_components - 1 - k, err));
+  }
   return WF_OK;
 }
 

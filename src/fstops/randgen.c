@@ -1,5 +1,6 @@
 /* randgen.c - wf_randgen: random paths, side by side from a common start. */
 #include "base/option_tables.h"
+#include "base/interrupt.h"
 #include "fstops/path_sampler.h"
 
 /* All first arcs belong to state 0, so the paths are drawn first and written together after. */
@@ -13,6 +14,7 @@ static wf_status draw(wf__path_sampler *sampler, int32_t npath, drawing *all, wf
   wf__sampled_path path = {0};
   wf_status status = WF_OK;
   for (int32_t k = 0; k < npath && status == WF_OK; k++) {
+    WF__TRY_GOTO(status, wf__interrupted_at((uint64_t)k, err), done);
     WF__TRY_GOTO(status, wf__path_sampler_draw(sampler, &path, err), done);
     WF__TRY_GOTO(status, wf__vec_grow(&all->arcs, path.arcs.size, "paths", err), done);
     for (uint64_t i = 0; i < path.arcs.size; i++) all->arcs.data[all->arcs.size++] = path.arcs.data[i];

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "fstops/connect.h"
 #include "fstops/shortest_distance.h"
@@ -177,6 +178,7 @@ static wf_status finish_cycle(struct remover *remover, uint32_t component, wf_er
   uint32_t size = remover->scc.off[component + 1] - remover->scc.off[component];
   double *dist = remover->settler.dist;
   for (uint32_t i = 0; i < size; i++) {
+    WF__TRY(wf__interrupted(err));
     for (uint32_t j = 0; j < size; j++) dist[states[j]] = INFINITY;
     dist[states[i]] = 0;
     WF__TRY(wf__settle(&remover->settler, component, err));
@@ -294,6 +296,7 @@ static wf_status remove_epsilons(struct remover *remover, double delta, bool dro
   if (remover->results == NULL) return wf__fail_memory(err, view->num_states * sizeof *remover->results, "epsilon removal");
   for (uint32_t k = remover->scc.num_components; k-- > 0;) {
     uint32_t state = remover->scc.order[remover->scc.off[k]];
+    WF__TRY(wf__interrupted_at(k, err));
     if (!(remover->marks[state] & REACHED)) continue;
     WF__TRY(cyclic(remover, k) ? finish_cycle(remover, k, err) : finish_state(remover, state, err));
   }

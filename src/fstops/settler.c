@@ -6,6 +6,7 @@
  *                              summed in closed form. Mass too small to matter waits until more arrives, so none is lost. */
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "fstops/shortest_distance.h"
 
 wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc, wf__arc_kind kind, double delta, wf_error *err) {
@@ -53,7 +54,8 @@ static wf_status dijkstra(wf__settler *settler, uint32_t component, wf_error *er
     uint32_t s = settler->scc->order[i];
     if (dist[s] != INFINITY) WF__TRY(wf__heap_push(&settler->heap, (wf__heap_entry){.cost = dist[s], .item = s}, err));
   }
-  while (settler->heap.size > 0) {
+  for (uint64_t step = 0; settler->heap.size > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
     wf__heap_entry top = wf__heap_pop(&settler->heap);
     if (top.cost > dist[top.item]) continue;
     for (uint64_t i = graph->arc_off[top.item]; i < graph->arc_off[top.item + 1]; i++) {
@@ -82,7 +84,8 @@ static wf_status correct_labels(wf__settler *settler, uint32_t component, wf_err
     settler->queued[s] = dist[s] != INFINITY;
     if (settler->queued[s]) settler->queue[count++] = s;
   }
-  while (count > 0) {
+  for (uint64_t step = 0; count > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
     uint32_t s = settler->queue[head];
     head = head + 1 == size ? 0 : head + 1;
     count--;
@@ -161,7 +164,8 @@ static wf_status sum_mass(wf__settler *settler, uint32_t component, wf_error *er
   uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first, head = 0, count = 0;
   struct watch watch = {.previous = -INFINITY};
   WF__TRY(start_mass(settler, component, &count, &watch.num_arcs, err));
-  while (count > 0) {
+  for (uint64_t step = 0; count > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
     uint32_t s = settler->queue[head];
     if (grows(&watch, settler, size, head, count)) return diverges(s, err);
     head = head + 1 == size ? 0 : head + 1;

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "fstops/parallel.h"
@@ -112,15 +113,17 @@ static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bo
   uint64_t *bits = wf__calloc(words, 2 * sizeof *bits);
   if (bits == NULL) return wf__fail_memory(err, words * 16, "distances");
   struct sweeper sweeper = {.view = view, .dist = dist, .fell = bits, .num_pieces = num_pieces};
+  wf_status status = WF_OK;
   for (*done = false; !*done && sweeper.round < MAX_SWEEPS; sweeper.round++) {
     atomic_store(&sweeper.any, false);
-    wf__pool_run(pool, num_pieces, sweep_piece, &sweeper);
+    status = wf__pool_try(pool, num_pieces, sweep_piece, &sweeper, err);
+    if (status != WF_OK) break;
     *done = !atomic_load(&sweeper.any);
     sweeper.now = 1 - sweeper.now;
     for (uint64_t i = 0; i < words; i++) bits[2 * i + (uint64_t)sweeper.now] = 0;
   }
   free(bits);
-  return WF_OK;
+  return status;
 }
 
 /* --- by components ------------------------------------------------------------------------------------------------ */
@@ -133,6 +136,7 @@ static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
   double *dist = settler->dist;
   for (uint32_t k = 0; k < scc->num_components; k++) {
     uint32_t component = backwards ? scc->num_components - 1 - k : k;
+    WF__TRY(wf__interrupted_at(k, err));
     if (!scc->acyclic) WF__TRY(wf__settle(settler, component, err));
     for (uint32_t j = scc->off[component]; j < scc->off[component + 1]; j++) {
       uint32_t s = scc->order[j];

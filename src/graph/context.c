@@ -12,6 +12,7 @@
  *   - at final states of LG what is pending goes out with 0 (the edge) for its right context, towards one state END */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "graph/hmm.h"
 
@@ -169,7 +170,10 @@ static wf_status make_all(struct expanding *e, wf_error *err) {
   WF__TRY(intern(e, &none, &index, err));
   WF__TRY(wf__map64_insert(&e->states, (uint64_t)e->lg.start << 32 | index, 0, &state, NULL, "states", err));
   WF__TRY(wf__vec_push(&e->queue, ((uint64_t)e->lg.start << 32 | index), "states", err));
-  for (uint64_t s = 0; s < e->queue.size; s++) WF__TRY(make_state(e, e->queue.data[s], err));
+  for (uint64_t s = 0; s < e->queue.size; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
+    WF__TRY(make_state(e, e->queue.data[s], err));
+  }
   int32_t num_types = wf__hmm_num_types(e->hmm);
   for (uint64_t i = 0; i < e->csr.arcs.size; i++)
     if (e->csr.arcs.data[i].ilabel >= DISAMBIG) e->csr.arcs.data[i].ilabel += num_types + 1 - DISAMBIG;

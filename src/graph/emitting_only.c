@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "fst/fst.h"
 
@@ -199,6 +200,7 @@ static wf_status make_states(struct folding *f, wf_error *err) {
   if (f->view.start < 0) return WF_OK;
   WF__TRY(make_start(f, err));
   for (uint64_t s = 1; s < f->queue.size; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
     uint32_t state = (uint32_t)(f->queue.data[s] >> 32), waiting = (uint32_t)f->queue.data[s];
     float final_cost = f->view.final_cost[state];
     if (waiting != 0 && final_cost != INFINITY)

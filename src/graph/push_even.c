@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "fst/fst.h"
 #include "fstops/csr_copy.h"
 
@@ -40,7 +41,7 @@ static void find_potentials(const wf_fst_view *view, float *p, double *x, double
   for (uint64_t s = 0; s < view->num_states; s++) x[s] = 1;
   double spread = INFINITY;
   int rounds = 0;
-  for (; rounds < MAX_ROUNDS && spread > tolerance; rounds++) {
+  for (; rounds < MAX_ROUNDS && spread > tolerance && !wf__stopped(); rounds++) {
     spread = multiply(view, p, x, y);
     memcpy(x, y, view->num_states * sizeof *x);
   }
@@ -66,6 +67,7 @@ wf_status wf__push_even(const wf_fst *fst, wf_fst **out, wf_error *err) {
   if (status == WF_OK && view.start >= 0) {
     find_potentials(&view, p, x, y);
     reweight(&csr, &view, x);
+    status = wf__interrupted(err);
   }
   if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/interrupt.h"
+
 enum { CHUNK_BYTES = 1 << 16 };
 
 struct wf__stream {
@@ -91,6 +93,8 @@ void wf__source_close(wf__source *source) {
 static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, size_t *got, wf_error *err) {
   for (;;) {
     ssize_t n = read(source->stream->fd, to, size);
+    if (n < 0 && errno == EINTR) wf__interrupt_ask();
+    WF__TRY(wf__interrupted(err));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", source->path, strerror(errno));
     *got = (size_t)n;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/interrupt.h"
+
 enum { FRAMES_UNKNOWN = -2, FRAMES_DIFFER = -1 };
 
 struct wf_compact_lattice {
@@ -14,6 +16,7 @@ struct wf_compact_lattice {
 };
 
 wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final, wf_error *err) {
+  WF__TRY(wf__interrupted_at(arrays->arc_off.size, err));
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->finals, 1, "lattice states", err));
   arrays->arc_off.data[arrays->arc_off.size++] = arrays->arcs.size;

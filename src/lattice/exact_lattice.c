@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/interrupt.h"
+
 enum { FINEST = 40, MOST = 60 }; /* bits: of the fraction, of the sums */
 
 wf_status wf__exact_add_state(wf__exact_lattice *lattice, wf__exact_end end, wf_error *err) {
@@ -117,6 +119,7 @@ static wf_status convert(const struct source *source, wf__exact_lattice *out, wf
     struct read_arc end = end_at(source, s);
     wf__exact_end exact_end = {.cost = {WF__NEVER, 0}};
     if (!is_absent(&end)) exact_end = (wf__exact_end){exact(&end, scale), (uint32_t)end.first_label, end.num_labels};
+    WF__TRY(wf__interrupted_at(s, err));
     WF__TRY(wf__exact_add_state(out, exact_end, err));
     for (uint64_t i = source->arc_off[s]; i < source->arc_off[s + 1]; i++) {
       struct read_arc arc = arc_at(source, i);
@@ -166,6 +169,7 @@ wf_status wf__exact_forward(const wf__exact_lattice *lattice, int64_t **out, wf_
   if (forward == NULL) return wf__fail_memory(err, n * sizeof *forward, "distances in a lattice");
   for (uint64_t s = 0; s < n; s++) forward[s] = s == 0 ? 0 : WF__NEVER;
   for (uint64_t s = 0; s < n; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
     if (forward[s] == WF__NEVER) continue;
     for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
@@ -181,6 +185,7 @@ wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf
   int64_t *backward = *out = wf__alloc(n, sizeof *backward);
   if (backward == NULL) return wf__fail_memory(err, n * sizeof *backward, "distances in a lattice");
   for (uint64_t s = n; s-- > 0;) {
+    WF__TRY(wf__interrupted_at(s, err));
     backward[s] = wf__exact_is_final(lattice, s) ? wf__exact_total(lattice->ends.data[s].cost) : WF__NEVER;
     for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
@@ -261,6 +266,7 @@ static wf_status rebuild(struct reduction *r, wf_error *err) {
   if (n > 0) r->number[0] = 0;
   for (uint64_t s = 0; s < n; s++) {
     if (r->number[s] == NONE) continue;
+    WF__TRY(wf__interrupted_at(s, err));
     wf__exact_end end = from->ends.data[s];
     if (!ends_within(r, s)) end.cost.graph = WF__NEVER;
     end.first_label = (uint32_t)r->to.labels.size;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/interrupt.h"
+
 struct wf_lattice {
   atomic_size_t refs;
   wf__lattice_arrays arrays;
@@ -19,6 +21,7 @@ wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, u
 }
 
 wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err) {
+  WF__TRY(wf__interrupted_at(arrays->arc_off.size, err));
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, 1, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, 1, "lattice states", err));

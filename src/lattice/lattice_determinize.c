@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/map64.h"
 #include "base/threads.h"
@@ -228,7 +229,7 @@ wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t coun
   WF__TRY(wf__determinizers_create(&determinizers, err));
   wf_status status = wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err);
   if (status == WF_OK) {
-    wf__pool_run(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out});
+    status = wf__pool_try(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out}, err);
     wf__pool_free(pool);
   }
   wf__determinizers_free(determinizers);

@@ -4,6 +4,7 @@
  * is complete before it is passed on; `next_here` links those of one lattice state. What leads nowhere, because the new model forbids words, is dropped at the end. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "lattice/compact_lattice.h"
@@ -82,8 +83,10 @@ static wf_status compose(struct rescoring *r, wf_error *err) {
   for (uint64_t s = 0; s < r->view.num_states; s++) r->first_here[s] = r->last_here[s] = NONE;
   if (r->view.num_states == 0) return WF_OK;
   WF__TRY(find_state(r, 0, wf__lm_exchange_start(&r->exchange), &start, err));
-  for (uint64_t s = 0; s < r->view.num_states; s++)
+  for (uint64_t s = 0; s < r->view.num_states; s++) {
+    WF__TRY(wf__interrupted(err));
     for (uint32_t id = r->first_here[s]; id != NONE; id = r->states.data[id].next_here) WF__TRY(pass_on(r, id, err));
+  }
   uint32_t count = 0;
   for (uint64_t k = r->order.size; k-- > 0;) {
     struct made_state *made = &r->states.data[r->order.data[k]];

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "lattice/compact_lattice.h"
 #include "scorer/scorer.h"
@@ -90,8 +91,10 @@ static wf_status compose(struct work *w, wf_error *err) {
   if (w->scorer->ops->open != NULL) WF__TRY(w->scorer->ops->open(w->scorer, &w->memory, err));
   WF__TRY(w->scorer->ops->begin(w->scorer, w->memory, &start, err));
   WF__TRY(find_state(w, 0, start, &id, err));
-  for (uint64_t s = 0; s < w->view.num_states; s++)
+  for (uint64_t s = 0; s < w->view.num_states; s++) {
+    WF__TRY(wf__interrupted(err));
     for (id = w->first_here[s]; id != NONE; id = w->states.data[id].next_here) WF__TRY(expand(w, id, err));
+  }
   for (uint64_t k = w->order.size; k-- > 0;) {
     struct scored_state *made = &w->states.data[w->order.data[k]];
     for (uint64_t i = 0; i < made->num_arcs; i++) made->alive |= w->states.data[w->arcs.data[made->first_arc + i].nextstate].alive;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "lattice/in_arcs.h"
@@ -63,11 +64,12 @@ static void arc_row(struct mbr *m, const wf__in_arc *arc) {
   }
 }
 
-static void go_ahead(struct mbr *m) {
+static wf_status go_ahead(struct mbr *m, wf_error *err) {
   double *first = row_of(m, m->ahead, 0);
   first[0] = 0;
   for (uint64_t q = 1; q <= m->places.size; q++) first[q] = first[q - 1] + mismatch(0, m->places.data[q - 1]);
   for (uint64_t n = 1; n < m->in.num_states; n++) {
+    WF__TRY(wf__interrupted(err));
     double *row = row_of(m, m->ahead, n);
     for (uint64_t q = 0; q <= m->places.size; q++) row[q] = 0;
     for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
@@ -77,6 +79,7 @@ static void go_ahead(struct mbr *m) {
     }
   }
   m->risk = row_of(m, m->ahead, m->in.num_states - 1)[m->places.size];
+  return WF_OK;
 }
 
 static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double posterior, double start, double end, wf_error *err) {
@@ -124,9 +127,11 @@ static wf_status go_back(struct mbr *m, wf_error *err) {
   m->shares.size = 0;
   memset(m->back, 0, m->in.num_states * width * sizeof *m->back);
   row_of(m, m->back, m->in.num_states - 1)[m->places.size] = 1;
-  for (uint64_t n = m->in.num_states - 1; n > 0; n--)
+  for (uint64_t n = m->in.num_states - 1; n > 0; n--) {
+    WF__TRY(wf__interrupted(err));
     for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++)
       if (m->weights[a] != 0) WF__TRY(arc_back(m, &m->in.arcs[a], row_of(m, m->back, n), m->weights[a], err));
+  }
   double *first = row_of(m, m->back, 0);
   for (uint64_t q = m->places.size; q > 0; q--) {
     WF__TRY(add_share(m, q - 1, 0, first[q], 0, 0, err));
@@ -206,7 +211,7 @@ static wf_status run_rounds(struct mbr *m, bool decode, int32_t *rounds, wf_erro
     uint64_t kept = 0;
     bool changed = false;
     WF__TRY_GOTO(status, make_tables(m, err), done);
-    go_ahead(m);
+    WF__TRY_GOTO(status, go_ahead(m, err), done);
     WF__TRY_GOTO(status, go_back(m, err), done);
     if (!decode || *rounds == MAX_ROUNDS) break;
     WF__TRY_GOTO(status, wf__vec_grow(&words, m->places.size, "a word sequence", err), done);

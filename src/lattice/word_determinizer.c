@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
+
 /* --- subsets --------------------------------------------------------------------------------------------------------- */
 
 static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) { return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin; }
@@ -176,6 +178,7 @@ static wf_status expand_all(wf__word_determinizer *det, wf_error *err) {
   while (det->queue.heap.size > 0) {
     wf__queued next = wf__queue_take(&det->queue, goes_first, det);
     if (det->subsets.data[next.id].expanded) continue;
+    WF__TRY(wf__interrupted(err));
     if (det->complete && bytes_of(det) > det->max_bytes) {
       det->reached_cutoff = next.cost - 1;
       if (det->reached_cutoff < det->graph.backward.data[0]) det->reached_cutoff = det->graph.backward.data[0];

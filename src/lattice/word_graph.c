@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/interrupt.h"
+
 enum { USUAL_BITS = 40, ALIGNMENT = sizeof(wf__word_state) };
 #define NONE UINT32_MAX
 #define USUAL_MOST 0x1p19 /* nats of a path, for which 2^-40 will do */
@@ -197,6 +199,7 @@ static inline wf_status put_states(wf__word_graph *graph, const struct source *f
   graph->first_final = graph->num_states;
   for (uint64_t s = 0; s < from->num_states; s++) {
     const wf__word_place here = places[s];
+    WF__TRY(wf__interrupted_at(s, err));
     if (here.number == NONE) continue;
     graph->states[here.number] = (wf__word_state){.cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
     graph->backward.data[here.number] = here.backward;
@@ -235,6 +238,7 @@ static inline __attribute__((always_inline)) wf_status make(wf__word_graph *grap
     return WF_OK;
   }
   const int64_t cutoff = graph->places.data[0].backward + graph->width;
+  WF__TRY(wf__interrupted(err));
   find_forward(graph, from, cutoff);
   WF__TRY(put_states(graph, from, cutoff, err));
   return finish(graph, err);

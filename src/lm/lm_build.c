@@ -8,6 +8,7 @@
  * (3) Costs of </s> go down the back-off chain once, for good. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "lm/ngram_levels.h"
 
 /* state_of[k][i]: state of the i-th n-gram of level k, or WF__LM_NONE. */
@@ -112,15 +113,17 @@ static void add_arcs(build *b, int k, uint32_t h, uint64_t first, uint64_t last)
   }
 }
 
-static void add_level(build *b, int k) {
+static wf_status add_level(build *b, int k, wf_error *err) {
   const wf__ngram_level *level = &b->levels->level[k];
   for (uint64_t c = 0; c < level->num_contexts; c++) {
     uint32_t h = b->state_of[k - 1][c];
     if (h == WF__LM_NONE) continue;
+    WF__TRY(wf__interrupted_at(h, err));
     b->lm->states[h].first_arc = b->lm->num_arcs;
     add_arcs(b, k, h, level->first[c], level->first[c + 1]);
     b->lm->states[h + 1].first_arc = b->lm->num_arcs;
   }
+  return WF_OK;
 }
 
 static void resolve_finals(wf_lm *lm) {
@@ -140,7 +143,7 @@ static wf_status fill(build *b, const wf_progress *progress, wf_error *err) {
   for (int k = 2; k <= b->lm->order; k++) {
     WF__TRY(wf__progress(progress, "linking n-grams", (double)(k - 1) / b->lm->order, err));
     b->lm->num_ngrams[k] = b->levels->level[k].ngrams.size;
-    add_level(b, k);
+    WF__TRY(add_level(b, k, err));
     wf__ngram_level_free(&b->levels->level[k]);
     free(b->state_of[k - 1]);
     b->state_of[k - 1] = NULL;

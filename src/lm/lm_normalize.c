@@ -4,6 +4,7 @@
  * (1 - S) / D. 1 less the probabilities of the explicit words would do for D, were it not for float32: where little is left, errors of 1e-7
  * in what sums to 1 would be most of it. So mass[] keeps to what the probabilities after each history sum in double, rounded costs and all. */
 #include "base/memory.h"
+#include "base/interrupt.h"
 #include "lm/lm_prune.h"
 
 enum { CHUNK = 1024 };
@@ -114,12 +115,13 @@ wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_e
   if (n.mass == NULL) return wf__fail_memory(err, lm->num_states * sizeof *n.mass, "sums of probabilities");
   atomic_init(&n.num_scaled, 0);
   normalize_unigrams(&n);
-  for (int level = 1; level < lm->order; level++) { /* the back-off of a state is of a lower level, and complete */
+  wf_status status = WF_OK;
+  for (int level = 1; level < lm->order && status == WF_OK; level++) { /* the back-off of a state is of a lower level, and complete */
     n.first = lm->level_begin[level];
     n.end = lm->level_begin[level + 1];
-    wf__pool_run(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n);
+    status = wf__pool_try(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n, err);
   }
   *num_scaled = atomic_load(&n.num_scaled);
   free(n.mass);
-  return WF_OK;
+  return status;
 }

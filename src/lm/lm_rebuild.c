@@ -4,6 +4,7 @@
  *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history; NONE if that is left out */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "lm/lm_prune.h"
 #include "lm/ngram_levels.h"
 
@@ -78,8 +79,10 @@ static wf_status push_all(rebuild *r, wf_error *err) {
   WF__TRY(wf__ngram_level_sort(&r->levels, 1, &twice, err));
   r->levels.order = 1;
   for (int k = 2; k <= lm->order; k++) {
-    for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++)
+    for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
+      WF__TRY(wf__interrupted_at(state, err));
       if (r->node_of[state] != WF__LM_NONE) WF__TRY(push_arcs(r, k, (uint32_t)state, err));
+    }
     if (r->levels.level[k].ngrams.size == 0) break;
     WF__TRY(wf__ngram_level_sort(&r->levels, k, &twice, err));
     r->levels.order = k;

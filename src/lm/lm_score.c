@@ -9,6 +9,7 @@
  * Nothing here depends on what else is pruned, so states are independent of each other: chunks of them go to the pool. */
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/memory.h"
 #include "lm/lm_prune.h"
 
@@ -115,7 +116,7 @@ wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_val
   scoring s = {lm, entropy, wf__calloc(lm->num_states, sizeof *s.marginal), values};
   if (s.marginal == NULL) return wf__fail_memory(err, lm->num_states * sizeof *s.marginal, "probabilities of histories");
   find_marginals(&s);
-  wf__pool_run(pool, (lm->num_states - 1 + CHUNK - 1) / CHUNK, score_chunk, &s);
+  const wf_status status = wf__pool_try(pool, (lm->num_states - 1 + CHUNK - 1) / CHUNK, score_chunk, &s, err);
   free(s.marginal);
-  return WF_OK;
+  return status;
 }

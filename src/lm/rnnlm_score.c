@@ -4,6 +4,7 @@
  * the threads. */
 #include <stdlib.h>
 
+#include "base/interrupt.h"
 #include "base/threads.h"
 #include "lm/rnnlm_sentences.h"
 
@@ -104,7 +105,7 @@ wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint
     s.threads[t].states = wf__alloc(SLOTS * wf__rnn_state_floats(rnnlm), sizeof(float));
     status = s.threads[t].states != NULL ? wf__rnn_work_init(rnnlm, SLOTS, &s.threads[t].work, err) : wf__fail_memory(err, SLOTS * wf__rnn_state_floats(rnnlm) * 4, "hidden states");
   }
-  if (status == WF_OK) wf__pool_run(pool, num_chunks, score_chunk, &s);
+  if (status == WF_OK) status = wf__pool_try(pool, num_chunks, score_chunk, &s, err);
   for (int t = 0; t < threads && s.threads != NULL; t++) {
     free(s.threads[t].states);
     wf__rnn_work_free(&s.threads[t].work);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
 #include "lm/rnnlm_learn.h"
@@ -188,7 +189,7 @@ struct training {
 
 static void learn_block(void *user, uint64_t item, int worker) {
   struct training *t = user;
-  if (atomic_load_explicit(&t->stop, memory_order_relaxed)) return;
+  if (atomic_load_explicit(&t->stop, memory_order_relaxed) || wf__stopped()) return;
   uint64_t end = (item + 1) * BLOCK < num_sentences(&t->text) ? (item + 1) * BLOCK : num_sentences(&t->text);
   for (uint64_t s = item * BLOCK; s < end; s++) {
     uint64_t first = t->text.first.data[s];
@@ -230,6 +231,7 @@ static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *r
   for (int i = 0; i < t->num_threads; i++) t->costs[i] = 0;
   wf__pool_run(pool, (num_sentences(&t->text) + BLOCK - 1) / BLOCK, learn_block, t);
   WF__TRY(t->status);
+  WF__TRY(wf__interrupted(err));
   for (int i = 0; i < t->num_threads; i++) cost += t->costs[i];
   report->seconds = seconds_now() - begin;
   report->num_tokens = t->text.words.size - num_sentences(&t->text);
@@ -250,6 +252,7 @@ static wf_status run_epochs(struct training *t, const wf_rnnlm_train_options *op
     wf_rnnlm_epoch report = {0};
     WF__TRY(run_epoch(t, pool, &report, &entropy, err));
     if (on_epoch != NULL) on_epoch(user, &report);
+    WF__TRY(wf__interrupted(err));
     bool gained = entropy < before * (1 - (double)options->min_gain);
     before = entropy;
     if (!gained && halving) break;

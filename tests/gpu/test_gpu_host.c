@@ -3,6 +3,7 @@
  * imitated GPUs of tests/fake_cuda, where failures are planted too; and with SIMT besides, where these run the kernels of src/cuda: less of everything. */
 #include <cuda_runtime_api.h>
 
+#include "base/interrupt.h"
 #include "decode_tasks.h"
 
 enum { BATCH = 24, SLACK = 8 };
@@ -535,6 +536,41 @@ static void test_cancel(void **state) {
   test_free_task(&task);
 }
 
+/* The same from the thread's own function, at every look. */
+static bool look(void *user) {
+  wf__interrupt_ask();
+  return --*(int *)user > 0;
+}
+
+static void test_interrupt(void **state) {
+  (void)state;
+  wf_error err = {0};
+  struct decode_task task = test_random_task(5);
+  struct forms forms;
+  wf_result *cpu[BATCH], *gpu[BATCH];
+  wf_decoder *decoder;
+  make_forms(&forms, &task, 5, 20, WF_FLOAT32, false);
+  test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
+  task.options.device = "cuda:0,0";
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  wf_status status = WF_ERR_CANCELLED;
+  for (int looks = 1; status != WF_OK; looks += 1 + looks / 8) {
+    int left = looks;
+    wf_set_interrupt(look, &left);
+    status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
+    wf_set_interrupt(NULL, NULL);
+    if (looks == 1 || status != WF_OK) assert_int_equal(status, WF_ERR_CANCELLED);
+    for (size_t i = 0; i < BATCH && status != WF_OK; i++) assert_null(gpu[i]);
+    if (status != WF_OK) assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+    test_assert_same_batch(0, cpu, gpu, BATCH);
+    test_free_results(gpu, BATCH);
+  }
+  wf_decoder_free(decoder);
+  test_free_results(cpu, BATCH);
+  free_forms(&forms);
+  test_free_task(&task);
+}
+
 static void test_no_such_gpu(void **state) {
   (void)state;
   wf_error err = {0};
@@ -670,7 +706,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
       cmocka_unit_test(test_no_room),  cmocka_unit_test(test_wide_frames), cmocka_unit_test(test_stream),     cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),  cmocka_unit_test(test_check_on_device),
+      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_interrupt),    cmocka_unit_test(test_no_such_gpu), cmocka_unit_test(test_check_on_device),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
 #endif

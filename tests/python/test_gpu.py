@@ -9,6 +9,8 @@ Skipped, saying why, where there is no GPU; tests of a framework also where that
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -346,3 +348,31 @@ def test_training_with_torch():
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main(["-rs", __file__]))
+
+ENDS = """
+import gc, sys
+import numpy as np
+import warpfst as wf
+fst = wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.5)], {{0: 0.0}})
+graph = wf.Graph(fst)
+decoder = wf.Decoder(graph, device={device!r}, lattice_beam=4)
+stream = decoder.stream()
+stream.set_boost({{1: 0.5}})
+stream.accept(np.zeros((3, 2), np.float32))
+result = decoder.decode([np.zeros((3, 2), np.float32)], boost={{2: 0.25}})[0]
+class Knot: pass
+knot = Knot()
+knot.all = [knot, {order}]
+if {forget}:
+    del fst, graph, decoder, stream, result, knot
+    gc.collect()
+print("end")
+"""
+
+
+@pytest.mark.parametrize("forget", [True, False])
+@pytest.mark.parametrize("order", ["decoder, stream", "stream, decoder, graph, result", "result, stream, graph, decoder, fst"])
+def test_programs_end(order, forget):
+    """Decoders and streams in a cycle, or alive when the interpreter ends."""
+    done = subprocess.run([sys.executable, "-c", ENDS.format(device="cuda", order=order, forget=forget)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)

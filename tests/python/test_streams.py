@@ -1,6 +1,8 @@
 """Streams give what decoding everything at once gives."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -96,3 +98,31 @@ def test_lattices_in_parts(ctc_graph, ctc_scores):
     assert first + 1 == whole.num_states and np.concatenate(joined).tobytes() == np.asarray(whole.arcs).tobytes()
     with pytest.raises(wf.ArgumentError):
         wf.Decoder(ctc_graph).stream().commit_lattice()
+
+ENDS = """
+import gc, sys
+import numpy as np
+import warpfst as wf
+fst = wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.5)], {{0: 0.0}})
+graph = wf.Graph(fst)
+decoder = wf.Decoder(graph, device={device!r}, lattice_beam=4)
+stream = decoder.stream()
+stream.set_boost({{1: 0.5}})
+stream.accept(np.zeros((3, 2), np.float32))
+result = decoder.decode([np.zeros((3, 2), np.float32)], boost={{2: 0.25}})[0]
+class Knot: pass
+knot = Knot()
+knot.all = [knot, {order}]
+if {forget}:
+    del fst, graph, decoder, stream, result, knot
+    gc.collect()
+print("end")
+"""
+
+
+@pytest.mark.parametrize("forget", [True, False])
+@pytest.mark.parametrize("order", ["decoder, stream", "stream, decoder, graph, result", "result, stream, graph, decoder, fst"])
+def test_programs_end(order, forget):
+    """Decoders and streams in a cycle, or alive when the interpreter ends."""
+    done = subprocess.run([sys.executable, "-c", ENDS.format(device="cpu", order=order, forget=forget)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)

@@ -1,0 +1,57 @@
+/* python_calls.c - calls into Python that lose no exception.
+ *
+ * A KeyboardInterrupt comes whenever Python's evaluation loop looks for signals, and it does so before a function's first statement. A callback of ctypes has nobody to
+ * hand such an exception to: it prints it and goes on. Here the interpreter is called from C, and the exception is kept for whoever made the call. */
+#include "base/error.h"
+
+static wf_python g_python;
+
+void wf_python_use(const wf_python *python) { g_python = *python; }
+
+/* With the interpreter's lock. */
+static bool keep_raised(wf_python_call *call) {
+  g_python.PyErr_Fetch(&call->raised[0], &call->raised[1], &call->raised[2]);
+  return false;
+}
+
+bool wf_python_check(void *user) {
+  wf_python_call *call = user;
+  if (call->raised[0] != NULL) return false;
+  const int state = g_python.PyGILState_Ensure();
+  const bool good = g_python.PyErr_CheckSignals() == 0 || keep_raised(call);
+  g_python.PyGILState_Release(state);
+  return good;
+}
+
+/* With the interpreter's lock: what the callable has returned, as a truth value. */
+static bool take_result(wf_python_call *call, void *result) {
+  const int truth = result != NULL ? g_python.PyObject_IsTrue(result) : -1;
+  if (truth < 0) keep_raised(call);
+  if (result != NULL) g_python.Py_DecRef(result);
+  return truth > 0;
+}
+
+bool wf_python_progress(void *user, const char *stage, double fraction) {
+  wf_python_call *call = user;
+  if (call->raised[0] != NULL) return false;
+  const int state = g_python.PyGILState_Ensure();
+  const bool good = take_result(call, g_python.PyObject_CallFunction(call->callable, "yd", stage, fraction));
+  g_python.PyGILState_Release(state);
+  return good;
+}
+
+void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch) {
+  wf_python_call *call = user;
+  if (call->raised[0] != NULL) return;
+  const int state = g_python.PyGILState_Ensure();
+  (void)take_result(call, g_python.PyObject_CallFunction(call->callable, "K", (unsigned long long)(uintptr_t)epoch));
+  g_python.PyGILState_Release(state);
+}
+
+void wf_python_destroy(void *capsule) {
+  union {
+    void *address;
+    void (*call)(void *object);
+  } release = {g_python.PyCapsule_GetContext(capsule)};
+  if (release.address != NULL) release.call(g_python.PyCapsule_GetPointer(capsule, NULL));
+}

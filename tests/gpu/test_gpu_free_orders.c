@@ -1,0 +1,40 @@
+/* test_gpu_free_orders.c - objects may be freed in any order, also when the program ends and the CUDA runtime has gone before them. Ends with 77 where there is
+ * no GPU. Also compiled for the imitated GPU of tests/simt. */
+#include <cuda_runtime_api.h>
+
+#include "free_orders.h"
+
+static struct freed_objects left;
+
+/* Registered before CUDA is first used, so it runs after CUDA's own end. */
+static void free_what_is_left(void) {
+  if (left.decoder != NULL) freed_objects_end(&left);
+}
+
+static void test_every_order(void **state) {
+  (void)state;
+  test_free_orders("cuda", 1);
+}
+
+/* So many that each object is freed before each other one. */
+static void test_small(void **state) {
+  (void)state;
+  test_free_orders("cuda", 839);
+}
+
+static void test_end_of_program(void **state) {
+  (void)state;
+  wf_symbols *words = random_scorer_words();
+  left = freed_objects_make("cuda", words);
+  freed_objects_use(&left);
+  wf_symbols_free(words);
+}
+
+int main(int argc, char **argv) {
+  if (atexit(free_what_is_left) != 0) return 1;
+  if (test_no_gpu()) return 77;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_order), cmocka_unit_test(test_end_of_program)};
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_end_of_program)};
+  if (argc > 1) return cmocka_run_group_tests(small, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
