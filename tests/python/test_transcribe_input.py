@@ -96,7 +96,9 @@ def test_pieces_in_every_format(tmp_path):
     pieces = [json.loads(line) for line in fed(data, "--rate", 16000, "--format", "json")[1].splitlines()]
     assert [piece["text"] for piece in pieces] == ["ten of clubs", "five five", "seven of clubs"]
     begins = [piece.get("start", 0) for piece in pieces]
-    assert begins == sorted(begins) and all(begin <= word["start"] < word["end"] <= begin + piece["duration"] + 1e-3 for begin, piece in zip(begins, pieces) for word in piece["words"])
+    assert begins == sorted(begins)
+    for begin, piece in zip(begins, pieces):
+        assert all(begin <= word["start"] < word["end"] <= begin + piece["duration"] + 1e-3 for word in piece["words"])
     srt = fed(data, "--rate", 16000, "--format", "srt")[1]
     assert [block.split("\n")[0] for block in srt.rstrip().split("\n\n")] == ["1", "2", "3"]
     vtt = fed(data, "--rate", 16000, "--format", "vtt")[1]
