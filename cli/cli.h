@@ -54,7 +54,7 @@ typedef struct cli_rule {
   const char *others; /* flags with '|' between them, one of which suffices */
 } cli_rule;
 
-enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6, CLI_MAX_ROWS = 64, CLI_MAX_RULES = 6 };
+enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6, CLI_MAX_ROWS = 64, CLI_MAX_RULES = 12 };
 
 typedef struct cli_parser {
   const char *usage;  /* after "warpfst NAME " */

@@ -404,8 +404,8 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
           run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
   if (run->num_narrowed > 0)
-    fprintf(stderr, "narrowed: in some frame there were more tokens than --max-active (%d) or --max-tokens (%d) let in; larger ones may give better words and take longer\n",
-            (int)run->decoder_options.max_active, (int)run->decoder_options.max_tokens);
+    fprintf(stderr, "narrowed: --max-active (%d) or --max-tokens (%d) cut the beam; higher may find better words\n", run->decoder_options.max_active,
+            run->decoder_options.max_tokens);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
   lm_report_print(stderr, run->decoder, run->decode_s, false);

@@ -85,7 +85,7 @@ expect 3 'lm info: .*missing.arpa: cannot open' "$WARPFST" lm info missing.arpa
 expect 3 'missing.txt: cannot open' "$WARPFST" lm query "$lm" missing.txt
 expect 3 'not plain text' "$WARPFST" lm query "$lm" "$lm"
 expect 2 'unknown format' "$WARPFST" lm convert "$lm" x.fst --format=nothing
-expect 2 'not both' "$WARPFST" lm convert "$lm" x.fst --backoff-symbol='#0' --backoff-label=7
+expect 2 'exclude each other' "$WARPFST" lm convert "$lm" x.fst --backoff-symbol='#0' --backoff-label=7
 expect 2 "is the word 'MARK'" "$WARPFST" lm convert "$lm" x.fst --backoff-symbol=MARK
 expect 2 'failure needs a backoff_label' "$WARPFST" lm convert "$lm" x.fst --backoff=failure
 expect 3 "'MARK' is not in the word table" "$WARPFST" lm info "$lm" --words=<(grep -v '^MARK	' words.txt) --oov=error
