@@ -48,6 +48,22 @@ all='u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4 1 2\n'
 expect 0 "^5 utterances (0 narrowed)" g.wfst good.ark && prints "$all"
 expect 0 "^5 utterances" g.wfst good && prints "$all"
 
+# --- scores of a CTC graph that are no log-posteriors: told once, or an error, or nothing ------------------------------------------------
+printf '<eps> 0\n<blk> 1\na 2\n' > tokens.txt
+printf '0 0 <blk> 0\n0 0 a 2\n0\n' > ctc.txt
+"$WARPFST" compile ctc.txt --isymbols=tokens.txt --keep-isymbols -o ctc.wfst
+"$python" -c '
+import numpy as np, os
+os.mkdir("probabilities")
+for i in range(3): np.save("probabilities/u%d" % i, np.full((5, 2), 0.5, "f4"))'
+expect 0 "warning: the scores look like probabilities" ctc.wfst probabilities
+[ "$(grep -c warning err.txt)" = 1 ] || fail "$(cat err.txt)"
+expect 1 "utterance 'u2': the scores look like probabilities" ctc.wfst probabilities --check-scores=error
+expect 0 "^3 utterances" ctc.wfst probabilities --check-scores=off
+! grep -q warning err.txt || fail "$(cat err.txt)"
+expect 0 "^3 utterances" g.wfst probabilities # hybrid scores are no posteriors
+! grep -q warning err.txt || fail "$(cat err.txt)"
+
 # --- scores ----------------------------------------------------------------------------------------------------------------------
 expect 1 "utterance 'u1': score of frame 2, column 1 is NaN" g.wfst nan.ark && prints 'u0 1 2\nu1\nu2 1 2\nu3\nu4 1 2\n'
 grep -q "utterance 'u3': score of frame 0, column 0 is inf" err.txt
