@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "interrupt.h"
+#include "output_guard.h"
 
 enum { PATH_BYTES = 4096 };
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interrupt.h"
 #include "lm_common.h"
+#include "output_guard.h"
 
 bool lm_is_wlm(const char *path) {
   char magic[4] = "";

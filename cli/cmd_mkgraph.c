@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "fst_output.h"
-#include "interrupt.h"
 #include "mkgraph_hmm.h"
+#include "output_guard.h"
 #include "parts.h"
 #include "step_report.h"
 

@@ -7,7 +7,7 @@
 
 #include "am_model.h"
 #include "fst_output.h"
-#include "interrupt.h"
+#include "output_guard.h"
 #include "step_report.h"
 
 struct request {

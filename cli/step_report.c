@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "fst_output.h"
-#include "interrupt.h"
+#include "output_guard.h"
 
 void cli_steps_begin(cli_steps *steps) {
   steps->begin_s = cli_now_s();

@@ -133,6 +133,7 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
     wf__pool_run(self->pool, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
+    if (status == WF_OK) status = wf__interrupted(err); /* or a lattice may lack its determinization */
   }
   free(order);
   free(errors);

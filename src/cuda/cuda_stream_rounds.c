@@ -505,7 +505,7 @@ static wf_status deal(struct wf__cuda_backend *self, const wf__batch *batch, voi
     if (!unchecked && !searches) continue;
     WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending, item, "streams", err));
   }
-  return WF_OK;
+  return wf__interrupted(err); /* then not all values were looked at */
 }
 
 static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {

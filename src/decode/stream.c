@@ -372,6 +372,10 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
     result->status = status;
     snprintf(result->message, sizeof result->message, "%s", own.message);
   }
+  if (own.code == WF_ERR_CANCELLED) {
+    if (err != NULL) *err = own;
+    return status;
+  }
   wf__check_narrowed(stream->decoder, result);
   stream->start_frame += result->num_frames;
   stream->result = NULL;

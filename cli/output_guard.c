@@ -1,5 +1,5 @@
-/* interrupt.c - removes the library's temporary output files when a signal ends the program. The handler only unlinks names made before. */
-#include "interrupt.h"
+/* output_guard.c - removes the library's temporary output files when a signal ends the program. The handler only unlinks names made before. */
+#include "output_guard.h"
 
 #include <limits.h>
 #include <signal.h>
