@@ -51,6 +51,21 @@ static void put_arrays(const wf_word_aligner *aligner, uint8_t *at) {
   put(at, s->spelled.data, s->spelled.size * 4);
 }
 
+/* The names under a name of their own: a table is called as the file that it was read from, which must not make another graph. */
+static wf_status encode_names(const wf_symbols *names, uint8_t **out, uint64_t *size, wf_error *err) {
+  wf_symbols *copy;
+  WF__TRY(wf_symbols_create("units", &copy, err));
+  wf_status status = WF_OK;
+  for (size_t i = 0; i < wf_symbols_count(names) && status == WF_OK; i++) {
+    int64_t key;
+    const char *text = wf_symbols_at(names, i, &key);
+    status = wf_symbols_add(copy, text, key, NULL, err);
+  }
+  if (status == WF_OK) status = wf__symbols_encode(copy, out, size, err);
+  wf_symbols_free(copy);
+  return status;
+}
+
 wf_status wf__word_aligner_encode(const wf_word_aligner *aligner, uint8_t **out, uint64_t *size, wf_error *err) {
   uint8_t *names;
   const wf__spellings *s = &aligner->spellings;
@@ -66,7 +81,7 @@ wf_status wf__word_aligner_encode(const wf_word_aligner *aligner, uint8_t **out,
                      .num_units = s->spelled.size};
   *out = NULL;
   if (aligner->base != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a word aligner with added words cannot be written");
-  WF__TRY(wf__symbols_encode(aligner->names, &names, &h.name_bytes, err));
+  WF__TRY(encode_names(aligner->names, &names, &h.name_bytes, err));
   uint64_t arrays = array_bytes(&h);
   *size = sizeof h + arrays + h.name_bytes;
   *out = wf__alloc(*size, 1);
