@@ -450,13 +450,13 @@ WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_opti
 WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients, uint64_t num_arcs, double *a_gradients, double *b_gradients);
 
 /* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
- * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
- * fst must be an acceptor, epsilons do not count, and weights lie where the search puts them. Fewer paths come where there are fewer;
- * none: the empty fst. Of paths of equal cost, those with fewer arcs go first, then order follows states and arcs: same input, same
- * result. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
+ * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: epsilons
+ * do not count, weights lie where the search puts them, and for more than one the fst must be an acceptor. Fewer paths come where there are fewer;
+ * none: the empty fst. Ties: of paths of equal cost (summed in double) those with fewer arcs go first; of these, read from the end, the one with the lower
+ * final state, or else the lower arc number (counted over the whole fst) where they first differ. Distinct strings likewise, with labels for arcs. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
 #define WF_SHORTEST_PATH_OPTIONS(X)                                                      \
   X(I32, nshortest, 1, 1, 2147483647, "paths", "how many")                               \
-  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (acceptors)")
+  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one: acceptors)")
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err);
 
@@ -516,7 +516,7 @@ WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minim
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
-/* The best path of each (tropical). Of paths of equal cost one with fewest arcs; which of those is the device's choice, the same in every run. */
+/* wf_shortest_path of each (tropical), one path; ties go the same way on every device. */
 WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 /* `out_costs` [count], in host memory. `with_gradients`: the batch keeps the derivatives for the two calls below. To about 1e-12 the CPU's, relative. */
 WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err);
