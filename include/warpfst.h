@@ -161,9 +161,10 @@ WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error 
 /* Reads `symbol id` lines (any blanks between; UTF-8). Errors: line without an id, id negative or above 2^31-1, symbol or
  * id given twice with different partners. `name` of the table is the path. */
 WF_API wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err);
+/* Errors: an empty symbol, which tables inside OpenFst's files may hold (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err);
 /* Adds `text` with the given key, or with the next free key if key < 0. Adding the same pair again is fine.
- * `*out_key` (may be NULL) receives the key. */
+ * `*out_key` (may be NULL) receives the key. Errors: an empty `text`. */
 WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err);
 /* Key of a symbol, or -1. */
 WF_API int64_t wf_symbols_find(const wf_symbols *symbols, const char *text);
@@ -416,7 +417,7 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
 
 /* Pushes weights (and output labels, on request) towards the start or the final states. What belongs in front of everything goes onto the arcs of
  * the start state, or, if something leads back there, onto an epsilon arc from a new start state numbered last. In the log semiring the
- * result is stochastic. States on no successful path are left as they are. */
+ * result is stochastic. States on no successful path are left as they are. remove_total_weight without push_weights is WF_ERR_ARGUMENT. */
 #define WF_PUSH_OPTIONS(X)                                                                                              \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \

@@ -139,6 +139,8 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   *out = NULL;
   wf_push_options o;
   WF__TRY(wf__options_take(wf__push_table(), options, &o, err));
+  if (o.remove_total_weight && !o.push_weights)
+    return wf__fail(err, WF_ERR_ARGUMENT, "remove_total_weight takes the total out of pushed weights; set push_weights, too");
   wf_fst_view view = wf_fst_get_view(fst);
   wf__strings strings = {0};
   wf__csr csr = {0};
