@@ -382,14 +382,15 @@ WF_API void wf_composer_free(wf_composer *composer);
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
  * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states, or of an output more than 10000 labels
- * behind the input, likewise. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
+ * behind the input, likewise: where paths of one input drift apart in cost for ever (no twins property), there is no end. The limit is by default 64 times the trimmed
+ * input's states, and at least 1,000,000. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
  * several labels (with input epsilon); arcs are sorted by input label. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 64 times the input's, at least 1000000") \
   WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
