@@ -334,6 +334,7 @@ static void test_errors(void **state) {
     }
   }
   expect("0 1 1 2;1", 2, true, WF_TROPICAL, WF_ERR_ARGUMENT);
+  expect("0 1 1 2;1", 1, true, WF_TROPICAL, WF_OK); /* one path is one string */
   expect("0 1 1 1;1", 0, false, WF_TROPICAL, WF_ERR_ARGUMENT);
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, negative), *out;
