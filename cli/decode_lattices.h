@@ -6,7 +6,7 @@
 
 typedef struct decode_lattices {
   const char *path, *ctm_path, *json_path; /* NULL: not asked for */
-  bool raw, confidence;
+  bool raw, unaligned, confidence;
   int64_t num_best;
   float acoustic_scale; /* of the search */
   wf_lattice_determinize_options determinizing;

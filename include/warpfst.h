@@ -168,9 +168,10 @@ WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error 
 /* Reads `symbol id` lines (any blanks between; UTF-8). Errors: line without an id, id negative or above 2^31-1, symbol or
  * id given twice with different partners. `name` of the table is the path. */
 WF_API wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err);
+/* Errors: an empty symbol, which tables inside OpenFst's files may hold (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err);
 /* Adds `text` with the given key, or with the next free key if key < 0. Adding the same pair again is fine.
- * `*out_key` (may be NULL) receives the key. */
+ * `*out_key` (may be NULL) receives the key. Errors: an empty `text`. */
 WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err);
 /* Key of a symbol, or -1. */
 WF_API int64_t wf_symbols_find(const wf_symbols *symbols, const char *text);
@@ -388,14 +389,15 @@ WF_API void wf_composer_free(wf_composer *composer);
 /* Weighted determinization of transducers on the input side (Mohri 1997; epsilon input labels are removed on the fly
  * when `rmepsilon`, else are a label like any other; output strings are residuals). Functional input only: two outputs for one
  * input is WF_ERR_NOT_DETERMINIZABLE and the message holds a witness. Growth beyond max_states, or of an output more than 10000 labels
- * behind the input, likewise. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
+ * behind the input, likewise: where paths of one input drift apart in cost for ever (no twins property), there is no end. The limit is by default 64 times the trimmed
+ * input's states, and at least 1,000,000. The result is trimmed; states are numbered breadth first, then those of the chains that spell outputs of
  * several labels (with input epsilon); arcs are sorted by input label. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                                                               \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")                                   \
   X(BOOL, rmepsilon, 0, 0, 1, "", "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")             \
   X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")                                 \
   X(I32, subsequential_label, 0, 0, 2147483647, "label", "input label of arcs that emit final output strings; 0: epsilon")        \
-  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 2^31 - 1")                              \
+  X(I64, max_states, 0, 0, 2147483647, "states", "give up beyond this, with a witness; 0: 64 times the input's, at least 1000000") \
   WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err);
@@ -423,7 +425,7 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
 
 /* Pushes weights (and output labels, on request) towards the start or the final states. What belongs in front of everything goes onto the arcs of
  * the start state, or, if something leads back there, onto an epsilon arc from a new start state numbered last. In the log semiring the
- * result is stochastic. States on no successful path are left as they are. */
+ * result is stochastic. States on no successful path are left as they are. remove_total_weight without push_weights is WF_ERR_ARGUMENT. */
 #define WF_PUSH_OPTIONS(X)                                                                                              \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                                                     \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                                                                \
@@ -457,13 +459,13 @@ WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_opti
 WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients, uint64_t num_arcs, double *a_gradients, double *b_gradients);
 
 /* The nshortest best paths as an fst (tropical only; the log semiring is WF_ERR_UNSUPPORTED). One path: a chain from state 0. Several
- * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: the
- * fst must be an acceptor, epsilons do not count, and weights lie where the search puts them. Fewer paths come where there are fewer;
- * none: the empty fst. Of paths of equal cost, those with fewer arcs go first, then order follows states and arcs: same input, same
- * result. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
+ * (Mohri & Riley 2002): state 0 has an epsilon arc to each path, best first; paths share tails. With `unique`, distinct strings instead: epsilons
+ * do not count, weights lie where the search puts them, and for more than one the fst must be an acceptor. Fewer paths come where there are fewer;
+ * none: the empty fst. Ties: of paths of equal cost (summed in double) those with fewer arcs go first; of these, read from the end, the one with the lower
+ * final state, or else the lower arc number (counted over the whole fst) where they first differ. Distinct strings likewise, with labels for arcs. Cycles and negative weights are fine; a negative cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
 #define WF_SHORTEST_PATH_OPTIONS(X)                                                      \
   X(I32, nshortest, 1, 1, 2147483647, "paths", "how many")                               \
-  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (acceptors)")
+  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one: acceptors)")
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err);
 
@@ -523,7 +525,7 @@ WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minim
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err);
-/* The best path of each (tropical). Of paths of equal cost one with fewest arcs; which of those is the device's choice, the same in every run. */
+/* wf_shortest_path of each (tropical), one path; ties go the same way on every device. */
 WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
 /* `out_costs` [count], in host memory. `with_gradients`: the batch keeps the derivatives for the two calls below. To about 1e-12 the CPU's, relative. */
 WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err);

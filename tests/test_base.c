@@ -29,6 +29,48 @@ static void test_symbols(void **state) {
   wf_symbols_free(symbols);
 }
 
+/* Tables inside OpenFst's files may hold an empty symbol: read, kept and written there, but not in a text file. */
+static void test_empty_symbol(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_symbols *symbols;
+  wf_fst *plain = test_fst_of(WF_TROPICAL, "0 1 1 2 1;1"), *fst, *again;
+  assert_ok(wf_symbols_create("t", &symbols, &err));
+  assert_ok(wf_symbols_add(symbols, "<eps>", 0, NULL, &err));
+  assert_ok(wf_symbols_add(symbols, "XYZ", 7, NULL, &err));
+  assert_int_equal(wf_symbols_add(symbols, "", 8, NULL, &err), WF_ERR_ARGUMENT);
+  assert_ok(wf_fst_with_symbols(plain, symbols, NULL, &fst, &err));
+  const char *path = test_temp_path("empty.fst");
+  assert_ok(wf_fst_write(fst, path, WF_FORMAT_OPENFST_VECTOR, &err));
+  wf_fst_free(fst);
+  wf_symbols_free(symbols);
+  static const char named[] = "\3\0\0\0XYZ", empty[] = "\0\0\0\0";
+  char bytes[4096];
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  size_t size = fread(bytes, 1, sizeof bytes, file), at = 0;
+  fclose(file);
+  while (at + 7 <= size && memcmp(bytes + at, named, 7) != 0) at++;
+  assert_true(at + 7 <= size && size < sizeof bytes);
+  file = fopen(path, "wb");
+  assert_non_null(file);
+  fwrite(bytes, 1, at, file);
+  fwrite(empty, 1, 4, file);
+  fwrite(bytes + at + 7, 1, size - at - 7, file);
+  fclose(file);
+  for (int round = 0; round < 2; round++) {
+    assert_ok(wf_fst_read(path, &again, &err));
+    assert_int_equal(wf_symbols_find(wf_fst_isymbols(again), ""), 7);
+    assert_string_equal(wf_symbols_text(wf_fst_isymbols(again), 7), "");
+    const char *text = test_temp_path("empty.txt");
+    assert_int_equal(wf_symbols_write(wf_fst_isymbols(again), text, &err), WF_ERR_ARGUMENT);
+    assert_null(fopen(text, "rb"));
+    assert_ok(wf_fst_write(again, path, WF_FORMAT_OPENFST_VECTOR, &err));
+    wf_fst_free(again);
+  }
+  wf_fst_free(plain);
+}
+
 static void test_symbols_bad(void **state) {
   (void)state;
   static const char *const bad[] = {"a\n", "a b\n", "a 1 2\n", "a -1\n", "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
@@ -119,7 +161,7 @@ static void test_messages(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols), cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols), cmocka_unit_test(test_empty_symbol), cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
                                      cmocka_unit_test(test_options), cmocka_unit_test(test_messages)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

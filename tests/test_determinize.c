@@ -182,6 +182,23 @@ static void test_determinize_refusals(void **unused) {
   wf_fst_free(fst);
 }
 
+/* Strings of 1 and 2 with a 1 so many places before the end: a subset for each way the last places can be, 2^20 of them. */
+static void test_default_limit(void **unused) {
+  char text[2048] = "0 0 1 1;0 0 2 2;0 1 1 1;";
+  for (int s = 1; s < 20; s++) sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
+  strcat(text, "20");
+  refuse(text, NULL, "set max_states to allow more) after 1000000 states");
+  wf_fst *fst = test_fst_of(WF_TROPICAL, text), *result;
+  wf_determinize_options o;
+  wf_determinize_options_init(&o);
+  o.max_states = 2000000;
+  assert_ok(wf_determinize(fst, &o, &result, &err));
+  assert_int_equal(wf_fst_get_view(result).num_states, 1 << 20);
+  wf_fst_free(result);
+  wf_fst_free(fst);
+  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", NULL, "set max_states to allow more) after 1000000 states"); /* drifts apart for ever */
+}
+
 static void test_determinize_final_strings(void **unused) {
   wf_determinize_options o;
   wf_determinize_options_init(&o);
@@ -249,6 +266,7 @@ int main(void) {
       cmocka_unit_test(test_determinize_small),
       cmocka_unit_test(test_determinize_cycles),
       cmocka_unit_test(test_determinize_refusals),
+      cmocka_unit_test(test_default_limit),
       cmocka_unit_test(test_determinize_final_strings),
       cmocka_unit_test(test_openfst_determinize),
       cmocka_unit_test(test_openfst_determinize_transducers),

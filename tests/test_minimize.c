@@ -213,13 +213,6 @@ static bool start_entered(const wf_fst *fst) {
   return false;
 }
 
-static uint64_t chain_states(const wf_fst *fst) {
-  wf_fst_view view = wf_fst_get_view(fst);
-  uint64_t count = 0;
-  for (uint64_t s = 0; s < view.num_states; s++) count += view.arc_off[s + 1] - view.arc_off[s] == 1 && view.arcs[view.arc_off[s]].ilabel == 0;
-  return count;
-}
-
 static void test_openfst(void **unused) {
   test_rng rng = {14};
   for (int i = 0; i < 48; i++) {
@@ -238,8 +231,6 @@ static void test_openfst(void **unused) {
     uint64_t a = states_of(ours), b = states_of(theirs);
     /* OpenFst adds a start state for the total cost when something leads back to the start; ours does not need to. */
     bool extra = o.push_weights && start_entered(result) && shape.weighted;
-    /* Outputs of several labels: ours are chains of arcs without input, OpenFst's are carried along and so split states. */
-    if (!o.encode_labels) a -= chain_states(result);
     if (a > b || (b != a && o.encode_labels && (shape.semiring == WF_TROPICAL || shape.acyclic) && !(extra && b == a + 1) && !start_entered(result))) fail_msg("case %d: %d states, OpenFst %d", i, (int)a, (int)b);
     /* In the log semiring OpenFst's distances round cycles are too rough to compare with: there ours must be equivalent to the input. */
     if (shape.acceptor && shape.semiring == WF_TROPICAL && !extra) test_shell("fstequivalent --delta=0.02 %s %s", ours, theirs);

@@ -113,33 +113,6 @@ static void enumeration_free(enumeration *e) {
   free(e->final_used);
 }
 
-/* The same fst with `floor` added to every arc (so that cycles cost something) and, if `shift`, potentials. `*moved` is what every path's cost
- * changes by through the potentials. */
-static wf_fst *reweight(test_rng *rng, const wf_fst *fst, float floor, bool shift, double *moved) {
-  wf_error err = {0};
-  wf_fst_view view = wf_fst_get_view(fst);
-  wf_builder *builder;
-  wf_fst *out;
-  float potential[64] = {0};
-  assert_true(view.num_states <= 64);
-  for (uint64_t s = 0; shift && s < view.num_states; s++) potential[s] = (float)test_below(rng, 80) / 8;
-  *moved = -(double)potential[view.start];
-  assert_ok(wf_builder_create(view.semiring, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
-  for (uint32_t s = 0; s < view.num_states; s++) {
-    assert_ok(wf_builder_set_final(builder, s, view.final_cost[s] - potential[s], &err));
-    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
-      wf_arc arc = view.arcs[i];
-      arc.weight += floor + potential[arc.nextstate] - potential[s];
-      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
-    }
-  }
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
-  wf_builder_free(builder);
-  return out;
-}
-
 /* The paths of an n-best result in the order of the start state's arcs; checks its shape. */
 static size_t read_nbest(const wf_fst *fst, bool strings, found_path *out) {
   wf_fst_view view = wf_fst_get_view(fst);
@@ -208,8 +181,8 @@ static void test_nbest(void **state) {
     bool unique = round % 3 == 2;
     wf_fst *raw = small_fst(&rng, round, unique), *plain, *shifted, *best;
     double moved, none;
-    plain = reweight(&rng, raw, 0.5f, false, &none);
-    shifted = reweight(&rng, plain, 0, round % 8 >= 4, &moved);
+    plain = test_reweighted_fst(&rng, raw, 0.5f, false, &none);
+    shifted = test_reweighted_fst(&rng, plain, 0, round % 8 >= 4, &moved);
     wf_shortest_path_options options;
     wf_shortest_path_options_init(&options);
     options.nshortest = (int32_t)(2 + test_below(&rng, 12));
@@ -233,8 +206,8 @@ static void test_one_best(void **state) {
   for (int round = 0; round < 400; round++) {
     wf_fst *raw = small_fst(&rng, round, false), *plain, *shifted, *best;
     double moved, none;
-    plain = reweight(&rng, raw, 0.5f, false, &none);
-    shifted = reweight(&rng, plain, 0, round % 8 >= 4, &moved);
+    plain = test_reweighted_fst(&rng, raw, 0.5f, false, &none);
+    shifted = test_reweighted_fst(&rng, plain, 0, round % 8 >= 4, &moved);
     assert_ok(wf_shortest_path(shifted, NULL, &best, &err));
     wf_fst_view view = wf_fst_get_view(best);
     enumeration all = enumerate_some(plain), one = enumerate(best, 1000, false);
@@ -361,6 +334,7 @@ static void test_errors(void **state) {
     }
   }
   expect("0 1 1 2;1", 2, true, WF_TROPICAL, WF_ERR_ARGUMENT);
+  expect("0 1 1 2;1", 1, true, WF_TROPICAL, WF_OK); /* one path is one string */
   expect("0 1 1 1;1", 0, false, WF_TROPICAL, WF_ERR_ARGUMENT);
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, negative), *out;
@@ -411,8 +385,8 @@ static void test_prune_small(void **state) {
   for (int round = 0; round < 500; round++) {
     wf_fst *raw = small_fst(&rng, round, false), *plain, *shifted, *pruned;
     double moved, none;
-    plain = reweight(&rng, raw, 0.5f, false, &none);
-    shifted = reweight(&rng, plain, 0, round % 8 >= 4, &moved);
+    plain = test_reweighted_fst(&rng, raw, 0.5f, false, &none);
+    shifted = test_reweighted_fst(&rng, plain, 0, round % 8 >= 4, &moved);
     wf_prune_options options;
     wf_prune_options_init(&options);
     options.weight = (float)test_below(&rng, 24) / 8;

@@ -46,6 +46,31 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
   return fst;
 }
 
+wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift, double *moved) {
+  wf_error err = {0};
+  wf_fst_view view = wf_fst_get_view(fst);
+  wf_builder *builder;
+  wf_fst *out;
+  float potential[64] = {0};
+  assert_true(view.num_states <= 64);
+  for (uint64_t s = 0; shift && s < view.num_states; s++) potential[s] = (float)test_below(rng, 80) / 8;
+  *moved = view.start >= 0 ? -(double)potential[view.start] : 0;
+  assert_ok(wf_builder_create(view.semiring, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
+  if (view.start >= 0) assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
+  for (uint32_t s = 0; s < view.num_states; s++) {
+    assert_ok(wf_builder_set_final(builder, s, view.final_cost[s] - potential[s], &err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
+      wf_arc arc = view.arcs[i];
+      arc.weight += floor + potential[arc.nextstate] - potential[s];
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  return out;
+}
+
 bool test_is_trimmed(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint8_t *marks = calloc(view.num_states + 1, 1);

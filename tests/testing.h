@@ -51,6 +51,10 @@ wf_fst *test_fst_of(wf_semiring semiring, const char *text);
 typedef bool test_change_fn(test_rng *rng, uint32_t state, wf_arc *arc);
 wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change);
 
+/* The same fst with `floor` added to every arc (so that cycles cost something) and, if `shift`, potentials. `*moved` is what every path's cost
+ * changes by through the potentials. */
+wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift, double *moved);
+
 /* Is every state on a path from the start to a final one? Found out from the arrays, whatever the library says. */
 bool test_is_trimmed(const wf_fst *fst);
 

@@ -140,7 +140,7 @@ static wf_status check_trouble(struct determinization *self, bool *out_full, wf_
   if (self->trouble & WF__DET_LONG_STRING)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "an output more than %d labels behind the input: only the CPU determinizes that", WF__DET_MOST_LABELS);
   if (self->trouble & WF__DET_TWO_OUTPUTS) return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE, "not functional: an input has two outputs");
-  if (self->trouble & WF__DET_MANY_STATES) return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE, "gave up after %llu states", (unsigned long long)self->s.max_states);
+  if (self->trouble & WF__DET_MANY_STATES) return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE, "gave up after too many states (max_states)");
   return WF_OK;
 }
 
@@ -217,7 +217,7 @@ static wf_status find_subsets(struct determinization *self, wf__gpu_blocks *room
   self->num_subsets = self->needed.subsets;
   self->num_elements = self->needed.elements;
   self->num_arcs += arcs;
-  if (s->f.num_fsts == 1 && s->max_states != 0 && self->num_subsets > s->max_states) self->trouble |= WF__DET_MANY_STATES;
+  if (s->f.num_fsts == 1 && self->num_subsets > wf__determinize_limit(s->max_states, s->f.num_states)) self->trouble |= WF__DET_MANY_STATES;
   if (self->num_subsets >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 - 2 states");
   bool full;
   return check_trouble(self, &full, err);

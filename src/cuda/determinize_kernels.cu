@@ -268,8 +268,9 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     s.hash[subset] = level.arc_hash[arc];
     s.off[subset + 1] = elements + (level.fresh[arc + 1] >> 32);
     if (s.num_of_fst == nullptr) continue;
-    u32 count = atomicAdd(&s.num_of_fst[fst_of(s.f, level.part_state[level.arc_part[arc]])], 1u) + 1;
-    if (s.max_states != 0 && count > s.max_states) atomicOr(s.trouble, (u32)WF__DET_MANY_STATES);
+    u64 p = fst_of(s.f, level.part_state[level.arc_part[arc]]);
+    u32 count = atomicAdd(&s.num_of_fst[p], 1u) + 1;
+    if (count > wf__determinize_limit(s.max_states, s.f.state_base[p + 1] - s.f.state_base[p])) atomicOr(s.trouble, (u32)WF__DET_MANY_STATES);
   }
   FOR_ALL(part, level.num_parts) {
     u32 arc = level.part_arc[part];

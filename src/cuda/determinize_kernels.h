@@ -13,6 +13,7 @@
 #define WF_CUDA_DETERMINIZE_KERNELS_H
 
 #include "cuda/ops_kernels.h"
+#include "fstops/determinize_limit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +31,7 @@ typedef struct wf__gpu_subsets {
   wf__gpu_fsts f;
   double inverse_delta;
   int allow_nonfunctional;
-  uint64_t max_states;     /* of an fst's; 0: any number */
+  uint64_t max_states;     /* of an fst's; 0: wf__determinize_limit's default */
   uint64_t *off;           /* [room_subsets + 1] elements */
   uint64_t *hash;          /* [room_subsets] */
   uint32_t *owner;         /* [room_elements] subset */

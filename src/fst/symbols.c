@@ -89,7 +89,6 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
 }
 
 wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key, int64_t *out_key, wf_error *err) {
-  if (size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
   if (key > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: key %lld of '%.*s' is above 2^31-1", symbols->name, (long long)key, (int)size, text);
   if (symbols->entries.size * 2 >= symbols->mask) WF__TRY(grow(symbols, err));
   uint32_t slot = text_slot(symbols, text, size), at = symbols->by_text[slot];
@@ -119,6 +118,7 @@ wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t si
 }
 
 wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err) {
+  if (*text == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
   return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 
@@ -201,6 +201,8 @@ wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err) {
 
 wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err) {
   wf__output *output;
+  int64_t empty = wf_symbols_find(symbols, "");
+  if (empty >= 0) return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: the symbol of key %lld is empty, which a text file cannot say", symbols->name, (long long)empty);
   WF__TRY(wf__output_open(path, &output, err));
   for (uint64_t i = 0; i < symbols->entries.size; i++)
     wf__printf(output, "%s\t%lld\n", symbols->entries.data[i].text, (long long)symbols->entries.data[i].key);

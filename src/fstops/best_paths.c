@@ -107,6 +107,16 @@ static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, u
   return true;
 }
 
+/* The same where the label of s is final. Of arcs that reach their target at the same cost with as many arcs, the lowest number is kept. */
+static inline bool relax_final(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s) {
+  uint32_t to = arc->nextstate;
+  if (relax(paths, arc, i, s, 0)) return true;
+  if (paths->hops[s] + 1 != paths->hops[to] || i > paths->arc[to] || paths->cost[s] + (double)arc->weight != paths->cost[to]) return false;
+  paths->from[to] = s;
+  paths->arc[to] = i;
+  return false;
+}
+
 static void reset(const wf__search_graph *graph, wf__best_paths *paths) {
   for (uint64_t s = 0; s < graph->num_states; s++) {
     paths->cost[s] = source_cost(graph, s);
@@ -163,7 +173,7 @@ static void run_ordered(const wf__search_graph *graph, const uint32_t *order, ui
   for (uint64_t k = begin; k < graph->num_states; k++) {
     uint32_t s = order[k];
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++)
-      if (enters(graph, &graph->arcs[i])) relax(paths, &graph->arcs[i], i, s, 0);
+      if (enters(graph, &graph->arcs[i])) relax_final(paths, &graph->arcs[i], i, s);
   }
 }
 
@@ -201,7 +211,7 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
     }
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
-      if (!enters(graph, arc) || !relax(paths, arc, i, s, 0)) continue;
+      if (!enters(graph, arc) || !relax_final(paths, arc, i, s)) continue;
       WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[arc->nextstate], paths->hops[arc->nextstate], arc->nextstate}, err), done);
     }
   }
@@ -261,6 +271,28 @@ static void run_correcting(const wf__search_graph *graph, struct corrector *work
   }
 }
 
+/* Given final costs, breadth first over the arcs that make them: the fewest arcs, and the lowest numbers. Label correcting leaves neither, as labels of
+ * states change after their arcs were followed. */
+static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_paths *paths) {
+  uint64_t tail = 0;
+  for (uint64_t s = 0; s < graph->num_states; s++) {
+    bool source = paths->cost[s] != INFINITY && paths->cost[s] == source_cost(graph, s);
+    paths->hops[s] = source ? 0 : UINT32_MAX;
+    paths->from[s] = WF__NO_STATE;
+    if (source) queue[tail++] = (uint32_t)s;
+  }
+  for (uint64_t head = 0; head < tail; head++) {
+    uint32_t s = queue[head];
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      if (!enters(graph, arc)) continue;
+      bool reached = paths->hops[arc->nextstate] != UINT32_MAX;
+      relax_final(paths, arc, i, s);
+      if (!reached && paths->hops[arc->nextstate] != UINT32_MAX) queue[tail++] = arc->nextstate;
+    }
+  }
+}
+
 static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
   uint64_t n = graph->num_states;
   struct corrector work = {wf__alloc(n, sizeof *work.ring), wf__alloc(n, sizeof *work.mark), wf__alloc(n, 1)};
@@ -272,7 +304,10 @@ static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, w
   }
   run_correcting(graph, &work, 0, paths, &cycle_state);
   WF__TRY_GOTO(status, wf__interrupted(err), done);
-  if (cycle_state == WF__NO_STATE) goto done;
+  if (cycle_state == WF__NO_STATE) {
+    break_ties(graph, work.ring, paths);
+    goto done;
+  }
   /* Pushed or rescaled weights leave zero cycles that float32 rounding has put just below zero. */
   reset(graph, paths);
   run_correcting(graph, &work, rounding_slack, paths, &cycle_state);

@@ -1,7 +1,7 @@
 /* best_paths.h - cheapest paths from sources to every state: the ground under shortest path, n-best and prune.
  *
- * Costs are summed in double. Of paths of equal cost the one with fewer arcs counts as better, then the one that reached the state first
- * in the order of the search; so results depend on nothing but the fst. */
+ * Costs are summed in double. Of paths of equal cost the one with fewer arcs is better; of those, read backwards from their ends, the one with
+ * the lower arc number where they first differ. The best paths to all states form a tree, so the rule is kept arc by arc. */
 #ifndef WF_FSTOPS_BEST_PATHS_H
 #define WF_FSTOPS_BEST_PATHS_H
 

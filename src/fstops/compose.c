@@ -16,6 +16,7 @@
 #define SMALL_CELLS ((uint64_t)1 << 20)     /* rows at once: their table is nothing */
 #define MAX_ROW_BYTES ((uint64_t)1 << 36)   /* rows never, however dense */
 enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 }; /* rows from this density on */
+enum { LEAST_TO_LOOK = 4096, LOOKED_SHARE = 64 };    /* a small result is worth looking for in inputs of so many arcs, and in a part of them */
 
 void wf__compose_output_free(wf__compose_output *out) {
   wf__csr_free(&out->csr);
@@ -83,8 +84,27 @@ static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__comp
   return status;
 }
 
+/* A result that few states of the inputs take part in, without going through the inputs. */
+static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job job, wf__compose_output *out, bool *gave_up, wf_error *err) {
+  wf__compose_side a_side, b_side;
+  wf_fst_view a_view = wf_fst_get_view(a), b_view = wf_fst_get_view(b);
+  uint64_t size = a_view.num_states + a_view.num_arcs + b_view.num_states + b_view.num_arcs;
+  *gave_up = true;
+  if (size < LEAST_TO_LOOK) return WF_OK;
+  job.a = &a_side;
+  job.b = &b_side;
+  job.give_up = job.most_looked = size / LOOKED_SHARE;
+  wf__compose_side_look(&a_side, a, true);
+  wf__compose_side_look(&b_side, b, false);
+  wf_status status = wf__compose_search(&job, out, gave_up, err);
+  wf__compose_side_free(&a_side);
+  wf__compose_side_free(&b_side);
+  return status;
+}
+
 static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_output *out, wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
+  bool gave_up = true;
   wf__compose_job job = {.a = &a_side,
                          .b = &b_side,
                          .filter = o->filter,
@@ -93,6 +113,8 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
                          .max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES,
                          .max_bytes = o->max_bytes > 0 ? (uint64_t)o->max_bytes : UINT64_MAX,
                          .num_threads = o->num_threads};
+  if (!job.canonical && o->phi_label == 0) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
+  if (!gave_up) return WF_OK;
   wf_status status = make_sides(a, b, o, &a_side, &b_side, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
   if (status == WF_OK && out->with_origins) status = unsort_origins(a, b, &a_side, &b_side, out, err);

@@ -14,6 +14,7 @@ typedef struct wf__compose_job {
   bool connect, canonical;
   uint64_t max_states, max_bytes; /* UINT64_MAX: no limit */
   uint64_t give_up;               /* wf__compose_search stops beyond this many states without an error */
+  uint64_t most_looked;           /* sides only looked at: it stops as well at a state that is not sorted, and beyond this many arcs of visited states; else 0 */
   int32_t num_threads;            /* as in wf_compose_options */
   wf__pool *pool;                 /* for rows; NULL: the calling thread alone */
 } wf__compose_job;

@@ -29,6 +29,7 @@ struct composer {
   wf__compose_states states;
   wf__compose_output *out;
   bool gave_up;
+  uint64_t looked; /* arcs of visited states, if the sides are only looked at */
 };
 
 /* Some states in a row, and what expanding them gave. */
@@ -55,7 +56,7 @@ struct span {
 INLINE struct span span_of(const wf__compose_side *side, uint32_t state) {
   struct span span = {.begin = side->view.arc_off[state], .end = side->view.arc_off[state + 1]};
   span.labels = span.begin;
-  while (span.labels < span.end && side->labels[span.labels] == 0) span.labels++;
+  while (span.labels < span.end && wf__compose_label(side, span.labels) == 0) span.labels++;
   return span;
 }
 
@@ -116,8 +117,8 @@ INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead
   const wf__compose_side *leader = a_leads ? c->a : c->b, *side = a_leads ? c->b : c->a;
   for (uint64_t begin = other.labels, end; begin < other.end; begin = end) {
     uint64_t first, last;
-    for (end = begin + 1; end < other.end && side->labels[end] == side->labels[begin];) end++;
-    wf__compose_find(leader, lead_state, side->labels[begin], &first, &last);
+    for (end = begin + 1; end < other.end && wf__compose_label(side, end) == wf__compose_label(side, begin);) end++;
+    wf__compose_find(leader, lead_state, wf__compose_label(side, begin), &first, &last);
     for (uint64_t i = first; i < last; i++) WF__TRY(match_range(x, a_leads, i, begin, end, filter, err));
   }
   return WF_OK;
@@ -130,18 +131,18 @@ INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_s
   uint64_t num_lead = lead.end - lead.labels, num_other = other.end - other.labels, begin = other.labels, end = other.labels;
   if (num_lead == 0 || num_other == 0) return WF_OK;
   if (num_lead > 8 * num_other) return match_by_other(x, a_leads, lead_state, other, filter, err);
-  bool look_up = side->index_of[other_state] != WF__NO_INDEX || num_other > 8 * num_lead;
+  bool look_up = wf__compose_has_index(side, other_state) || num_other > 8 * num_lead;
   int32_t previous = 0;
   for (uint64_t i = lead.labels; i < lead.end; i++) {
-    int32_t label = leader->labels[i];
+    int32_t label = wf__compose_label(leader, i);
     if (label != previous) {
       previous = label;
       if (look_up) {
         wf__compose_find(side, other_state, label, &begin, &end);
       } else {
-        for (begin = end; begin < other.end && side->labels[begin] < label;) begin++;
+        for (begin = end; begin < other.end && wf__compose_label(side, begin) < label;) begin++;
         if (begin == other.end) break;
-        for (end = begin; end < other.end && side->labels[end] == label;) end++;
+        for (end = begin; end < other.end && wf__compose_label(side, end) == label;) end++;
       }
     }
     WF__TRY(match_range(x, a_leads, i, begin, end, filter, err));
@@ -157,7 +158,7 @@ static wf_status match_with_failure(struct expansion *x, struct span a, uint32_t
     uint32_t s = b_state;
     float cost = 0;
     for (;;) {
-      wf__compose_find(c->b, s, c->a->labels[i], &begin, &end);
+      wf__compose_find(c->b, s, wf__compose_label(c->a, i), &begin, &end);
       if (begin != end || c->b->fail_next[s] == WF__NO_FAIL) break;
       cost += c->b->fail_cost[s];
       s = c->b->fail_next[s];
@@ -203,8 +204,23 @@ static wf_status expand(struct expansion *x, uint64_t triple, wf_error *err) {
 
 static uint64_t num_known(void *user) { return ((struct composer *)user)->states.pairs.size; }
 
+static bool is_sorted(const wf__compose_side *side, uint32_t state, uint64_t *looked) {
+  uint64_t i = side->view.arc_off[state], end = side->view.arc_off[state + 1];
+  *looked += end - i;
+  while (i + 1 < end && wf__compose_label(side, i) <= wf__compose_label(side, i + 1)) i++;
+  return i + 1 >= end;
+}
+
+/* Of sides that are only looked at: are the states of these triples sorted, and is it few arcs yet? */
+static wf_status look_at(struct composer *c, const uint64_t *triples, uint64_t count) {
+  for (uint64_t k = 0; k < count && !c->gave_up; k++)
+    c->gave_up = !is_sorted(c->a, wf__compose_a(triples[k]), &c->looked) || !is_sorted(c->b, wf__compose_b(triples[k]), &c->looked) || c->looked > c->job->most_looked;
+  return c->gave_up ? WF_ERR_LIMIT : WF_OK;
+}
+
 static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_error *err) {
-  const struct composer *c = user;
+  struct composer *c = user;
+  if (c->job->most_looked != 0) WF__TRY(look_at(c, c->states.pairs.data + first, end - first));
   struct chunk *chunk = to;
   chunk->input.size = chunk->final_cost.size = chunk->arc_end.size = chunk->arcs.size = chunk->triples.size = chunk->origins.size = 0;
   WF__TRY(wf__vec_grow(&chunk->input, end - first, "states", err));
@@ -290,10 +306,11 @@ static wf_status search(struct composer *c, int32_t num_threads, wf_error *err) 
 
 static wf_status compose(struct composer *c, wf_error *err) {
   const wf__compose_job *job = c->job;
-  uint64_t num_a = c->a->view.num_states, num_b = c->b->view.num_states, max_states = job->max_states < WF__MAX_STATES ? job->max_states : WF__MAX_STATES;
+  bool small = job->most_looked != 0; /* then a hash table, and no threads */
+  uint64_t num_a = small ? WF__MAX_STATES : c->a->view.num_states, num_b = small ? WF__MAX_STATES : c->b->view.num_states, max_states = job->max_states < WF__MAX_STATES ? job->max_states : WF__MAX_STATES;
   uint32_t num_filters = (uint32_t)wf__num_filter_states(job->filter, c->a->has_epsilons, c->b->has_epsilons);
   WF__TRY(wf__compose_states_init(&c->states, num_a, num_b, num_filters, max_states, err));
-  WF__TRY(search(c, job->num_threads, err));
+  WF__TRY(search(c, small ? 1 : job->num_threads, err));
   c->out->start = 0;
   if (job->canonical) WF__TRY(wf__compose_renumber(c->out, c->states.pairs.data, num_a, num_b, num_filters, err));
   wf__compose_states_free(&c->states); /* the memory serves the trimming */

@@ -13,7 +13,7 @@ static wf_status index_state(wf__compose_side *side, uint64_t s, wf_error *err) 
   const int32_t *labels = side->labels + from;
   side->index_of[s] = WF__NO_INDEX;
   if (count < INDEX_MIN_ARCS || count >= UINT32_MAX || labels[count - 1] == 0) return WF_OK;
-  uint64_t i = wf__lower_bound(labels, count, 1);
+  uint64_t i = wf__compose_lower_bound(side, from, from + count, 1) - from;
   struct wf__label_index entry = {.low = labels[i], .high = labels[count - 1], .first_off = side->first.size};
   uint64_t spread = (uint64_t)entry.high - (uint64_t)entry.low + 1;
   if (spread > INDEX_SPREAD * count) return WF_OK;
@@ -31,6 +31,7 @@ static wf_status index_state(wf__compose_side *side, uint64_t s, wf_error *err) 
 
 static wf_status index_labels(wf__compose_side *side, bool match_output, wf_error *err) {
   const wf_fst_view *view = &side->view;
+  side->label_of = side->labels;
   for (uint64_t i = 0; i < view->num_arcs; i++) {
     side->labels[i] = match_output ? view->arcs[i].olabel : view->arcs[i].ilabel;
     side->has_epsilons = side->has_epsilons || side->labels[i] == 0;
@@ -49,6 +50,12 @@ wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool 
   wf_status status = side->labels == NULL || side->index_of == NULL ? wf__fail_memory(err, (n + m) * 4, "labels") : index_labels(side, match_output, err);
   if (status != WF_OK) wf__compose_side_free(side);
   return status;
+}
+
+void wf__compose_side_look(wf__compose_side *side, const wf_fst *fst, bool match_output) {
+  _Static_assert(sizeof(wf_arc) == 4 * sizeof(int32_t), "labels of arcs are every fourth number");
+  *side = (wf__compose_side){.fst = wf_fst_ref(fst), .view = wf_fst_get_view(fst), .label_shift = 2, .has_epsilons = true};
+  if (side->view.num_arcs > 0) side->label_of = match_output ? &side->view.arcs->olabel : &side->view.arcs->ilabel;
 }
 
 void wf__compose_side_free(wf__compose_side *side) {

@@ -4,6 +4,9 @@
  *   labels   [num_arcs]           label of each arc; a state's epsilons come first
  *   index    per long state       first[label - low] = place of the first arc with that label or a larger one
  *
+ * A small composition visits few states, so its sides are only looked at (wf__compose_side_look): labels are those in the arcs, there is no index, and whether a
+ * state's arcs are sorted is checked when it is visited.
+ *
  * Failure arcs (second fst only) are taken out of the matching: fail_next / fail_cost. */
 #ifndef WF_FSTOPS_COMPOSE_SIDE_H
 #define WF_FSTOPS_COMPOSE_SIDE_H
@@ -21,8 +24,10 @@ struct wf__label_index {
 typedef struct wf__compose_side {
   wf_fst *fst; /* owned: the input itself, or sorted */
   wf_fst_view view;
-  int32_t *labels;
-  uint32_t *index_of; /* [num_states] into indices, or WF__NO_INDEX */
+  int32_t *labels;    /* or NULL */
+  const int32_t *label_of; /* of arc i: label_of[i << label_shift], in labels or in the arcs themselves */
+  int label_shift;
+  uint32_t *index_of; /* [num_states] into indices, or WF__NO_INDEX; NULL: no state has one */
   WF__VEC(struct wf__label_index) indices;
   WF__VEC(uint32_t) first;
   bool has_epsilons;
@@ -31,28 +36,34 @@ typedef struct wf__compose_side {
 } wf__compose_side;
 
 wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool match_output, wf_error *err);
+/* In no time, whatever the size of the fst. */
+void wf__compose_side_look(wf__compose_side *side, const wf_fst *fst, bool match_output);
 /* Splits the failure arcs off. Errors: two at one state, an output label other than 0 or phi_label, a cycle of failure arcs. With phi_final, a state
  * that is not final takes over the final cost of its failure state. */
 wf_status wf__compose_side_take_failures(wf__compose_side *side, int32_t phi_label, bool phi_final, wf_error *err);
 void wf__compose_side_free(wf__compose_side *side);
 
-/* Place of the first of labels[0..count) that is not below `label`. Branch-free halving. */
-static inline uint64_t wf__lower_bound(const int32_t *labels, uint64_t count, int32_t label) {
-  const int32_t *base = labels;
+static inline int32_t wf__compose_label(const wf__compose_side *side, uint64_t arc) { return side->label_of[arc << side->label_shift]; }
+static inline bool wf__compose_has_index(const wf__compose_side *side, uint32_t state) { return side->index_of != NULL && side->index_of[state] != WF__NO_INDEX; }
+
+/* The first of the arcs [begin, end) whose label is not below `label`. Branch-free halving. */
+static inline uint64_t wf__compose_lower_bound(const wf__compose_side *side, uint64_t begin, uint64_t end, int32_t label) {
+  const int32_t *labels = side->label_of;
+  const int shift = side->label_shift;
+  uint64_t count = end - begin;
   while (count > 1) {
     uint64_t half = count / 2;
-    base += base[half - 1] < label ? half : 0;
+    begin += labels[(begin + half - 1) << shift] < label ? half : 0;
     count -= half;
   }
-  return (uint64_t)(base - labels) + (count == 1 && *base < label);
+  return begin + (count == 1 && labels[begin << shift] < label);
 }
 
 /* The arcs of `state` with `label` (not 0): *begin .. *end within the view's arcs. */
 static inline void wf__compose_find(const wf__compose_side *side, uint32_t state, int32_t label, uint64_t *begin, uint64_t *end) {
   uint64_t from = side->view.arc_off[state], to = side->view.arc_off[state + 1];
-  uint32_t index = side->index_of[state];
-  if (index != WF__NO_INDEX) {
-    const struct wf__label_index *entry = &side->indices.data[index];
+  if (wf__compose_has_index(side, state)) {
+    const struct wf__label_index *entry = &side->indices.data[side->index_of[state]];
     if (label < entry->low || label > entry->high) {
       *begin = *end = to;
       return;
@@ -62,8 +73,8 @@ static inline void wf__compose_find(const wf__compose_side *side, uint32_t state
     *end = from + first[1];
     return;
   }
-  *begin = from + wf__lower_bound(side->labels + from, to - from, label);
-  for (*end = *begin; *end < to && side->labels[*end] == label;) ++*end;
+  *begin = wf__compose_lower_bound(side, from, to, label);
+  for (*end = *begin; *end < to && wf__compose_label(side, *end) == label;) ++*end;
 }
 
 #endif

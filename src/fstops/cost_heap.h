@@ -1,6 +1,6 @@
 /* cost_heap.h - binary heap of (cost, arcs, item), smallest first.
  *
- * The order is total - cost, then number of arcs, then item - so searches built on it do not depend on how the heap moves its entries.
+ * The order is total - cost, then number of arcs, then the user's order of items or their numbers - so searches built on it do not depend on how the heap moves its entries.
  * Entries are never changed in place: a search pushes again and skips what is stale when it pops it. */
 #ifndef WF_FSTOPS_COST_HEAP_H
 #define WF_FSTOPS_COST_HEAP_H
@@ -13,12 +13,17 @@ typedef struct wf__heap_entry {
   uint32_t item; /* state or node */
 } wf__heap_entry;
 
-typedef WF__VEC(wf__heap_entry) wf__heap;
+typedef struct wf__heap {
+  wf__heap_entry *data;
+  uint64_t size, cap;
+  bool (*item_less)(const void *user, uint32_t a, uint32_t b); /* NULL: by number */
+  const void *user;
+} wf__heap;
 
-static inline bool wf__heap_less(const wf__heap_entry *a, const wf__heap_entry *b) {
+static inline bool wf__heap_less(const wf__heap *heap, const wf__heap_entry *a, const wf__heap_entry *b) {
   if (a->cost != b->cost) return a->cost < b->cost;
   if (a->hops != b->hops) return a->hops < b->hops;
-  return a->item < b->item;
+  return heap->item_less != NULL ? heap->item_less(heap->user, a->item, b->item) : a->item < b->item;
 }
 
 static inline wf_status wf__heap_push(wf__heap *heap, wf__heap_entry entry, wf_error *err) {
@@ -26,7 +31,7 @@ static inline wf_status wf__heap_push(wf__heap *heap, wf__heap_entry entry, wf_e
   uint64_t at = heap->size++;
   while (at > 0) {
     uint64_t up = (at - 1) / 2;
-    if (!wf__heap_less(&entry, &heap->data[up])) break;
+    if (!wf__heap_less(heap, &entry, &heap->data[up])) break;
     heap->data[at] = heap->data[up];
     at = up;
   }
@@ -39,8 +44,8 @@ static inline wf__heap_entry wf__heap_pop(wf__heap *heap) {
   wf__heap_entry top = heap->data[0], last = heap->data[--heap->size];
   uint64_t at = 0, size = heap->size;
   for (uint64_t child = 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && wf__heap_less(&heap->data[child + 1], &heap->data[child])) child++;
-    if (!wf__heap_less(&heap->data[child], &last)) break;
+    if (child + 1 < size && wf__heap_less(heap, &heap->data[child + 1], &heap->data[child])) child++;
+    if (!wf__heap_less(heap, &heap->data[child], &last)) break;
     heap->data[at] = heap->data[child];
     at = child;
   }

@@ -9,6 +9,7 @@
 
 #include "base/option_tables.h"
 #include "fst/properties.h"
+#include "fstops/determinize_limit.h"
 #include "fstops/parallel.h"
 #include "fstops/pipeline.h"
 
@@ -99,7 +100,8 @@ static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_a
   } else {
     status = wf__det_subsets_add_single(&det->subsets, arc->nextstate, &arc->nextstate, err);
   }
-  if (status == WF_ERR_NOT_DETERMINIZABLE) return wf__fail_growth(det, arc->ilabel, "gave up", err);
+  const char *why = det->o.max_states == 0 ? "gave up (costs that drift apart never end; if these do, set max_states to allow more)" : "gave up (max_states)";
+  if (status == WF_ERR_NOT_DETERMINIZABLE) return wf__fail_growth(det, arc->ilabel, why, err);
   return status;
 }
 
@@ -144,7 +146,7 @@ static wf_status run(wf__determinizer *det, wf__pool *pool, bool *trimmed, wf_er
 }
 
 static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err) {
-  uint64_t max_states = det->o.max_states > 0 ? (uint64_t)det->o.max_states : WF__MAX_STATES;
+  uint64_t max_states = wf__determinize_limit((uint64_t)det->o.max_states, det->view.num_states);
   uint32_t start;
   wf__pool *pool;
   WF__TRY(wf__strings_init(&det->strings, err));

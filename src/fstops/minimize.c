@@ -246,6 +246,16 @@ static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t st
     if (csr->final_cost.data[s] != INFINITY) csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
 }
 
+static wf_status delay_labels(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
+  wf__csr delayed = {0};
+  wf__pushed pushed = {.csr = csr};
+  bool fits;
+  wf_status status = wf__delay_labels(&min->strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
+  wf__csr_free(csr);
+  *csr = delayed;
+  return status;
+}
+
 static wf_status minimize(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
   double in_front;
   WF__TRY(push(min, err));
@@ -253,7 +263,7 @@ static wf_status minimize(struct minimizer *min, wf__csr *csr, int64_t *start, w
   WF__TRY(quotient(min, csr, start, err));
   put_total_back(min, csr, *start, &in_front);
   WF__TRY(wf__prepend(&min->strings, min->prefix, in_front, csr, start, err));
-  return min->o.encode_labels ? WF_OK : wf__strings_expand(&min->strings, false, UINT32_MAX, csr, err);
+  return min->o.encode_labels ? WF_OK : delay_labels(min, csr, start, err);
 }
 
 static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *o, wf_fst **out, wf_error *err) {

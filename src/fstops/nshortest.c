@@ -4,8 +4,9 @@
  *
  *     start --- best[s] ---> s --- arcs of the node and its parents ---> a final state
  *
- * A node is such a tail. It is taken from the queue by best[s] + cost of the tail (then fewer arcs, then first made), which is the cost of the best
- * path with that tail; each state needs to be taken at most n times. A tail that is whole, from the start on, is queued once more with no
+ * A node is such a tail. It is taken from the queue by best[s] + cost of the tail, which is the cost of the best path with that tail, then by
+ * the number of arcs of that path, then by the arcs of the tail from the end on: the order of best_paths.h, so the first path is the one that
+ * wf_shortest_path gives. Each state needs to be taken at most n times. A tail that is whole, from the start on, is queued once more with no
  * arc added, and its turn is its place among the results. For distinct strings the same search runs over the
  * determinized acceptor (reverse_subsets.h).
  *
@@ -22,7 +23,8 @@ typedef struct node {
   double cost;     /* tail's own cost; with subsets: relative cost so far, see reverse_subsets.h */
   uint32_t parent; /* the tail it extends; WF__NO_STATE: it ends here */
   uint32_t state;  /* or subset, or `whole` */
-  uint32_t hops;
+  uint32_t hops;   /* arcs of the tail */
+  uint32_t jump;   /* a tail it ends in, for tail_less: its parent or one far shorter, depending on nothing but hops; its own number if hops is 0 */
   float weight;    /* of the arc to the parent; at the end of a path, the final cost; of a whole one, of the epsilon arc */
   int32_t ilabel, olabel;
 } node;
@@ -41,11 +43,44 @@ typedef struct search {
   wf__heap heap;
 } search;
 
-/* `total`: cost of the best path with this tail. */
-static wf_status add_node(search *s, node fresh, double total, wf_error *err) {
+/* --- order of tails ------------------------------------------------------------------------------------------------- */
+
+/* Jumps over 1, 3, 7, 15, ... arcs, one a node, so that any shorter tail is a logarithmic number of steps away (Myers 1983, "An applicative random-access
+ * stack"). */
+static uint32_t jump_of(const search *s, uint32_t parent) {
+  const node *nodes = s->nodes.data;
+  uint32_t once = nodes[parent].jump, twice = nodes[once].jump;
+  return nodes[parent].hops - nodes[once].hops == nodes[once].hops - nodes[twice].hops ? twice : parent;
+}
+
+static uint32_t shorten(const node *nodes, uint32_t id, uint32_t hops) {
+  while (nodes[id].hops > hops) id = nodes[nodes[id].jump].hops >= hops ? nodes[id].jump : nodes[id].parent;
+  return id;
+}
+
+/* Read from the end, which tail has the lower arc number (final state, label of a string) where they first differ? Tails that extend the same
+ * one are made in that order, and so have numbers in that order. */
+static bool tail_less(const void *user, uint32_t a, uint32_t b) {
+  const node *nodes = ((const search *)user)->nodes.data;
+  uint32_t x = nodes[a].state == whole ? nodes[a].parent : a, y = nodes[b].state == whole ? nodes[b].parent : b;
+  x = shorten(nodes, x, nodes[y].hops);
+  y = shorten(nodes, y, nodes[x].hops);
+  if (x == y) return a < b;
+  while (nodes[x].parent != nodes[y].parent) {
+    bool far = nodes[x].jump != nodes[y].jump;
+    x = far ? nodes[x].jump : nodes[x].parent;
+    y = far ? nodes[y].jump : nodes[y].parent;
+  }
+  return x < y;
+}
+
+/* `total`, `hops`: cost of the best path with this tail, and its arcs as far as known. */
+static wf_status add_node(search *s, node fresh, double total, uint32_t hops, wf_error *err) {
+  uint32_t id = (uint32_t)s->nodes.size;
   if (s->nodes.size >= WF__NO_STATE) return wf__fail(err, WF_ERR_LIMIT, "the search for %u paths needs more than 2^32 partial paths", s->nshortest);
-  WF__TRY(wf__heap_push(&s->heap, (wf__heap_entry){total, fresh.hops, (uint32_t)s->nodes.size}, err));
-  return wf__vec_push(&s->nodes, fresh, "partial paths", err);
+  fresh.jump = fresh.parent == WF__NO_STATE ? id : jump_of(s, fresh.parent);
+  WF__TRY(wf__vec_push(&s->nodes, fresh, "partial paths", err));
+  return wf__heap_push(&s->heap, (wf__heap_entry){total, hops, id}, err);
 }
 
 /* --- over the fst itself ------------------------------------------------------------------------------------------ */
@@ -58,20 +93,20 @@ static wf_status begin_paths(search *s, wf_error *err) {
   for (uint64_t q = 0; q < n; q++) {
     if (!wf__is_final(&s->view, q) || s->best.cost[q] == INFINITY) continue;
     node end = {.cost = (double)s->view.final_cost[q], .parent = WF__NO_STATE, .state = (uint32_t)q, .weight = s->view.final_cost[q]};
-    WF__TRY(add_node(s, end, end.cost + s->best.cost[q], err));
+    WF__TRY(add_node(s, end, end.cost + s->best.cost[q], s->best.hops[q], err));
   }
   return WF_OK;
 }
 
 static wf_status extend_path(search *s, uint32_t id, wf_error *err) {
   node tail = s->nodes.data[id];
-  if ((int64_t)tail.state == s->view.start) WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops}, tail.cost, err));
+  if ((int64_t)tail.state == s->view.start) WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops}, tail.cost, tail.hops, err));
   for (uint64_t i = s->reversed.arc_off[tail.state]; i < s->reversed.arc_off[tail.state + 1]; i++) {
     const wf_arc *arc = &s->reversed.arcs[i];
     double best = s->best.cost[arc->nextstate];
     if (arc->weight == INFINITY || best == INFINITY || s->taken.data[arc->nextstate] >= s->nshortest) continue;
-    node longer = {tail.cost + (double)arc->weight, id, arc->nextstate, tail.hops + 1, arc->weight, arc->ilabel, arc->olabel};
-    WF__TRY(add_node(s, longer, longer.cost + best, err));
+    node longer = {tail.cost + (double)arc->weight, id, arc->nextstate, tail.hops + 1, 0, arc->weight, arc->ilabel, arc->olabel};
+    WF__TRY(add_node(s, longer, longer.cost + best, longer.hops + s->best.hops[arc->nextstate], err));
   }
   return WF_OK;
 }
@@ -83,7 +118,7 @@ static wf_status begin_strings(search *s, wf_error *err) {
   WF__TRY(wf__subsets_init(&s->subsets, &s->view, &s->reversed, s->best.cost, &cost, err));
   if (cost == INFINITY) return WF_OK;
   WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
-  return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, err);
+  return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, 0, err);
 }
 
 static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
@@ -91,7 +126,7 @@ static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
   double end = wf__subsets_end_cost(&s->subsets, tail.state);
   if (end != INFINITY) {
     node done = {.cost = tail.cost + end, .parent = id, .state = whole, .hops = tail.hops, .weight = (float)end};
-    WF__TRY(add_node(s, done, done.cost, err));
+    WF__TRY(add_node(s, done, done.cost, done.hops, err));
   }
   const wf__subset_step *steps;
   uint64_t count;
@@ -99,8 +134,8 @@ static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
   while (s->taken.size < s->subsets.first.size) WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
   for (uint64_t i = 0; i < count; i++) {
     if (s->taken.data[steps[i].next] >= s->nshortest) continue;
-    node longer = {tail.cost + steps[i].cost, id, steps[i].next, tail.hops + 1, (float)steps[i].cost, steps[i].label, steps[i].label};
-    WF__TRY(add_node(s, longer, longer.cost, err));
+    node longer = {tail.cost + steps[i].cost, id, steps[i].next, tail.hops + 1, 0, (float)steps[i].cost, steps[i].label, steps[i].label};
+    WF__TRY(add_node(s, longer, longer.cost, longer.hops, err));
   }
   return WF_OK;
 }
@@ -197,6 +232,8 @@ static void search_free(search *s) {
 
 wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out, wf_error *err) {
   search s = {.view = wf_fst_get_view(fst), .unique = unique, .nshortest = nshortest};
+  s.heap.item_less = tail_less;
+  s.heap.user = &s;
   wf__csr csr = {0};
   uint32_t *number = NULL;
   wf_status status;

@@ -4,6 +4,8 @@
  * lost then is V(start). Towards the final states likewise with the distance from the start. */
 #include "fstops/push.h"
 
+#include <string.h>
+
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 #include "fstops/parallel.h"
@@ -52,27 +54,42 @@ wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_tot
   if (total == INFINITY) total = 0;
   struct reweighting reweighting = {view, csr, dist, total, to_final};
   wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
-  if (!to_final && view->start >= 0 && dist[view->start] != INFINITY) *out_total = dist[view->start];
+  if (view->start >= 0 && dist[view->start] != INFINITY) *out_total = to_final ? -dist[view->start] : dist[view->start];
   free(dist);
   return WF_OK;
 }
 
-static wf_status concat(wf__strings *strings, uint32_t front, uint32_t back, uint32_t *out, wf_error *err) {
-  uint32_t size = wf__string_size(strings, front);
-  WF__VEC(uint32_t) labels = {0};
-  wf_status status = wf__vec_grow(&labels, size + 1, "label strings", err);
-  *out = back;
-  for (; status == WF_OK && front != 0; front = wf__string_rest(strings, front)) labels.data[labels.size++] = wf__string_label(strings, front);
-  while (status == WF_OK && labels.size > 0) status = wf__string_put(strings, labels.data[--labels.size], *out, out, err);
-  wf__vec_free(&labels);
+/* Does a path lead from the start back to it? */
+static wf_status start_on_cycle(const wf__csr *csr, uint32_t start, bool *on_cycle, wf_error *err) {
+  uint64_t n = csr->final_cost.size, tail = 0;
+  bool entered = false;
+  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == start;
+  *on_cycle = false;
+  if (!entered) return WF_OK;
+  uint8_t *seen = wf__calloc(n, 1);
+  uint32_t *queue = wf__alloc(n + 1, sizeof *queue);
+  wf_status status = seen == NULL || queue == NULL ? wf__fail_memory(err, n * 5, "marks of states") : WF_OK;
+  if (status == WF_OK) queue[tail++] = start; /* marked when it is found again */
+  for (uint64_t head = 0; head < tail && !*on_cycle; head++) {
+    uint32_t s = queue[head];
+    uint64_t end = (uint64_t)s + 1 < n ? csr->arc_off.data[s + 1] : csr->arcs.size;
+    for (uint64_t i = csr->arc_off.data[s]; i < end; i++) {
+      uint32_t next = csr->arcs.data[i].nextstate;
+      if (!seen[next]) queue[tail++] = next;
+      seen[next] = 1;
+    }
+    *on_cycle = seen[start];
+  }
+  free(seen);
+  free(queue);
   return status;
 }
 
 wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__csr *csr, int64_t *start, wf_error *err) {
   if (*start < 0 || (string == 0 && cost == 0)) return WF_OK;
-  bool entered = false;
-  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == (uint32_t)*start;
-  if (entered) {
+  bool on_cycle;
+  WF__TRY(start_on_cycle(csr, (uint32_t)*start, &on_cycle, err));
+  if (on_cycle) {
     uint32_t old = (uint32_t)*start;
     *start = (int64_t)csr->final_cost.size;
     WF__TRY(wf__csr_add_state(csr, INFINITY, err));
@@ -82,7 +99,7 @@ wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__cs
   for (uint64_t i = csr->arc_off.data[*start]; i < end; i++) {
     wf_arc *arc = &csr->arcs.data[i];
     uint32_t joined = (uint32_t)arc->olabel;
-    if (string != 0) WF__TRY(concat(strings, string, joined, &joined, err));
+    if (string != 0) WF__TRY(wf__string_concat(strings, string, joined, &joined, err));
     arc->olabel = (int32_t)joined;
     arc->weight = wf__cost_to_float((double)arc->weight + cost);
   }
@@ -111,34 +128,78 @@ static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error
   return status;
 }
 
-static void olabels_to_strings(wf__csr *csr) {
-  for (uint64_t i = 0; i < csr->arcs.size; i++) csr->arcs.data[i].olabel = (int32_t)wf__string_of(csr->arcs.data[i].olabel);
+static void reverse_string(wf__strings *strings, uint32_t *string, wf_status *status, wf_error *err) {
+  uint32_t reversed = 0;
+  for (uint32_t s = *string; s != 0 && *status == WF_OK; s = wf__string_rest(strings, s)) *status = wf__string_put(strings, wf__string_label(strings, s), reversed, &reversed, err);
+  *string = reversed;
+}
+
+/* Labels pushed towards the final states, spelled out on the arcs behind; or on chains of arcs with input epsilon where these need fewer states. `potential` is used up. */
+static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint32_t *potential, wf__csr *csr, int64_t *start, wf_error *err) {
+  wf__csr chained = {0}, delayed = {0};
+  wf__pushed pushed = {.csr = csr, .final_string = potential};
+  int64_t delayed_start = *start;
+  bool fits = false;
+  wf_status status = wf__csr_append(&chained, view, err);
+  if (status == WF_OK && view->num_arcs != 0) memcpy(chained.arcs.data, csr->arcs.data, view->num_arcs * sizeof *csr->arcs.data);
+  if (status == WF_OK && view->num_states != 0) memcpy(chained.final_cost.data, csr->final_cost.data, view->num_states * sizeof(float));
+  if (status == WF_OK) status = emit_at_final(potential, &chained, err);
+  if (status == WF_OK) status = wf__strings_expand(strings, true, UINT32_MAX, &chained, err);
+  for (uint64_t i = 0; i < csr->arcs.size && status == WF_OK; i++) {
+    uint32_t string = (uint32_t)csr->arcs.data[i].olabel;
+    reverse_string(strings, &string, &status, err);
+    csr->arcs.data[i].olabel = (int32_t)string;
+  }
+  for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
+    if (potential[s] == WF__STRING_NONE) potential[s] = 0;
+    reverse_string(strings, &potential[s], &status, err);
+  }
+  if (status == WF_OK) status = wf__delay_labels(strings, &pushed, chained.final_cost.size, &delayed_start, &delayed, &fits, err);
+  if (fits) *start = delayed_start;
+  wf__csr_free(csr);
+  *csr = fits ? delayed : chained;
+  wf__csr_free(fits ? &chained : &delayed);
+  return status;
+}
+
+static wf_status push_labels(const wf_fst_view *view, bool to_final, double total, wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
+  uint32_t *potential = NULL;
+  wf__csr delayed = {0};
+  wf__pushed pushed = {.csr = csr};
+  bool fits;
+  WF__TRY(wf__strings_init(strings, err));
+  WF__TRY(wf__push_labels(view, to_final, strings, csr, &potential, err));
+  pushed.potential = potential;
+  wf_status status;
+  if (to_final) {
+    status = spell_late(view, strings, potential, csr, start, err);
+    if (status == WF_OK) status = wf__prepend(strings, 0, total, csr, start, err);
+  } else {
+    uint32_t prefix = view->start >= 0 && potential[view->start] != WF__STRING_NONE ? potential[view->start] : 0;
+    status = wf__prepend(strings, prefix, total, csr, start, err);
+    if (status == WF_OK) status = wf__delay_labels(strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
+    wf__csr_free(csr);
+    *csr = delayed;
+  }
+  free(potential);
+  return status;
 }
 
 static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings, wf__pool *pool, wf__csr *csr, int64_t *start, wf_error *err) {
-  uint32_t *potential = NULL, prefix = 0;
   double total = 0;
-  WF__TRY(wf__strings_init(strings, err));
   WF__TRY(wf__csr_append(csr, view, err));
-  if (!o->push_labels) olabels_to_strings(csr);
   if (o->push_weights) WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr, &total, err));
-  if (o->remove_total_weight) total = 0;
-  if (o->push_labels) {
-    WF__TRY(wf__push_labels(view, o->to_final, strings, csr, &potential, err));
-    if (!o->to_final && view->start >= 0 && potential[view->start] != WF__STRING_NONE) prefix = potential[view->start];
-  }
-  wf_status status = WF_OK;
-  if (o->push_labels && o->to_final) status = emit_at_final(potential, csr, err);
-  free(potential);
-  WF__TRY(status);
-  WF__TRY(wf__prepend(strings, prefix, total, csr, start, err));
-  return wf__strings_expand(strings, o->to_final, UINT32_MAX, csr, err);
+  if (o->remove_total_weight && !o->to_final) total = 0;
+  if (o->push_labels) return push_labels(view, o->to_final, total, strings, csr, start, err);
+  return wf__prepend(strings, 0, total, csr, start, err);
 }
 
 wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out, wf_error *err) {
   *out = NULL;
   wf_push_options o;
   WF__TRY(wf__options_take(wf__push_table(), options, &o, err));
+  if (o.remove_total_weight && !o.push_weights)
+    return wf__fail(err, WF_ERR_ARGUMENT, "remove_total_weight takes the total out of pushed weights; set push_weights, too");
   wf_fst_view view = wf_fst_get_view(fst);
   wf__strings strings = {0};
   wf__csr csr = {0};

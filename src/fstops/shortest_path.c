@@ -23,7 +23,7 @@ static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, 
   return status;
 }
 
-/* The final state where the best path ends; of equals, the one with fewer arcs, then the smaller number. */
+/* The final state where the best path ends; of equals, the one with fewer arcs, then the lower number. */
 static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
   uint32_t best = WF__NO_STATE;
   double best_cost = INFINITY;
@@ -38,7 +38,8 @@ static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
 
 /* States 0, 1, 2, ... along the path that ends in `end`. */
 static wf_status chain(const wf_fst_view *view, const wf__best_paths *paths, uint32_t end, wf__csr *csr, wf_error *err) {
-  uint64_t length = paths->hops[end];
+  uint64_t length = 0; /* not hops[end], which is only near the truth where rounding has left a cycle just below zero */
+  for (uint32_t at = end; paths->from[at] != WF__NO_STATE; at = paths->from[at]) length++;
   WF__TRY(wf__vec_grow(&csr->arcs, length, "a path", err));
   csr->arcs.size = length;
   uint32_t at = end;
@@ -75,8 +76,8 @@ wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *op
   WF__TRY(wf__options_take(wf__shortest_path_table(), options, &o, err));
   if (wf_fst_get_view(fst).semiring != WF_TROPICAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "shortest path needs the tropical semiring and this fst is in the log semiring; convert it first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
-  if (o.unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
-    return wf__fail(err, WF_ERR_ARGUMENT, "distinct strings are defined for acceptors and this fst has arcs with different labels; project it first");
   if (o.nshortest == 1) return shortest(fst, out, err);
+  if (o.unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
+    return wf__fail(err, WF_ERR_ARGUMENT, "several distinct strings are defined for acceptors and this fst has arcs with different labels; project it first");
   return wf__nshortest(fst, (uint32_t)o.nshortest, o.unique, out, err);
 }

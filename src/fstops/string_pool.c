@@ -31,6 +31,21 @@ wf_status wf__string_put(wf__strings *strings, uint32_t label, uint32_t rest, ui
   return WF_OK;
 }
 
+wf_status wf__string_concat(wf__strings *strings, uint32_t front, uint32_t back, uint32_t *out, wf_error *err) {
+  if (front == 0 || back == 0) {
+    *out = front == 0 ? back : front;
+    return WF_OK;
+  }
+  uint32_t size = wf__string_size(strings, front);
+  WF__VEC(uint32_t) labels = {0};
+  wf_status status = wf__vec_grow(&labels, size, "label strings", err);
+  *out = back;
+  for (; status == WF_OK && front != 0; front = wf__string_rest(strings, front)) labels.data[labels.size++] = wf__string_label(strings, front);
+  while (status == WF_OK && labels.size > 0) status = wf__string_put(strings, labels.data[--labels.size], *out, out, err);
+  wf__vec_free(&labels);
+  return status;
+}
+
 /* A chain under construction: all that is needed to find or make the state from which `label` leads to `to`. */
 struct chains {
   wf__csr *csr;

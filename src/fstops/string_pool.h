@@ -34,6 +34,9 @@ void wf__strings_free(wf__strings *strings);
 /* label, then rest. label > 0. */
 wf_status wf__string_put(wf__strings *strings, uint32_t label, uint32_t rest, uint32_t *out, wf_error *err);
 
+/* All labels of `front`, then those of `back`. */
+wf_status wf__string_concat(wf__strings *strings, uint32_t front, uint32_t back, uint32_t *out, wf_error *err);
+
 static inline uint32_t wf__string_of(int32_t label) { return label == 0 ? 0 : WF__STRING_ONE | (uint32_t)label; }
 static inline uint32_t wf__string_size(const wf__strings *strings, uint32_t string) {
   return string == 0 ? 0 : string & WF__STRING_ONE ? 1 : strings->cells.data[string].size;

@@ -88,5 +88,6 @@ code 3 "$WARPFST" shortestpath negative.fst out.fst
 grep -q 'negative' err.txt
 code 2 "$WARPFST" shortestpath --nshortest=0 a.fst out.fst
 code 2 "$WARPFST" shortestpath --nshortest=2 --unique a.fst out.fst
+"$WARPFST" shortestpath --unique a.fst | "$WARPFST" equal - one.fst
 code 2 "$WARPFST" equal a.fst
 code 0 "$WARPFST" prune --help

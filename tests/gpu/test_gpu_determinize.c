@@ -254,6 +254,24 @@ static void test_small_refusals(void **state) {
   for (int k = 0; k < 2; k++) wf_fst_free(none[k]);
 }
 
+#ifndef FAKE_CUDA /* which takes many minutes: its rooms are tiny */
+/* The default of max_states: 2^20 subsets in 21 levels are too many. */
+static void test_large_limit(void **state) {
+  (void)state;
+  struct tally tally = {0};
+  wf_determinize_options o;
+  wf_determinize_options_init(&o);
+  char text[2048] = "0 0 1 1;0 0 2 2;0 1 1 1;";
+  for (int s = 1; s < 20; s++) sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
+  strcat(text, "20");
+  wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 1 1 1;1"), test_fst_of(WF_TROPICAL, text)};
+  check(fsts, 2, &o, "the default limit", &tally);
+  check(fsts + 1, 1, &o, "the default limit", &tally);
+  assert_int_equal(tally.refused, 2);
+  for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
+}
+#endif
+
 /* Every kernel once, for compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
@@ -307,6 +325,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_crowds), cmocka_unit_test(test_small_delays), cmocka_unit_test(test_small_refusals),
 #if defined(FAKE_CUDA) && !defined(SIMT)
                                      cmocka_unit_test(test_small_failures),
+#endif
+                                     #ifndef FAKE_CUDA
+                                     cmocka_unit_test(test_large_limit),
 #endif
                                      cmocka_unit_test(test_races), cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
