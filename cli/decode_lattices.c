@@ -6,6 +6,8 @@
 #define MAKE_LATTICES "lattice|nbest|confidence|ctm|json-lines"
 static const cli_rule rules[] = {
     {"raw-lattice", CLI_USELESS_WITHOUT, "lattice"},
+    {"unaligned-lattice", CLI_USELESS_WITHOUT, "lattice"},
+    {"unaligned-lattice", CLI_USELESS_WITH, "raw-lattice"},
     {"confidence", CLI_USELESS_WITHOUT, "format=ctm|format=json|ctm|json-lines"},
     {"nbest", CLI_USELESS_WITHOUT, "format=json|json-lines"},
     {"lattice-beam=0", CLI_EXCLUDES, MAKE_LATTICES},
@@ -16,6 +18,7 @@ static const cli_rule rules[] = {
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE", "write lattices there, as a Kaldi archive, determinized, an arc a word over its frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
   cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw, "write them as they come from the search");
+  cli_flag_bool(parser, "unaligned-lattice", 0, &lattices->unaligned, "write them as they come from determinization: fewer states and arcs, but an arc's frames need not be those of its word");
   cli_flag_bool(parser, "confidence", 0, &lattices->confidence, "give the words in CTM and JSON a confidence, their posterior in the lattice");
   cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N", "give the N best word sequences of each utterance in JSON");
   cli_flag_str(parser, "ctm", 0, &lattices->ctm_path, "FILE", "also write the words there as CTM, with confidences");
@@ -147,7 +150,7 @@ wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char 
     lattices->num_failed++;
     return WF_OK;
   } else {
-    wf_status status = aligner != NULL ? align(&lattices->made[i].lattice, aligner, key, err) : WF_OK;
+    wf_status status = aligner != NULL && !lattices->unaligned ? align(&lattices->made[i].lattice, aligner, key, err) : WF_OK;
     if (status != WF_OK) return status;
     entry.compact = lattices->made[i].lattice;
   }

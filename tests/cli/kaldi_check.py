@@ -17,7 +17,7 @@ def check(ref_path, json_path):
             continue
         cost, *words = kaldi[key]
         same = sorted(utterance["text"].split()) == sorted(words) and abs(utterance["cost"] - float(cost)) < 2e-3
-        assert flags == [] and same, (json_path, utterance, kaldi[key])
+        assert flags == ["times_estimated"] * bool(words) and same, (json_path, utterance, kaldi[key])
 
 
 for name in sys.argv[2:]:

@@ -89,7 +89,7 @@ expect 0 "^5 utterances (4 not final, 0 narrowed)" g.wfst special --format=json 
 "$python" -c "
 import json
 o = {x['key']: x for x in map(json.loads, open('special.json'))}
-want = {'u0': ('1 2', 3, []), 'u1': ('', 0, ['not_final']), 'u2': ('1', 1, ['not_final']), 'u3': ('', 4, ['not_final', 'died']), 'u4': ('', 7, ['not_final', 'died'])}
+want = {'u0': ('1 2', 3, ['times_estimated']), 'u1': ('', 0, ['not_final']), 'u2': ('1', 1, ['not_final', 'times_estimated']), 'u3': ('', 4, ['not_final', 'died']), 'u4': ('', 7, ['not_final', 'died'])}
 assert {k: (x['text'], x['frames'], x['flags']) for k, x in o.items()} == want, o"
 # A graph whose start is final takes an utterance of no frames.
 printf '0 0.25\n0 0 1 1\n' | "$WARPFST" compile - -o loop.wfst

@@ -52,7 +52,21 @@ expect 3 "need phones that know their place" lattice convert k0/lat.ark --am=k0/
 ctc=$SOURCE_DIR/examples/ctc
 mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
-"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
+
+# Word times: the same in every output and from every way to tell them; a graph from elsewhere needs to be told, or says that they are estimates.
+decode_times() { "$WARPFST" decode "$@" scores --acoustic-scale=0.5 --frame-shift=0.04 --format=ctm 2>/dev/null; }
+decode_times TLG.wfst >times.ctm
+cmp <(cut -d' ' -f1-5 out.ctm) times.ctm
+decode_times TLG.wfst --chunk=0.2 | cmp - times.ctm
+"$WARPFST" convert --to=vector TLG.wfst TLG.fst
+decode_times TLG.fst --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --words=words.txt | cmp - times.ctm
+if decode_times TLG.fst --words=words.txt | cmp -s - times.ctm; then fail "estimates that are exact"; fi
+"$WARPFST" decode TLG.fst scores --words=words.txt --acoustic-scale=0.5 --format=json 2>/dev/null | grep -c '"flags": \["times_estimated"\]' | grep -qx 13 || fail "estimates without a flag"
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice=aligned.ark -o /dev/null 2>/dev/null
+lattice nbest aligned.ark --n=1 --acoustic-scale=0.5 --graph=TLG.wfst --words=words.txt --frame-shift=0.04 --format=ctm | sed 's/-1 1 / 1 /' | cut -d' ' -f1-5 | cmp - times.ctm
+lattice nbest det.ark --n=1 --acoustic-scale=0.5 --graph=TLG.wfst --words=words.txt --frame-shift=0.04 --format=ctm | sed 's/-1 1 / 1 /' | cut -d' ' -f1-5 | cmp - times.ctm
+lattice convert det.ark -o - --format=text --graph=TLG.wfst | cmp - <(lattice convert aligned.ark -o - --format=text)
 lattice convert det.ark -o det.scp.ark --scp=det.scp
 lattice convert det.ark -o det.txt --format=text
 "$python" "$kaldi" compare det.scp.ark det.scp det.txt
