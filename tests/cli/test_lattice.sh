@@ -62,7 +62,7 @@ decode_times TLG.wfst --chunk=0.2 | cmp - times.ctm
 "$WARPFST" convert --to=vector TLG.wfst TLG.fst
 decode_times TLG.fst --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --words=words.txt | cmp - times.ctm
 if decode_times TLG.fst --words=words.txt | cmp -s - times.ctm; then fail "estimates that are exact"; fi
-"$WARPFST" decode TLG.fst scores --words=words.txt --acoustic-scale=0.5 --format=json 2>/dev/null | grep -c '"flags": \["times_estimated"\]' | grep -qx 13 || fail "estimates without a flag"
+"$WARPFST" decode TLG.fst scores --words=words.txt --acoustic-scale=0.5 --format=json 2>/dev/null | grep -c '"times_estimated"' | grep -qx 13 || fail "estimates without a flag"
 "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice=aligned.ark -o /dev/null 2>/dev/null
 lattice nbest aligned.ark --n=1 --acoustic-scale=0.5 --graph=TLG.wfst --words=words.txt --frame-shift=0.04 --format=ctm | sed 's/-1 1 / 1 /' | cut -d' ' -f1-5 | cmp - times.ctm
 lattice nbest det.ark --n=1 --acoustic-scale=0.5 --graph=TLG.wfst --words=words.txt --frame-shift=0.04 --format=ctm | sed 's/-1 1 / 1 /' | cut -d' ' -f1-5 | cmp - times.ctm

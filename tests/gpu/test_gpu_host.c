@@ -276,7 +276,7 @@ static void test_budgets(void **state) {
         size_t expected = (size_t)plan.total_bytes * (size_t)plan.num_gpus, scores = 0;
         for (size_t i = 0; i < BATCH && on_device; i++) scores += (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * 2 + 1;
         assert_int_equal(fake_gpus.device_bytes, expected + scores);
-        assert_int_equal(fake_gpus.pinned_bytes, plan.pinned_bytes * (uint64_t)plan.num_gpus);
+        assert_int_equal(fake_gpus.pinned_bytes, (plan.pinned_bytes + sizeof(uint32_t)) * (uint64_t)plan.num_gpus); /* and the word that stops kernels */
 #endif
         test_assert_same_batch(seed, cpu, gpu, BATCH);
         test_free_results(gpu, BATCH);
@@ -536,6 +536,7 @@ static void test_cancel(void **state) {
   test_free_task(&task);
 }
 
+#if !defined(FAKE_CUDA) || defined(SIMT) /* a faked search calls the library, which would be interrupted, too */
 /* The same from the thread's own function, at every look. */
 static bool look(void *user) {
   wf__interrupt_ask();
@@ -570,6 +571,7 @@ static void test_interrupt(void **state) {
   free_forms(&forms);
   test_free_task(&task);
 }
+#endif
 
 static void test_no_such_gpu(void **state) {
   (void)state;
@@ -706,7 +708,10 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
       cmocka_unit_test(test_no_room),  cmocka_unit_test(test_wide_frames), cmocka_unit_test(test_stream),     cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_interrupt),    cmocka_unit_test(test_no_such_gpu), cmocka_unit_test(test_check_on_device),
+      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),  cmocka_unit_test(test_check_on_device),
+#if !defined(FAKE_CUDA) || defined(SIMT)
+      cmocka_unit_test(test_interrupt),
+#endif
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
 #endif
