@@ -125,7 +125,7 @@ cut -d '"' -f 4 shuffled.json | cmp - <(cut -d ' ' -f 1 shuffled.scp) || fail "r
 # any form of the graph
 for format in vector const native; do
   "$WARPFST" convert TLG.wfst --format=$format -o TLG.$format
-  same "graph as $format" TLG.$format npy
+  same "graph as $format" TLG.$format npy --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" # OpenFst's files do not hold how words are made of tokens
 done
 gzip -c TLG.const > TLG.gz
 same "gzipped graph" TLG.gz npy
