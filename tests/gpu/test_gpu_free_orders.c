@@ -11,9 +11,10 @@ static void free_what_is_left(void) {
   if (left.decoder != NULL) freed_objects_end(&left);
 }
 
-static void test_every_order(void **state) {
+/* Every 29th of the 5,040 orders: a decoder on a GPU takes a tenth of a second to make. test_free_orders has all of them on the CPU. */
+static void test_many_orders(void **state) {
   (void)state;
-  test_free_orders("cuda", 1);
+  test_free_orders("cuda", 29);
 }
 
 /* So many that each object is freed before each other one. */
@@ -33,7 +34,7 @@ static void test_end_of_program(void **state) {
 int main(int argc, char **argv) {
   if (atexit(free_what_is_left) != 0) return 1;
   if (test_no_gpu()) return 77;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_order), cmocka_unit_test(test_end_of_program)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_many_orders), cmocka_unit_test(test_end_of_program)};
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_end_of_program)};
   if (argc > 1) return cmocka_run_group_tests(small, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
