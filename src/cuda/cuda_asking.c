@@ -15,7 +15,8 @@
 #ifndef WF__ASKING_BITS /* a test makes it small, so that there is something to forget */
 #define WF__ASKING_BITS 10
 #endif
-enum { LEAST_BITS = WF__ASKING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */, NONE = UINT32_MAX };
+enum { LEAST_BITS = WF__ASKING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
+enum { NONE = UINT32_MAX };
 
 static const char what[] = "a recurrent scorer on the GPU";
 
