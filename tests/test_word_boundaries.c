@@ -413,6 +413,38 @@ static void test_damage(void **state) {
   wf_fst_free(fst);
 }
 
+/* A lexicon by which every word can end in many places and none of the ways leads to the end: looking for one must not take for ever. */
+static void test_slow_lexicon(void **state) {
+  enum { NUM_SAID = 60, NUM_LABELS = 1200, MOST_UNITS = 16 };
+  char path[512];
+  wf_symbols *tokens = make_tokens(), *words;
+  wf_lexicon *lexicon;
+  wf_word_aligner *aligner;
+  int32_t said[NUM_SAID], labels[NUM_LABELS];
+  wf_word placed[NUM_SAID];
+  uint64_t forced;
+  snprintf(path, sizeof path, "%s/lexicon.txt", (const char *)*state);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  for (int count = 1; count <= MOST_UNITS; count++) {
+    fprintf(file, "word");
+    for (int i = 0; i < count; i++) fprintf(file, " a");
+    fprintf(file, "\n");
+  }
+  fclose(file);
+  assert_ok(wf_lexicon_read(path, tokens, NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_words(lexicon, &words, &err));
+  assert_ok(wf_word_aligner_from_lexicon(lexicon, words, &aligner, &err));
+  for (int i = 0; i < NUM_SAID; i++) said[i] = (int32_t)wf_symbols_find(words, "word");
+  for (int t = 0; t < NUM_LABELS; t++) labels[t] = t % 3 == 2 ? BLANK_LABEL : 2;
+  assert_ok(wf_word_aligner_words(aligner, said, NUM_SAID, labels, NUM_LABELS, placed, &forced, &err));
+  for (int i = 0; i < NUM_SAID; i++) assert_true(placed[i].start_frame <= placed[i].end_frame && (i == 0 || placed[i - 1].end_frame <= placed[i].start_frame));
+  wf_word_aligner_free(aligner);
+  wf_lexicon_free(lexicon);
+  wf_symbols_free(words);
+  wf_symbols_free(tokens);
+}
+
 static int make_folder(void **state) {
   static char folder[] = "word_boundaries.XXXXXX";
   *state = mkdtemp(folder);
@@ -434,6 +466,7 @@ int main(void) {
       cmocka_unit_test(test_times),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_slow_lexicon),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -4,7 +4,7 @@
 
 #include "graph/word_aligner.h"
 
-enum { MAX_LOOK_AHEAD = 8 /* words */ };
+enum { MAX_LOOK_AHEAD = 8 /* words */, MAX_TRIES = 10000 /* for lexicons made to be slow */ };
 
 /* --- units ---------------------------------------------------------------------------------------------------------------- */
 
@@ -207,25 +207,34 @@ static bool skip_silence(const wf_word_aligner *aligner, const struct units *uni
 /* Can the words stand at a place? */
 enum fit { FITS_NOT, FITS, FITS_MAYBE /* what follows decides */ };
 
-/* Looks at no more than `depth` words. */
-static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const struct units *units, struct place at, int depth) {
-  enum fit fit = FITS_NOT;
+/* Where a word may end that begins at a place, by all its pronunciations. */
+static struct places ends_of(const wf_word_aligner *aligner, int32_t word, const struct units *units, struct place at) {
+  struct places ends = {.count = 0, .open = false};
   struct spelling spelling;
-  if (depth == 0) return FITS;
+  for (struct spelling_list list = spellings_of(aligner, word); next_spelling(&list, &spelling);) {
+    struct places behind = places_behind(aligner, units, at, spelling, true);
+    ends.open = ends.open || behind.open;
+    for (int i = 0; i < behind.count; i++) add_place(&ends, behind.list[i].unit, behind.list[i].from);
+  }
+  return ends;
+}
+
+/* Looks at no more than `depth` words, and at no more than *tries places: beyond these it says yes. */
+static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const struct units *units, struct place at, int depth, int *tries) {
+  enum fit fit = FITS_NOT;
+  if (depth == 0 || --*tries < 0) return FITS;
   if (num_words == 0) {
     if (!units->ended) return FITS_MAYBE;
     while (skip_silence(aligner, units, &at)) continue;
     return next_spoken(aligner, units, at) == units->count ? FITS : FITS_NOT;
   }
   do {
-    for (struct spelling_list list = spellings_of(aligner, words[0]); next_spelling(&list, &spelling);) {
-      struct places behind = places_behind(aligner, units, at, spelling, true);
-      if (behind.open) fit = FITS_MAYBE;
-      for (int i = 0; i < behind.count; i++) {
-        enum fit next = may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], depth - 1);
-        if (next == FITS) return FITS;
-        if (next == FITS_MAYBE) fit = FITS_MAYBE;
-      }
+    struct places ends = ends_of(aligner, words[0], units, at);
+    if (ends.open) fit = FITS_MAYBE;
+    for (int i = 0; i < ends.count; i++) {
+      enum fit next = may_follow(aligner, words + 1, num_words - 1, units, ends.list[i], depth - 1, tries);
+      if (next == FITS) return FITS;
+      if (next == FITS_MAYBE) fit = FITS_MAYBE;
     }
   } while (skip_silence(aligner, units, &at));
   return fit;
@@ -254,7 +263,10 @@ static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct uni
     bool again = num_words == 1 ? !units->ended : may_begin_with(aligner, words[1], spelling.units[spelling.count - 1]);
     struct places behind = places_behind(aligner, units, front, spelling, again);
     if (behind.open) return wait_for_more;
-    for (int i = 0; i < behind.count; i++) add_end(&choice, behind.list[i].from, may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], MAX_LOOK_AHEAD));
+    for (int i = 0; i < behind.count; i++) {
+      int tries = MAX_TRIES;
+      add_end(&choice, behind.list[i].from, may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], MAX_LOOK_AHEAD, &tries));
+    }
   }
   bool silent = is_between(aligner, units->list[0].unit); /* silence that pronunciations use, too: a word only if the words behind it agree */
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
