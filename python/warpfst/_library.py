@@ -13,7 +13,7 @@ import pathlib
 import sys
 import threading
 import warnings
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 from . import _abi, errors
 
@@ -37,9 +37,9 @@ for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
     _function = getattr(lib, _name)
     _function.restype, _function.argtypes = _result, _arguments
 
-_python = _abi.wf_python(**{name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name, _ in _abi.wf_python._fields_})
+_python = _abi.wf_python(**{field[0]: ctypes.cast(getattr(ctypes.pythonapi, field[0]), ctypes.c_void_p) for field in _abi.wf_python._fields_})
 lib.wf_python_use(ctypes.byref(_python))
-_api = {  # of the interpreter: argument types, result
+_api: dict[str, tuple[list[Any], Any]] = {  # of the interpreter: argument types, result
     "PyErr_Restore": ([ctypes.c_void_p] * 3, None),
     "PyCapsule_New": ([ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object),
     "PyCapsule_SetContext": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
@@ -163,7 +163,7 @@ class Handle:
 
     def __init__(self, address: int) -> None:
         self._owner = _new_capsule(address, None, _destroy)
-        _set_context(self._owner, ctypes.cast(self._forget or self._free, ctypes.c_void_p))
+        _set_context(self._owner, ctypes.cast(cast(Any, self._forget or self._free), ctypes.c_void_p))
         self._address: int | None = address
         if _unsaid:
             tell_warnings()

@@ -169,7 +169,7 @@ class Lattice(Handle):
 
     def to_compact(self) -> CompactLattice:
         """The same paths, an arc for every arc; nothing is determinized."""
-        return CompactLattice(create("wf_compact_lattice_from_raw", self.address), self._aligner)
+        return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"
@@ -267,7 +267,7 @@ class CompactLattice(Handle):
 
     def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
         super().__init__(address)
-        self._aligner = aligner  # of the graph that it comes from, for word times; None: times are those of the arcs
+        self._aligner = aligner  # of a determinized lattice: that of the graph, for word times; None: times are those of the arcs
 
     def _timed(self) -> CompactLattice:
         """With arcs over the frames of their words, if that can be told."""

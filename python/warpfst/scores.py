@@ -128,7 +128,7 @@ def _as_float32(source: Any) -> Any:
         return source.float()
     view = memoryview(source)
     numbers = memoryview(array.array("f", view.cast("B").cast("d") if view.nbytes else ()))
-    return numbers.cast("B").cast("f", view.shape) if view.nbytes else numbers
+    return numbers.cast("B").cast("f", view.shape or ()) if view.nbytes else numbers
 
 
 def _from_buffer(buffer: _Buffer) -> Tensor:

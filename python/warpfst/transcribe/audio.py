@@ -136,7 +136,8 @@ def _quietest(samples: np.ndarray, rate: int) -> int:
 def _energies(samples: np.ndarray, frame: int) -> np.ndarray:
     import numpy as np
 
-    return np.square(samples[: len(samples) // frame * frame].reshape(-1, frame), dtype=np.float64).sum(axis=1)
+    energies: np.ndarray = np.square(samples[: len(samples) // frame * frame].reshape(-1, frame), dtype=np.float64).sum(axis=1)
+    return energies
 
 
 def _lead(samples: np.ndarray, rate: int) -> int:

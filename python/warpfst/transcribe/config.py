@@ -163,6 +163,8 @@ def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
 def _check_band(path: pathlib.Path, features: dict[str, Any]) -> None:
     nyquist = features["sample_rate"] / 2
     high = features["high_freq"] if features["high_freq"] > 0 else nyquist + features["high_freq"]
+    if high - features["low_freq"] < features["num_mel_bins"] and features["low_freq"] < high:
+        _fail(path, "features", f"{features['num_mel_bins']} mel bins between {features['low_freq']:g} and {high:g} Hz: expected at least 1 Hz for each")
     if not features["low_freq"] < high <= nyquist:
         _fail(path, "features", f"low_freq {features['low_freq']:g}, high_freq {high:g}: expected low_freq < high_freq <= {nyquist:g}, half of the sample rate")
 

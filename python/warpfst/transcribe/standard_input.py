@@ -104,7 +104,8 @@ def _samples(data: bytes, form: Form) -> np.ndarray:
         values = wide.view("<i4")[:, 0] / 2.0**31
     else:
         values = np.frombuffer(data, f"<i{form.bits // 8}") / 2.0 ** (form.bits - 1)
-    return values.reshape(-1, form.channels).astype(np.float32).mean(axis=1)
+    mono: np.ndarray = values.reshape(-1, form.channels).astype(np.float32).mean(axis=1)
+    return mono
 
 
 def _sample_blocks(data: _Bytes, form: Form) -> Iterator[np.ndarray]:
