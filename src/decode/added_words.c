@@ -157,6 +157,16 @@ wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   wf_status status = write_states(graph, &csr, err);
   if (status == WF_OK) status = wf__fst_from_csr(&csr, graph->view.start, graph->view.semiring, wf_fst_isymbols(graph->fst), wf_fst_osymbols(graph->fst), out, err);
   wf__csr_free(&csr);
+  wf_word_aligner *whole = NULL;
+  if (status == WF_OK && graph->aligner != NULL) {
+    status = wf__word_aligner_flatten(graph->aligner, &whole, err);
+    if (status == WF_OK) status = wf__word_aligner_attach(whole, *out, err);
+    wf_word_aligner_free(whole);
+  }
+  if (status != WF_OK) {
+    wf_fst_free(*out);
+    *out = NULL;
+  }
   return status;
 }
 

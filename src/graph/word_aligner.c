@@ -124,6 +124,8 @@ struct entry {
   uint64_t num_units, order;
 };
 
+typedef WF__VEC(struct entry) entry_list;
+
 static int compare_entries(const void *left, const void *right) {
   const struct entry *a = left, *b = right;
   if (a->word != b->word) return a->word < b->word ? -1 : 1;
@@ -236,7 +238,7 @@ static wf_status take_roles(wf_word_aligner *aligner, const wf_word_aligner *bas
 
 /* The words of the phrases, each with its pronunciation. */
 static wf_status take_phrases(wf_word_aligner *aligner, const wf_added_phrase *phrases, size_t count, wf_error *err) {
-  WF__VEC(struct entry) entries = {0};
+  entry_list entries = {0};
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++)
     for (size_t w = 0; w < phrases[i].num_words && status == WF_OK; w++)
@@ -260,4 +262,39 @@ wf_status wf__word_aligner_add(const wf_word_aligner *base, const wf_added_phras
   wf_status status = take_phrases(aligner, phrases, count, err);
   if (status == WF_OK) status = take_roles(aligner, base, err);
   return finish(status, aligner, out);
+}
+
+static wf_status take_all_spellings(const wf_word_aligner *aligner, entry_list *entries, wf_error *err) {
+  for (; aligner != NULL; aligner = aligner->base) {
+    const wf__spellings *from = &aligner->spellings;
+    for (uint64_t w = 0; w < from->words.size; w++)
+      for (uint32_t p = from->word_off.data[w]; p < from->word_off.data[w + 1]; p++) {
+        uint32_t first = from->spell_off.data[p];
+        WF__TRY(wf__vec_push(entries, ((struct entry){from->words.data[w], from->spelled.data + first, from->spell_off.data[p + 1] - first, entries->size}), "a word aligner", err));
+      }
+  }
+  return WF_OK;
+}
+
+wf_status wf__word_aligner_flatten(const wf_word_aligner *aligner, wf_word_aligner **out, wf_error *err) {
+  const wf_word_aligner *root = aligner->root;
+  entry_list entries = {0};
+  wf_word_aligner *whole;
+  *out = NULL;
+  WF__TRY(wf__word_aligner_create(root->way, root->names, root->name_shift, &whole, err));
+  whole->blank = root->blank;
+  whole->runs = root->runs;
+  whole->loops_repeat = root->loops_repeat;
+  wf_status status = wf__vec_grow(&whole->places, root->places.size, "a word aligner", err);
+  if (status == WF_OK) status = wf__vec_grow(&whole->roles, aligner->roles.size, "a word aligner", err);
+  if (status == WF_OK) {
+    if (root->places.size > 0) memcpy(whole->places.data, root->places.data, root->places.size * sizeof *root->places.data);
+    if (aligner->roles.size > 0) memcpy(whole->roles.data, aligner->roles.data, aligner->roles.size);
+    whole->places.size = root->places.size;
+    whole->roles.size = aligner->roles.size;
+    status = take_all_spellings(aligner, &entries, err);
+  }
+  if (status == WF_OK) status = fill_spellings(&whole->spellings, entries.data, entries.size, err);
+  wf__vec_free(&entries);
+  return finish(status, whole, out);
 }

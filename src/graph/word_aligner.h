@@ -56,6 +56,9 @@ wf_status wf__word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symb
 /* The aligner with pronunciations of more words; `base` itself if it finds words without a lexicon. */
 wf_status wf__word_aligner_add(const wf_word_aligner *base, const wf_added_phrase *phrases, size_t count, wf_word_aligner **out, wf_error *err);
 
+/* The same without a base: all pronunciations in one table. */
+wf_status wf__word_aligner_flatten(const wf_word_aligner *aligner, wf_word_aligner **out, wf_error *err);
+
 /* An aligner without added words as bytes (`*out` is for free()), and back. `name` stands for the file in messages. Everything is checked. */
 wf_status wf__word_aligner_encode(const wf_word_aligner *aligner, uint8_t **out, uint64_t *size, wf_error *err);
 wf_status wf__word_aligner_decode(const void *bytes, uint64_t size, const char *name, wf_word_aligner **out, wf_error *err);
@@ -85,8 +88,9 @@ typedef WF__VEC(wf__unit) wf__unit_list;
 bool wf__aligner_is_blank(const wf_word_aligner *aligner, int32_t unit);
 /* Units of the labels, appended to `units`. */
 wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count, wf__unit_list *units, wf_error *err);
-/* The part at the front of the units. `ended`: no label or word will follow, so it never says WAIT then while there are units. */
-wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended);
+/* The part at the front of the units. `ended`: no label or word will follow, so it never says WAIT then while there are units. `eager`: waits less, at the risk of another
+ * answer than if all were at hand; where waiting means to follow all paths of a lattice. */
+wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended, bool eager);
 
 /* The words of a path as far as labels and words at hand decide them; all of them if `ended`. */
 typedef struct wf__placed {

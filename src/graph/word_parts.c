@@ -253,8 +253,9 @@ static void add_end(struct choice *choice, uint32_t end, enum fit fit) {
   if (fit == FITS_MAYBE && end > choice->open) choice->open = end;
 }
 
-/* Waits while what follows could change the answer, so that it is the same whether all units are at hand or come one by one. */
-static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units, const int32_t *words, uint64_t num_words) {
+/* Waits while what follows could change the answer, so that it is the same whether all units are at hand or come one by one. If `eager`, what may fit counts as what
+ * does, so that there is less to wait for. */
+static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units, const int32_t *words, uint64_t num_words, bool eager) {
   const struct place front = {0, units->list[0].first};
   struct choice choice = {0};
   struct spelling spelling;
@@ -265,26 +266,28 @@ static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct uni
     if (behind.open) return wait_for_more;
     for (int i = 0; i < behind.count; i++) {
       int tries = MAX_TRIES;
-      add_end(&choice, behind.list[i].from, may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], MAX_LOOK_AHEAD, &tries));
+      enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], MAX_LOOK_AHEAD, &tries);
+      add_end(&choice, behind.list[i].from, eager && fit == FITS_MAYBE ? FITS : fit);
     }
   }
   bool silent = is_between(aligner, units->list[0].unit); /* silence that pronunciations use, too: a word only if the words behind it agree */
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
+  if (eager && choice.several && num_words == 1 && !units->ended) return wait_for_more; /* the next word decides */
   if (choice.fitting != 0) return (wf__part){WF__PART_WORD, choice.several ? choice.fitting : choice.end, false};
   if (silent) return part_up_to(&units->list[0], WF__PART_NO_WORD, false);
   if (choice.end != 0) return (wf__part){WF__PART_WORD, choice.end, false};
-  if (num_words == 1 && !units->ended) return wait_for_more;
-  return part_up_to(&units->list[num_words == 1 ? units->count - 1 : 0], WF__PART_WORD, true);
+  if (num_words == 1 && !units->ended && !eager) return wait_for_more;
+  return part_up_to(&units->list[units->ended && num_words == 1 ? units->count - 1 : 0], WF__PART_WORD, true);
 }
 
-wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended) {
+wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended, bool eager) {
   uint64_t complete = ended ? num_units : num_units - (num_units > 0);
   if (!ended && complete > 0 && aligner->root->runs && units[complete].unit == 0) complete--; /* the run before skipped frames may go on */
   if (complete == 0) return wait_for_more;
   if (role_of(aligner, units[0].unit) == WF__NO_WORD) return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
   wf__part part = aligner->root->way == WF__BY_POSITION ? part_by_position(aligner, units, complete, ended)
                   : aligner->root->way == WF__BY_MARK   ? part_by_mark(aligner, units, num_units, ended)
-                                                        : part_by_lexicon(aligner, &(struct units){units, complete, ended}, words, num_words);
+                                                        : part_by_lexicon(aligner, &(struct units){units, complete, ended}, words, num_words, eager);
   if (part.kind != WF__PART_WORD || num_words > 0) return part;
   return ended ? (wf__part){WF__PART_NO_WORD, part.count, true} : wait_for_more; /* the word comes later, or never */
 }
@@ -299,7 +302,7 @@ wf_status wf__aligner_place(const wf_word_aligner *aligner, const int32_t *words
   uint64_t at = 0; /* units placed */
   while (at < units->size || (ended && out->num_words < num_words)) {
     wf__part part = {WF__PART_WORD, out->num_labels, true}; /* a word without a frame */
-    if (at < units->size) part = wf__aligner_part(aligner, units->data + at, units->size - at, words + out->num_words, num_words - out->num_words, ended);
+    if (at < units->size) part = wf__aligner_part(aligner, units->data + at, units->size - at, words + out->num_words, num_words - out->num_words, ended, false);
     if (part.kind == WF__PART_WAIT) break;
     if (part.kind == WF__PART_WORD) {
       out_words[out->num_words] = (wf_word){words[out->num_words], (int32_t)out->num_labels, (int32_t)part.count};

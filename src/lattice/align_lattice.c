@@ -96,7 +96,7 @@ static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words,
 static wf_status front(struct alignment *a, bool ended, wf__part *part, wf_error *err) {
   a->units.size = 0;
   WF__TRY(wf__aligner_units(a->aligner, a->labels_waiting.data, a->labels_waiting.size, &a->units, err));
-  *part = wf__aligner_part(a->aligner, a->units.data, a->units.size, a->words_waiting.data, a->words_waiting.size, ended);
+  *part = wf__aligner_part(a->aligner, a->units.data, a->units.size, a->words_waiting.data, a->words_waiting.size, ended, true);
   if (ended && a->units.size == 0 && a->words_waiting.size > 0) *part = (wf__part){WF__PART_WORD, 0, true}; /* a word without a frame */
   return WF_OK;
 }
