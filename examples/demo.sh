@@ -142,8 +142,8 @@ lattices() {
   show "$warpfst" lattice draw "$work/lat.ark" --key=000030024 --words="$work/words.txt" --frame-shift=0.04 \
     --output="$work/000030024.html"
   printf '\nThe three best of utterance 000030024 with their costs; the words of the first with confidences:\n\n'
-  sed -n 's/^{"key": "000030024".*"nbest": \[\(.*\)\]}$/\1/p' "$work/results.jsonl" | sed 's/}, /\n/g' |
-    sed 's/.*"text": "\([^"]*\)", "cost": \([0-9.]*\).*/  \2  \1/'
+  sed -n 's/^{"key": "000030024".*"nbest": \[\(.*\)\]}$/\1/p' "$work/results.jsonl" | sed 's/{"text": /\n&/g' |
+    sed -n 's/.*"text": "\([^"]*\)", .*"cost": \([0-9.]*\).*/  \2  \1/p'
   sed -n '/^{"key": "000030024"/s/}/\n/gp' "$work/results.jsonl" | sed -n 's/.*"word": "\([^"]*\)".*"confidence": \([0-9.]*\)$/    \2  \1/p'
   printf '\nThe lattice as a picture, for a browser: %s\n' "$work/000030024.html"
   check "$(holds "$(grep -c '^' "$work/results.jsonl") == 200")" "not all of the 200 utterances have a lattice"

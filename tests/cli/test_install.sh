@@ -43,7 +43,7 @@ if(warpfst_FOUND)
   message(FATAL_ERROR "version 9 is found")
 endif()
 END
-if grep -q '^CMAKE_CUDA_COMPILER:[A-Z]*=.*nvcc' "$BUILD_DIR/CMakeCache.txt"; then # static libraries are of builds without CUDA
+if grep -q '^CUDAToolkit_' "$BUILD_DIR/CMakeCache.txt"; then # static libraries are of builds without CUDA
   [ ! -e "$library/libwarpfst.a" ] || fail "a static library with CUDA"
   static=OFF
 else
@@ -59,7 +59,7 @@ for program in project/build/with-cmake project/build/with-cmake-static; do [ ! 
 
 # Manual pages: one for each command and part, sound, and with every flag of the help.
 pages=$prefix/share/man/man1
-commands=$("$WARPFST" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+commands=$("$WARPFST" help | sed -n '/^In the Python package/,/^$/d; s/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do [ -s "$pages/warpfst-$command.1" ] || fail "no manual page for $command"; done
 for page in warpfst.1 warpfst-mkgraph-ctc.1 warpfst-lattice-prune.1 warpfst-lm-build.1; do grep -q '^\.SH SYNOPSIS' "$pages/$page" || fail "$page: no synopsis"; done
 grep -q '^warpfst\\-prune \\- drop what is far from the best path$' "$pages/warpfst-prune.1" || fail "warpfst-prune.1: $(head -3 "$pages/warpfst-prune.1")"
