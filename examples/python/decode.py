@@ -17,10 +17,10 @@ references = wf.read_transcripts(folder / "text")
 print(wf.wer([" ".join(references[key]) for key in keys], [result.text for result in results]))
 
 # prints:
-#  0.88  0.92 MARK
-#  1.00  1.24 IS
-#  1.24  1.52 GOING
-#  1.56  1.84 TO
-#  1.84  2.12 SEE
-#  2.24  2.76 ELEPHANT
+#  0.00  0.92 MARK
+#  1.00  1.16 IS
+#  1.20  1.52 GOING
+#  1.56  1.64 TO
+#  1.76  1.88 SEE
+#  2.08  2.76 ELEPHANT
 # WER 37.50% (390 of 1040 words)
