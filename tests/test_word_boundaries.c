@@ -258,7 +258,7 @@ static void check_partial(struct shown *shown, const wf_partial *partial) {
   size_t now = partial->num_stable > 0 ? partial->num_stable - 1 : 0;
   assert_true(now >= shown->count);
   for (size_t w = 0; w < shown->count; w++) assert_memory_equal(&partial->words[w], &shown->words[w], sizeof(wf_word));
-  memcpy(shown->words, partial->words, now * sizeof(wf_word));
+  if (now > 0) memcpy(shown->words, partial->words, now * sizeof(wf_word));
   shown->count = now;
 }
 
