@@ -53,9 +53,9 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
   WF__TRY(wf__vec_grow(&search->path.loglikes, (uint64_t)search->path.num_decoded, "a path", err));
   for (uint64_t i = 0; i < search->path.arcs.size; i++) {
     int32_t label = wf__graph_arc(graph, search->path.arcs.data[i]).ilabel;
-    uint64_t at = search->path.loglikes.size;
-    int64_t frame = wf__path_frame(&search->path, at);
-    if (label != 0) search->path.loglikes.data[search->path.loglikes.size++] = wf__loglike(&search->options, scores, frame, graph->columns[label]);
+    if (label == 0) continue;
+    int64_t frame = wf__path_frame(&search->path, search->path.loglikes.size);
+    search->path.loglikes.data[search->path.loglikes.size++] = wf__loglike(&search->options, scores, frame, graph->columns[label]);
   }
   return WF_OK;
 }
