@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/cuda_worker.h"
 #include "lattice/lattice.h"
 
@@ -95,6 +96,7 @@ static inline wf_status put_link(struct reading *r, const wf__lane_link *link, u
 /* The chain of pages from its end. */
 static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu_pages *pages, wf_error *err) {
   for (uint32_t page = last_page; page != 0;) {
+    WF__TRY(wf__interrupted(err));
     const wf__lane_link *links = &pages->links[(uint64_t)(page - 1) * WF__LANE_PAGE];
     const uint64_t *contexts = pages->contexts != NULL ? &pages->contexts[(uint64_t)(page - 1) * WF__LANE_PAGE] : NULL;
     const uint32_t used = links[0].to;

@@ -419,7 +419,7 @@ __device__ void searcher<RANKS>::clear_for(u32 number, const back_table &table) 
   open_frame(number);
 }
 
-/* The lattice into pages. False if a frame has more tokens within the beam than a table holds, or there are not enough pages. */
+/* The lattice into pages. False if a frame has more tokens within the beam than a table holds, there are not enough pages, or the host says stop. */
 template <int RANKS>
 __device__ bool searcher<RANKS>::go_back() {
   back_work &work = own_back();
@@ -433,9 +433,13 @@ __device__ bool searcher<RANKS>::go_back() {
   take_endings(frame - 1, table_at(0, p->back_bits));
   for (u32 number = frame - 1;; number--) {
     const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
-    if (tid() == 0) work.gathers = number + 1 < frame;
+    if (tid() == 0) {
+      work.gathers = number + 1 < frame;
+      if ((frame - 1 - number) % 64 == 0 && p->stop != nullptr) own().stopped = *(const volatile u32 *)p->stop; /* host memory is far away */
+    }
     __syncthreads(); /* the table stands */
     mark(0);
+    if (own().stopped != 0) return false;
     if (p->has_epsilons && !close_table(number, table)) return false;
     __syncthreads(); /* the arcs do */
     mark(4);
@@ -461,6 +465,7 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {
     own().utterance = p->order[blockIdx.x / RANKS];
     own().scores = p->utterances[own().utterance];
+    own().stopped = 0;
   }
   __syncthreads();
   wf__lane_outcome *outcome = &p->outcomes[own().utterance];
@@ -480,7 +485,7 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   outcome->last_page = own_back().page + 1;
   outcome->num_states = own_back().num_states;
   outcome->num_links = own_back().num_links;
-  outcome->status = fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_WIDE : wanted == WF__LANE_WIDE && !SCORED ? WF__LANE_FAR : WF__LANE_NO_ROOM;
+  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_WIDE : wanted == WF__LANE_WIDE && !SCORED ? WF__LANE_FAR : WF__LANE_NO_ROOM;
 #ifdef WF_LANE_PROFILE
   const double n = frame;
   const long long *c = own().phase;

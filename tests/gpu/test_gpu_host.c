@@ -543,14 +543,14 @@ static bool look(void *user) {
   return --*(int *)user > 0;
 }
 
-static void test_interrupt(void **state) {
-  (void)state;
+static void assert_interrupts(float lattice_beam) {
   wf_error err = {0};
   struct decode_task task = test_random_task(5);
   struct forms forms;
   wf_result *cpu[BATCH], *gpu[BATCH];
   wf_decoder *decoder;
   make_forms(&forms, &task, 5, 20, WF_FLOAT32, false);
+  task.options.lattice_beam = lattice_beam;
   test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
   task.options.device = "cuda:0,0";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
@@ -570,6 +570,12 @@ static void test_interrupt(void **state) {
   test_free_results(cpu, BATCH);
   free_forms(&forms);
   test_free_task(&task);
+}
+
+static void test_interrupt(void **state) {
+  (void)state;
+  assert_interrupts(0);
+  assert_interrupts(4);
 }
 #endif
 
