@@ -1,6 +1,7 @@
 """Paths of the examples, and what several tests share. The tests run against the installed package."""
 
 import pathlib
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import warpfst as wf
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CTC = ROOT / "examples" / "ctc"
 assert ROOT / "python" not in pathlib.Path(wf.__file__).resolve().parents, "the package under test is not installed"
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, also to children; the shell ignores it in what it runs in the background
 
 
 @pytest.fixture(scope="session")
