@@ -84,7 +84,7 @@ typedef struct wf__backend {
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */
-extern const wf__backend wf__cuda_backend; /* src/cuda/cuda_backend.c, or cuda_stub.c in builds without CUDA */
+extern const wf__backend wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 
 /* Utterances of the batch that are not skipped, longest first: the last to start should be short. `which` has room for all. */
 wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err);

@@ -1,4 +1,4 @@
-/* device_batch.h - batches of fsts in a GPU's memory: defined in src/cuda/ops_gpu.c, used by fst_batch.c, which is the same for both devices. */
+/* device_batch.h - batches of fsts in a GPU's memory: defined in src/cuda/fstops/ops_gpu.c, used by fst_batch.c, which is the same for both devices. */
 #ifndef WF_FSTOPS_DEVICE_BATCH_H
 #define WF_FSTOPS_DEVICE_BATCH_H
 

@@ -1,4 +1,4 @@
-/* fst_batch.c - batches of fsts on a device: on a GPU what src/cuda/ops_gpu.c makes, on the CPU the fsts themselves and the operations on each. */
+/* fst_batch.c - batches of fsts on a device: on a GPU what src/cuda/fstops/ops_gpu.c makes, on the CPU the fsts themselves and the operations on each. */
 #include <string.h>
 
 #include "base/option_tables.h"

@@ -1,4 +1,4 @@
-/* rnn_device.h - a recurrent language model on a GPU: states of many histories and costs of many words at one time. Defined in src/cuda/rnn_device.c.
+/* rnn_device.h - a recurrent language model on a GPU: states of many histories and costs of many words at one time. Defined in src/cuda/rnn/rnn_device.c.
  *
  *   slots  hidden states, in the GPU's memory, numbered by the caller; 0 is the state behind <s>, which is always there
  *

@@ -107,7 +107,7 @@ static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const 
 }
 
 #ifdef WF__WLM_CACHED
-/* For wlm_cached.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache of them in front. An entry of the cache is three words of 64 bits,
+/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache of them in front. An entry of the cache is three words of 64 bits,
  * {tag | word}, {tag | cost}, {tag | next}; the tag stands for one arc, and all that is ever stored with it is what that arc says. So threads that read and write
  * an entry at one time need no lock: three words with the right tag are the arc, whoever wrote them. Tag 0: empty. */
 enum { WF__WLM_WAYS = 4, WF__WLM_ENTRY = 3 };

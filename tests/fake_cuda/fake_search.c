@@ -1,11 +1,11 @@
-/* fake_search.c - the kernels of lane_search.h for imitated GPUs: the CPU search over what the host has put into their memory. Nothing comes from
+/* fake_search.c - the kernels of search_params.h for imitated GPUs: the CPU search over what the host has put into their memory. Nothing comes from
  * the decoder itself: graph, options, scores are read back from where a kernel would read them. */
 #include <string.h>
 
 #include "cpu/links.h"
 #include "cpu/search.h"
-#include "cuda/lane_maker.h"
-#include "cuda/lane_search.h"
+#include "cuda/rnn/rnn_score_tables.h"
+#include "cuda/search/search_params.h"
 #include "cuda_runtime_api.h"
 #include "math/score.h"
 #include "testing.h"

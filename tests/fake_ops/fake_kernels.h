@@ -1,4 +1,4 @@
-/* fake_kernels.h - CUDA's words for src/cuda/ops_kernels.cu and sparse_kernels.cu where a C++ compiler takes it: a grid is one thread, a warp one lane. */
+/* fake_kernels.h - CUDA's words for src/cuda/fstops/ops_kernels.cu and sparse_kernels.cu where a C++ compiler takes it: a grid is one thread, a warp one lane. */
 #ifndef FAKE_KERNELS_H
 #define FAKE_KERNELS_H
 

@@ -32,6 +32,7 @@ static inline const char *cudaGetErrorString(cudaError_t code) { return code == 
 static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 static inline cudaError_t cudaGetDeviceCount(int *count) { return *count = 1, cudaSuccess; }
 static inline cudaError_t cudaSetDevice(int device) { return (void)device, cudaSuccess; }
+static inline cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { return (void)flags, *stream = NULL, cudaSuccess; }
 static inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return (void)stream, cudaSuccess; }
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return (void)stream, fake_result(cudaErrorUnknown); }

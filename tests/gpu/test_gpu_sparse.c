@@ -1,7 +1,7 @@
 /* test_gpu_sparse.c - composition by a hash table of pairs on the GPU against the CPU's canonical order, byte for byte. Ends with 77 where there is no GPU. Also
  * built for an imitated GPU of one thread (tests/fake_ops/), where tables begin so small that every run makes larger ones. */
 #include "compose_oracle.h"
-#include "cuda/sparse_gpu.h"
+#include "cuda/compose/sparse_gpu.h"
 
 enum { NUM_FILTERS = 7 };
 #if defined(FAKE_CUDA) && !defined(SIMT)

@@ -275,9 +275,9 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cuda
 
 #define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
 
-/* --- what src/cuda/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
+/* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
 
-#define WF_CUDA_PTX_CUH
+#define WF_CUDA_DEVICE_PTX_CUH
 #define WF__SHARED(type, name)       \
   static uint32_t name##_offset;     \
   type &name = *(type *)simt_static_shared(&name##_offset, sizeof(type), alignof(type))
@@ -315,8 +315,8 @@ static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint
 static inline void store_own_pair(uint32_t address, uint32_t x, float y) { *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y}; }
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
 static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) { return simt_address_of_rank(address, rank); }
-/* ptx_ranks.cuh */
-#define WF_CUDA_PTX_RANKS_CUH
+/* cluster_ptx.cuh */
+#define WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 template <bool CLUSTER>
 static inline void set_shared_bits(uint32_t address, uint32_t bits) {
   simt_touch();

@@ -4,7 +4,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 
-#include "cuda/ptx.cuh"
+#include "cuda/device/ptx.cuh"
 #include "math/hash.h"
 
 typedef unsigned long long u64;

@@ -1,0 +1,354 @@
+/* cuda_backend.c - the GPU backend of the decoder: workers on one or several GPUs, and how they share a batch.
+ *
+ * Each GPU has a worker with a host thread of its own. Utterances are dealt out in chunks from a queue, longest first, so that GPUs of any speed
+ * finish together; those whose scores lie on a GPU already stay there. Results do not depend on who decoded what. */
+#ifdef WARPFST_CUDA
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/decoder/cuda_backend.h"
+
+enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
+
+/* --- opening and closing ---------------------------------------------------------------------------------------------- */
+
+static void close_worker(wf__gpu_worker *worker) {
+  wf__streams_release(worker);
+  wf__gpu_release(worker);
+  for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
+  for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);
+  free(worker->searches);
+  free(worker->scorings);
+  free(worker->errors);
+  if (worker->drafts != NULL) wf__gpu_drafts_free(worker->drafts, wf__pool_size(worker->pool));
+  wf__pool_free(worker->pool);
+}
+
+static void cuda_close(void *opaque) {
+  struct wf__cuda_backend *self = opaque;
+  int caller = wf__callers_device();
+  for (int i = 0; i < self->num_workers; i++) close_worker(&self->workers[i]);
+  wf__pool_free(self->pool);
+  if (self->cpu != NULL) wf__cpu_backend.close(self->cpu);
+  free(self->workers);
+  free(self);
+  wf__give_back_device(caller);
+}
+
+static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error *err) {
+  wf__gpu_worker *worker = &self->workers[self->num_workers];
+  worker->graph = self->graph;
+  worker->options = self->options;
+  worker->device = device;
+  WF__TRY(wf__gpu_facts_read(device, self->graph->min_columns, &worker->facts, err));
+  self->num_workers++; /* from here on there is something to close */
+  WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
+  cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied, &worker->entered};
+  for (int i = 0; i < 4; i++) WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&worker->stop, sizeof *worker->stop, cudaHostAllocPortable), "page-locked memory");
+  *worker->stop = 0;
+  return wf__gpu_upload_graph(worker, err);
+}
+
+static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
+  WF__TRY(wf__pool_create(self->num_workers, &self->pool, err));
+  int threads = (self->options.num_threads > 0 ? self->options.num_threads : wf__num_cpus()) / self->num_workers;
+  if (threads > MAX_THREADS) threads = MAX_THREADS;
+  if (threads < 1) threads = 1;
+  for (int i = 0; i < self->num_workers; i++) {
+    wf__gpu_worker *worker = &self->workers[i];
+    WF__TRY(wf__pool_create(threads, &worker->pool, err));
+    worker->searches = wf__calloc((uint64_t)threads, sizeof *worker->searches);
+    worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
+    worker->scorings = wf__calloc((uint64_t)threads, sizeof *worker->scorings);
+    if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
+    if (self->options.lattice_beam > 0) WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
+  }
+  return WF_OK;
+}
+
+static wf_status list_devices(const char *text, wf__devices *out, wf_error *err) {
+  WF__TRY(wf__devices_parse(text, out, err));
+  if (out->count > 0) return WF_OK;
+  cudaError_t code = cudaGetDeviceCount(&out->count);
+  if (code != cudaSuccess || out->count == 0) {
+    (void)cudaGetLastError();
+    return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", text, cudaGetErrorString(code));
+  }
+  if (out->count > WF__MAX_WORKERS) out->count = WF__MAX_WORKERS;
+  for (int i = 0; i < out->count; i++) out->numbers[i] = i;
+  return WF_OK;
+}
+
+static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
+  wf__devices devices;
+  *out = NULL;
+  WF__TRY(list_devices(options->device, &devices, err));
+  WF__TRY(wf__gpu_check_graph(graph, err));
+  struct wf__cuda_backend *self = wf__calloc(1, sizeof *self);
+  if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
+  int caller = wf__callers_device();
+  self->devices = devices;
+  self->graph = graph;
+  self->options = *options;
+  self->options.device = NULL; /* borrowed for the call alone */
+  wf__decoder_limits(&self->options, graph);
+  self->workers = wf__calloc((uint64_t)devices.count, sizeof *self->workers);
+  wf_status status = self->workers != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)devices.count * sizeof *self->workers, "a decoder");
+  for (int i = 0; i < devices.count && status == WF_OK; i++) status = open_worker(self, devices.numbers[i], err);
+  if (status == WF_OK) status = open_threads(self, err);
+  wf__give_back_device(caller);
+  if (status != WF_OK) {
+    cuda_close(self);
+    return status;
+  }
+  *out = self;
+  return WF_OK;
+}
+
+static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  if (wf__devices_sharing(&self->devices, self->devices.numbers[0]) < self->devices.count)
+    return wf__fail(err, WF_ERR_ARGUMENT, "a stream belongs to one GPU, this decoder has several");
+  self->stream = stream;
+  return WF_OK;
+}
+
+/* --- the plan ---------------------------------------------------------------------------------------------------------- */
+
+/* What the GPU's workers have together: what is free besides what they hold. */
+static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__TRY(wf__gpu_free_memory(&worker->facts.available, err));
+  for (int i = 0; i < self->num_workers; i++)
+    if (self->workers[i].device == worker->device) worker->facts.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes + self->workers[i].facts.scorer_bytes;
+  return WF_OK;
+}
+
+static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
+  const int sharing = wf__devices_sharing(&self->devices, worker->device);
+  wf_status status = wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
+  if (status != WF_ERR_MEMORY || worker->facts.least_rank_bits == 0) return status;
+  worker->facts.least_rank_bits = 0; /* what a narrow lane has no room for goes to the CPU */
+  worker->cannot_widen = true;
+  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
+}
+
+/* Plans of all workers first: the memory of one must not depend on what another has allocated meanwhile. */
+static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape, wf_error *err) {
+  for (int i = 0; i < self->num_workers; i++) {
+    wf__gpu_worker *worker = &self->workers[i];
+    WF__TRY(read_available(self, worker, err));
+    WF__TRY(make_plan(self, worker, shape, err));
+  }
+  for (int i = 0; i < self->num_workers; i++) {
+    WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
+    WF__TRY(wf__gpu_reserve(&self->workers[i], err));
+  }
+  return WF_OK;
+}
+
+static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+  wf__devices devices;
+  if (shape->num_processors > 0) return wf__gpu_plan_assumed(graph, options, shape, out, err);
+  WF__TRY(list_devices(options->device, &devices, err));
+  int caller = wf__callers_device();
+  wf_status status = WF_OK;
+  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, should the GPUs differ */
+    wf__gpu_facts facts = {0};
+    wf__gpu_plan plan;
+    status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
+    if (status == WF_OK)
+      status = wf__gpu_plan_make(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+    if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
+  }
+  wf__give_back_device(caller);
+  if (status != WF_OK) *out = (wf_plan){0};
+  return status;
+}
+
+static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
+  wf__devices devices;
+  if (shape->num_processors > 0) return wf__gpu_plan_streams_assumed(graph, options, shape, out, err);
+  WF__TRY(list_devices(options->device, &devices, err));
+  int caller = wf__callers_device();
+  wf_status status = WF_OK;
+  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the one with the least room, should the GPUs differ */
+    wf__gpu_facts facts = {0};
+    wf_stream_plan plan;
+    status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
+    if (status == WF_OK) status = wf__streams_read_lanes(devices.numbers[i], graph->min_columns, facts.lanes, err);
+    if (status == WF_OK)
+      status = wf__gpu_plan_streams(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+    if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
+  }
+  wf__give_back_device(caller);
+  if (status != WF_OK) *out = (wf_stream_plan){0};
+  return status;
+}
+
+static void cuda_planned(const void *opaque, wf_plan *out) {
+  const struct wf__cuda_backend *self = opaque;
+  for (int i = 0; i < self->num_workers; i++)
+    if (self->workers[i].largest.total_bytes >= out->total_bytes) *out = self->workers[i].largest;
+}
+
+static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
+  const struct wf__cuda_backend *self = opaque;
+  int caller = wf__callers_device();
+  for (int i = 0; i < self->num_workers; i++)
+    if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
+  out->stall_s /= self->num_workers; /* each worker's is an average over warps */
+  wf__give_back_device(caller);
+}
+
+/* --- a batch ----------------------------------------------------------------------------------------------------------- */
+
+enum { HOST = -1, NOWHERE = -2 };
+
+/* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed, neither. */
+static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores, wf_result *result, int *home, wf_error *err) {
+  struct cudaPointerAttributes attributes = {0};
+  *home = HOST;
+  if (!scores->on_device || scores->num_frames == 0) return WF_OK;
+  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
+  *home = attributes.type == cudaMemoryTypeManaged ? self->devices.numbers[0] : attributes.device; /* managed memory is everywhere */
+  if (attributes.type != cudaMemoryTypeManaged && attributes.type != cudaMemoryTypeDevice) {
+    snprintf(result->message, sizeof result->message, "scores said to be in device memory are not");
+  } else if (wf__devices_sharing(&self->devices, *home) == 0) {
+    snprintf(result->message, sizeof result->message, "scores lie on GPU %d, which is none of this decoder's", *home);
+  } else {
+    return WF_OK;
+  }
+  result->status = WF_ERR_ARGUMENT;
+  *home = NOWHERE;
+  return WF_OK;
+}
+
+static void add_to_queue(wf__deal *deal, const uint32_t *order, const int *homes, uint32_t count, int device) {
+  const uint32_t from = deal->num_utterances;
+  for (uint32_t i = 0; i < count; i++)
+    if (homes[i] == device) deal->which[deal->num_utterances++] = order[i];
+  if (deal->num_utterances == from) return;
+  deal->queues[deal->num_queues].device = device;
+  deal->queues[deal->num_queues].next = from;
+  deal->queues[deal->num_queues++].end = deal->num_utterances;
+}
+
+/* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
+static wf_status make_deal(const struct wf__cuda_backend *self, wf__deal *deal, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
+                           wf_error *err) {
+  const wf__batch *batch = deal->batch;
+  *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
+  deal->num_utterances = 0;
+  deal->num_queues = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const wf_scores *scores = &batch->scores[order[i]];
+    WF__TRY(find_home(self, scores, batch->results[order[i]], &homes[i], err));
+    if (homes[i] == NOWHERE) continue;
+    shape->num_utterances++;
+    shape->sum_frames += scores->num_frames;
+    if (scores->num_frames > shape->max_frames) shape->max_frames = scores->num_frames;
+    if (scores->dtype == WF_FLOAT32) shape->dtype = WF_FLOAT32;
+    shape->on_device = shape->on_device && homes[i] != HOST;
+  }
+  for (int i = 0; i < self->num_workers; i++) {
+    bool known = false;
+    for (int k = 0; k < i; k++) known = known || self->workers[k].device == self->workers[i].device;
+    if (!known) add_to_queue(deal, order, homes, count, self->workers[i].device);
+  }
+  add_to_queue(deal, order, homes, count, HOST);
+  return WF_OK;
+}
+
+struct job {
+  struct wf__cuda_backend *self;
+  wf__deal *deal;
+  wf_error error; /* of the worker that set deal->failed */
+};
+
+static void run_worker(void *user, uint64_t item, int thread) {
+  struct job *job = user;
+  wf_error err = {0};
+  wf__deal *deal = job->deal;
+  /* Thread 0 is the calling one, which may call back. */
+  wf_status status = wf__gpu_work(&job->self->workers[item], deal, job->self->stream, thread == 0 ? deal->batch->progress : NULL, &err);
+  int none = 0;
+  if (status == WF_OK) return;
+  atomic_compare_exchange_strong(&deal->failed, &none, (int)status);
+  pthread_mutex_lock(&deal->mutex);
+  if (job->error.code == WF_OK) job->error = err;
+  pthread_mutex_unlock(&deal->mutex);
+}
+
+static wf_status decode_deal(struct wf__cuda_backend *self, wf__deal *deal, const wf_batch_shape *shape, wf_error *err) {
+  struct job job = {.self = self, .deal = deal};
+  WF__TRY(make_plans(self, shape, err));
+  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].flights[0], deal); /* nobody goes without */
+  wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
+  if (job.error.code == WF_OK) return WF_OK;
+  if (err != NULL) *err = job.error;
+  return job.error.code;
+}
+
+/* All utterances; then those whose frames were too large for their lanes, in wider ones. `order` and `homes` have room for all. */
+static wf_status decode_rounds(struct wf__cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
+  uint32_t count;
+  WF__TRY(wf__longest_first(deal->batch, order, &count, err));
+  deal->num_all = count;
+  for (int i = 0; i < self->num_workers; i++) {
+    self->workers[i].facts.least_rank_bits = self->workers[i].usual_rank_bits;
+    self->workers[i].cannot_widen = false;
+  }
+  while (count > 0) {
+    wf_batch_shape shape;
+    WF__TRY(make_deal(self, deal, order, count, homes, &shape, err));
+    if (deal->num_utterances == 0) break;
+    WF__TRY(decode_deal(self, deal, &shape, err));
+    count = deal->num_again; /* none if no lane can be wider */
+    memcpy(order, deal->again, count * sizeof *order);
+    deal->num_again = 0;
+    if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in wider ones", count);
+    for (int i = 0; i < self->num_workers && count > 0; i++) {
+      const int bits = wf__gpu_wider_bits(&self->workers[i]);
+      if (bits > 0) self->workers[i].facts.least_rank_bits = bits;
+    }
+  }
+  return wf__progress(deal->batch->progress, "decoding", 1, err);
+}
+
+static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch, wf_error *err) {
+  for (int i = 0; i < self->num_workers; i++) {
+    WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
+    WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
+    WF__TRY(wf__gpu_take_words(&self->workers[i], batch, err));
+  }
+  return WF_OK;
+}
+
+static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  const size_t n = batch->count;
+  wf__deal deal = {.batch = batch, .which = wf__alloc(n, sizeof *deal.which), .again = wf__alloc(n, sizeof *deal.again)};
+  uint32_t *order = wf__alloc(n, sizeof *order);
+  int *homes = wf__alloc(n, sizeof *homes);
+  pthread_mutex_init(&deal.mutex, NULL);
+  wf_status status = deal.which != NULL && deal.again != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
+  int caller = wf__callers_device();
+  if (status == WF_OK) status = take_scorers(self, batch, err);
+  if (status == WF_OK) status = decode_rounds(self, &deal, order, homes, err);
+  wf__give_back_device(caller);
+  if (status == WF_ERR_DEVICE) self->broken = true;
+  pthread_mutex_destroy(&deal.mutex);
+  free(deal.which);
+  free(deal.again);
+  free(order);
+  free(homes);
+  return status;
+}
+
+const wf__backend wf__cuda_backend = {
+    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_graph = wf__gpu_check_graph, .check_scorer = wf__gpu_check_scorer,
+    .plan = cuda_plan, .plan_streams = cuda_plan_streams, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .copy_scores = wf__gpu_copy_scores, .streams = &wf__cuda_streams};
+#endif

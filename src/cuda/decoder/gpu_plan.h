@@ -1,0 +1,120 @@
+/* gpu_plan.h - how much memory a batch takes on a GPU and how it is drawn up, worked out before anything is allocated.
+ *
+ * A batch is decoded in chunks of utterances. A chunk on its way - scores being copied, searched, results coming back - is a *flight*; several
+ * flights go at a time, so that one's scores are copied while others are searched. Scores that are on the GPU already need one flight only.
+ *
+ *   graph      states, arcs                          once
+ *   scorers    models, boosts                        as the batch needs them: upload_scorers.c
+ *   workspace  flight 0 | flight 1 | ...             each flight_bytes: the arrays below, at multiples of 256 bytes
+ *   pinned     window 0 | window 1 | box 0 | ... | landing 0 | ...   host memory: scores on their way to the GPU; what goes to and comes from a flight; with lattices, its paths and arcs
+ *
+ * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+#ifndef WF_CUDA_DECODER_GPU_PLAN_H
+#define WF_CUDA_DECODER_GPU_PLAN_H
+
+#include "cuda/search/search_params.h"
+#include "decode/backend.h"
+
+enum {
+  WF__MAX_FLIGHTS = 12,
+  WF__LANDINGS = 4, /* flights with lattices whose results are copied or filled in at a time */
+  WF__MAX_RANK_BITS = 3
+};
+
+#ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
+#define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
+#define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
+#define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
+#define WF__LANDING_BYTES (64 << 20) /* arcs of a flight's lattices on their way back, if they are no more: 1 ms on the bus */
+#endif
+
+/* What the plan must know of a GPU. */
+typedef struct wf__gpu_facts {
+  int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
+  uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
+  bool scored;                      /* some utterance has a scorer: lanes are those of lane_scored.cu */
+  bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
+  int scored_lanes[WF__MAX_RANK_BITS + 1];
+  uint64_t scorer_bytes;            /* of the batch's scorers, held already */
+  int least_rank_bits;              /* lanes of fewer blocks have no room */
+  uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
+} wf__gpu_facts;
+
+/* Arrays of a flight in device memory; search_params.h says what they hold. */
+typedef enum wf__array {
+  WF__ARRAY_COSTS,
+  WF__ARRAY_AGENDA,
+  WF__ARRAY_TRACE,
+  WF__ARRAY_FRAME_OFF,
+  WF__ARRAY_INDEX,
+  WF__ARRAY_CONTEXTS, /* this and the next six for scorers only */
+  WF__ARRAY_WORD_LOG,
+  WF__ARRAY_LISTED,
+  WF__ARRAY_ENTRIES,
+  WF__ARRAY_SOURCES,
+  WF__ARRAY_ASKED,
+  WF__ARRAY_MEMO,
+  WF__ARRAY_PAST,    /* this and the records only if lattices are made, as the pages */
+  WF__ARRAY_RECORDS,
+  WF__ARRAY_PATH_SCRATCH,
+  WF__ARRAY_STEPS,
+  WF__ARRAY_PAGES,
+  WF__ARRAY_PAGE_CONTEXTS,
+  WF__ARRAY_BOX, /* the flight's box, see below */
+  WF__ARRAY_SCORES,
+  WF__NUM_ARRAYS
+} wf__array;
+
+/* What host and GPU hand each other, laid out alike on both sides. */
+typedef enum wf__box {
+  WF__BOX_UTTERANCES, /* [chunk] wf__lane_utterance */
+  WF__BOX_ORDER,      /* [chunk] uint32_t */
+  WF__BOX_COUNTERS,   /* {uint64_t steps used; uint32_t queue, pages used} */
+  WF__BOX_BAD,        /* [chunk] uint64_t least frame << 32 | column of a score that is no number to search with; all ones: none */
+  WF__BOX_OUTCOMES,   /* [chunk] wf__lane_outcome; all up to here are sent before a search and, from the counters on, fetched after it */
+  WF__BOX_WHICH,      /* [chunk] uint32_t place in the batch; used by the host alone, as is the next */
+  WF__BOX_SCORE_OFF,  /* [chunk + 1] uint64_t where each utterance's scores begin */
+  WF__NUM_BOX
+} wf__box;
+
+typedef struct wf__gpu_plan {
+  uint32_t ranks; /* blocks a lane */
+  uint32_t num_flights;
+  uint32_t lanes; /* of a flight */
+  uint32_t chunk; /* utterances of a flight at most */
+  uint32_t trace_cap, trace_room, frames_cap, path_cap, pages_cap;
+  uint64_t steps_cap;
+  uint64_t off[WF__NUM_ARRAYS], flight_bytes;
+  uint64_t box_off[WF__NUM_BOX], box_bytes;
+  uint64_t window_bytes; /* of each of the two windows */
+  uint64_t landing_bytes; /* of each of the landings; 0 without lattices */
+  wf_plan bytes;
+} wf__gpu_plan;
+
+/* Slots of a block's table. */
+static inline uint64_t wf__lane_slots(bool scored) { return scored ? WF__LANE_SCORED_SLOTS : WF__LANE_SLOTS; }
+/* Lanes of 2^bits blocks, of the kind that the batch needs. */
+static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int bits) { return facts->scored ? facts->scored_lanes[bits] : facts->lanes[bits]; }
+/* Bits that a key of the search has left for contexts. */
+int wf__gpu_context_bits(const wf_graph *graph);
+/* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
+wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
+
+/* Is the graph, with the words added to it, small enough for the GPU search? */
+wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
+/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
+ * multiples of 256 bytes. */
+uint64_t wf__gpu_place_bytes(const wf_graph *graph);
+uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
+/* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
+ * `options` have passed wf__decoder_limits. */
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__gpu_facts *facts, int num_workers,
+                            int num_sharing, wf__gpu_plan *out, wf_error *err);
+/* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* Workers of a device list, and how many of them share a GPU at most. */
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err);
+/* Least of what the GPU has and options.gpu_memory. */
+uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options);
+
+#endif

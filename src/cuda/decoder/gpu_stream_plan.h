@@ -1,0 +1,84 @@
+/* gpu_stream_plan.h - how much memory streams take on a GPU and how it is drawn up, worked out before anything is allocated.
+ *
+ *   GPU     memory   arrays of the lanes | box     as many lanes as run at once; streams beyond that wait in the kernel's queue
+ *           slots    [max_tokens] tokens of a stream, or their contexts; many in a slab
+ *   pinned  box      utterances, chunks, order, counters, scores: sent in one copy, its part in use
+ *           out      [chunk] wf__lane_advance, [ancestors_cap] wf__lane_ancestor; for lattices their contexts, [links_cap] wf__lane_chunk_link: written by the kernel
+ *
+ * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+#ifndef WF_CUDA_DECODER_GPU_STREAM_PLAN_H
+#define WF_CUDA_DECODER_GPU_STREAM_PLAN_H
+
+#include "cuda/decoder/gpu_plan.h"
+
+enum {
+  WF__STREAM_FRAMES = 16,      /* of a chunk in one launch */
+  WF__STREAM_CHUNKS = 8,       /* of a launch, for each block that runs at once */
+  WF__STREAM_ANCESTORS = 2048, /* room for a chunk's, on average */
+  WF__STREAM_ARCS = 4096,      /* and for those of its lattice */
+};
+#define WF__STREAM_WINDOW_BYTES (64 << 20) /* scores of a launch; of one chunk at least */
+#define WF__STREAM_SLAB_BYTES (16 << 20)
+
+typedef enum wf__stream_array {
+  WF__STREAM_COSTS, /* search_params.h says what they hold */
+  WF__STREAM_AGENDA,
+  WF__STREAM_TRACE,
+  WF__STREAM_LINKS,
+  WF__STREAM_FRAME_OFF,
+  WF__STREAM_INDEX,
+  WF__STREAM_ROWS,
+  WF__STREAM_HANDED,
+  WF__STREAM_CONTEXTS, /* this and the next six for scorers only */
+  WF__STREAM_WORD_LOG,
+  WF__STREAM_LISTED,
+  WF__STREAM_ENTRIES,
+  WF__STREAM_SOURCES,
+  WF__STREAM_ASKED,
+  WF__STREAM_MEMO,
+  WF__STREAM_PAST, /* this and the next for lattices only */
+  WF__STREAM_RECORDS,
+  WF__STREAM_BOX,
+  WF__NUM_STREAM_ARRAYS
+} wf__stream_array;
+
+typedef enum wf__stream_box {
+  WF__STREAM_UTTERANCES, /* [chunk] wf__lane_utterance */
+  WF__STREAM_CHUNK,      /* [chunk] wf__lane_chunk */
+  WF__STREAM_ORDER,      /* [chunk] uint32_t: those without scorers first */
+  WF__STREAM_COUNTERS,   /* {uint64_t ancestors used, links used; uint32_t queue of those without scorers, of those with} */
+  WF__STREAM_SCORES,     /* window_bytes */
+  WF__NUM_STREAM_BOX
+} wf__stream_box;
+
+typedef enum wf__stream_out {
+  WF__STREAM_ADVANCES,
+  WF__STREAM_ANCESTRY,
+  WF__STREAM_ANCESTOR_CONTEXTS,
+  WF__STREAM_CHUNK_LINKS,
+  WF__NUM_STREAM_OUT
+} wf__stream_out;
+
+typedef struct wf__stream_plan {
+  uint32_t parts; /* blocks at one time */
+  uint32_t chunk; /* chunks of a launch at most */
+  uint32_t trace_cap;
+  uint64_t ancestors_cap, links_cap, window_bytes;
+  uint64_t off[WF__NUM_STREAM_ARRAYS], bytes; /* on the GPU, besides graph and slots */
+  uint64_t box_off[WF__NUM_STREAM_BOX], box_bytes;
+  uint64_t out_off[WF__NUM_STREAM_OUT], out_bytes; /* pinned_bytes is out_bytes and box_bytes */
+  uint64_t slot_bytes;  /* of a stream's tokens, and again of their contexts */
+  uint64_t max_slots;   /* that fit besides all that */
+  uint64_t graph_bytes, available;
+} wf__stream_plan;
+
+/* The plan of one of `num_sharing` workers on a GPU; `scored`: with room for scorers and added words. `facts` has the lanes of the kernels for streams. */
+wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, int num_sharing, bool scored, wf__stream_plan *out,
+                               wf_error *err);
+/* What wf_plan_streams tells of it, for `num_workers`. */
+wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, const wf__gpu_facts *facts, int num_workers, int num_sharing,
+                               wf_stream_plan *out, wf_error *err);
+/* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
+wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
+
+#endif

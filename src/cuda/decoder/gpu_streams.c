@@ -1,0 +1,328 @@
+/* gpu_streams.c - streams on GPUs: what the decoder asks of a backend's streams. Their histories are those of the CPU's streams (cpu_streams.h). */
+#ifdef WARPFST_CUDA
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/decoder/cuda_backend.h"
+#include "math/cost.h"
+
+/* --- opening and closing -------------------------------------------------------------------------------------------------- */
+
+static void begin_channel(wf__gpu_channel *channel) {
+  channel->num_tokens = channel->usual_size = 0;
+  channel->best = channel->ending = UINT32_MAX;
+  channel->on_cpu = channel->stale = channel->collected = false;
+  channel->in_flight = 0;
+  channel->base.trace.keeps_loglikes = true;
+}
+
+static void channel_reset(void *self, void *opaque) {
+  wf__cpu_streams.reset(NULL, opaque);
+  begin_channel(opaque);
+}
+
+static void channel_close(void *opaque, void *opaque_channel) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (channel == NULL) return;
+  wf__streams_return_slot(channel->worker, channel->tokens);
+  wf__streams_return_slot(channel->worker, channel->contexts);
+  if (wf__is_scored_channel(channel)) {
+    const int caller = wf__callers_device();
+    (void)cudaSetDevice(channel->worker->device);
+    if (channel->held != NULL && channel->held->asking != NULL) wf__asking_leave(channel->held->asking, channel);
+    wf__gpu_let_scorer_go(channel->worker, &channel->held);
+    wf__gpu_let_words_go(channel->worker, &channel->words);
+    wf__give_back_device(caller);
+  }
+  channel->worker->streams->num_channels--;
+  wf__cpu_streams.close(NULL, channel); /* frees it: base is its first member */
+}
+
+/* The worker with the fewest streams. */
+static wf__gpu_worker *choose_worker(struct wf__cuda_backend *self) {
+  wf__gpu_worker *best = &self->workers[0];
+  for (int i = 1; i < self->num_workers; i++) {
+    const wf__gpu_streams *streams = self->workers[i].streams;
+    if ((streams != NULL ? streams->num_channels : 0) < (best->streams != NULL ? best->streams->num_channels : 0)) best = &self->workers[i];
+  }
+  return best;
+}
+
+/* What the kernel for scorers needs of the stream. */
+static wf_status make_room_for_contexts(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
+  return channel->contexts == NULL ? wf__streams_take_slot(worker, (void **)&channel->contexts, err) : WF_OK;
+}
+
+static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_graph *graph, wf_error *err) {
+  wf__held_words *words = NULL, *old = channel->words;
+  WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
+  if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
+  if (channel->held != NULL && channel->held->asking != NULL) WF__TRY(wf__asking_fit(channel->held->asking, graph, err));
+  WF__TRY(wf__gpu_hold_words(channel->worker, graph, &words, err));
+  channel->words = words;
+  channel->base.graph = graph;
+  wf__gpu_let_words_go(channel->worker, &old);
+  return WF_OK;
+}
+
+static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, void **out, wf_error *err) {
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
+  wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
+  wf__gpu_channel *channel = wf__calloc(1, sizeof *channel);
+  if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
+  channel->base.graph = self->graph;
+  channel->worker = worker;
+  worker->streams->num_channels++;
+  wf_status status = wf__streams_take_slot(worker, (void **)&channel->tokens, err);
+  if (status == WF_OK) status = change_graph(self, channel, self->graph, err);
+  if (status != WF_OK) {
+    channel_close(self, channel);
+    return status;
+  }
+  begin_channel(channel);
+  *out = channel;
+  return WF_OK;
+}
+
+static wf_status channel_open(void *opaque, void **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  *out = NULL;
+  const int caller = wf__callers_device();
+  const wf_status status = open_on(self, choose_worker(self), out, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
+static uint64_t channel_bytes(const void *self, const void *opaque) {
+  const wf__gpu_channel *channel = opaque;
+  const uint64_t slot = channel->worker->streams->plan.slot_bytes;
+  return wf__cpu_streams.bytes(NULL, opaque) + sizeof *channel - sizeof channel->base + slot * (channel->contexts != NULL ? 2 : 1);
+}
+
+/* --- chunks ------------------------------------------------------------------------------------------------------------------ */
+
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  const int caller = wf__callers_device();
+  const wf_status status = wf__streams_advance(self, batch, channels, err);
+  wf__give_back_device(caller);
+  if (status == WF_ERR_DEVICE) self->broken = true;
+  return status;
+}
+
+/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there are. */
+static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
+  const wf_scores none = {0};
+  const bool skip = false;
+  wf_result said = {0}, *result = &said;
+  void *one = channel;
+  const wf__batch batch = {.scores = &none, .skip = &skip, .count = 1, .results = &result};
+  WF__TRY(advance(self, &batch, &one, err));
+  return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
+}
+
+/* --- tokens to the CPU and back ----------------------------------------------------------------------------------------------- */
+
+/* The tokens of the newest frame: of a stream that has died those that were expanded. */
+static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
+  wf__channel *base = &channel->base;
+  const bool scored = channel->held != NULL;
+  base->tokens.size = 0;
+  for (uint32_t i = 0; i < channel->num_tokens; i++) {
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
+    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
+    if (scored) base->contexts.data[base->tokens.size] = context;
+    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
+  }
+  base->contexts.size = scored ? base->tokens.size : 0;
+  base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
+}
+
+wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
+  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
+}
+
+wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->begun ? channel->num_tokens : 0;
+  WF__TRY(wf__streams_open_cpu(self, err));
+  channel->on_cpu = true;
+  if (count == 0) return WF_OK;
+  base->tokens.size = base->contexts.size = base->past_contexts.size = 0;
+  WF__TRY(wf__vec_grow(&base->tokens, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess && channel->held != NULL)
+    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess) keep_tokens(channel, tokens);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
+  const bool asks = channel->held != NULL && channel->held->asking != NULL; /* the CPU has other contexts */
+  return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+}
+
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->tokens.size;
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
+  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
+  if (code == cudaSuccess && base->scoring.scorer != NULL)
+    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->num_tokens = (uint32_t)count;
+  channel->on_cpu = false;
+  channel->stale = true;
+  return WF_OK;
+}
+
+/* --- what has come out -------------------------------------------------------------------------------------------------------- */
+
+static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  if (channel->on_cpu) return wf__cpu_streams.stem(self->cpu, channel, now, out, err);
+  channel->watched = channel->watched || now;
+  if (now && channel->base.begun && !channel->collected) WF__TRY(wf__streams_collect(channel, 0, err));
+  return wf__channel_take_stem(&channel->base, out, err);
+}
+
+static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final, wf__path *path, wf_error *err) {
+  wf__score_sum sum = base->stem_sum;
+  wf__scoring_exchange(scoring, &base->scoring); /* its cache is the worker's */
+  wf_status status = wf__scoring_resume(scoring, err);
+  if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
+  wf__scoring_exchange(scoring, &base->scoring);
+  path->scorer_cost = sum.cost;
+  return status;
+}
+
+static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  wf__channel *base = &channel->base;
+  if (!channel->on_cpu && (!base->begun || channel->stale)) WF__TRY(refresh(opaque, channel, err));
+  if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, goes_on, out, err);
+  const bool final = !goes_on && channel->ending != UINT32_MAX;
+  wf__path_clear(out);
+  WF__TRY(wf__trace_path(&base->trace, (uint32_t)base->trace_base + (final ? channel->ending : channel->best), base->graph, out, err));
+  WF__TRY(wf__channel_take_frames(&base->path, base->path.frames.size, out, err));
+  wf__copy_statistics(&base->path, out);
+  if (!final) out->flags |= WF_RESULT_NOT_FINAL;
+  out->final_cost = final ? channel->final_cost : 0;
+  out->relative_cost = (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
+  out->scorer_cost = base->stem_sum.cost; /* what a scorer that is gone has said stays said */
+  return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
+}
+
+/* --- scorers ------------------------------------------------------------------------------------------------------------------ */
+
+/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. Those of a recurrent scorer stay on the CPU until it ends. */
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf__held_scorer *held, const wf_word *words, size_t num_words, wf_error *err) {
+  const wf_scorer *scorer = held != NULL ? held->on_cpu : NULL;
+  if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
+  if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
+  WF__TRY(wf__streams_to_cpu(self, channel, err));
+  WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+  return channel->base.died || (held != NULL && held->asking != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+}
+
+/* Does the channel hold contexts of the scorer from now on? */
+static wf_status join_asking(wf__gpu_channel *channel, const wf__held_scorer *held, wf_error *err) {
+  if (held == NULL || held->asking == NULL) return WF_OK;
+  WF__TRY(wf__asking_fit(held->asking, channel->base.graph, err));
+  return wf__asking_join(held->asking, channel, err);
+}
+
+static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
+  wf__held_scorer *held = NULL;
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  if (scorer != NULL) {
+    WF__TRY(make_room_for_contexts(self, channel, err));
+    WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
+  }
+  wf_status status = join_asking(channel, held, err);
+  const bool joined = status == WF_OK;
+  if (status == WF_OK) status = exchange_scorer(self, channel, held, words, num_words, err);
+  wf__held_scorer *old = status == WF_OK ? channel->held : held;
+  if (old != NULL && old->asking != NULL && (old != held || joined)) wf__asking_leave(old->asking, channel);
+  if (status == WF_OK) channel->held = held;
+  wf__gpu_let_scorer_go(worker, &old);
+  return status;
+}
+
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (scorer == (channel->held != NULL ? channel->held->scorer : NULL)) return WF_OK;
+  const int caller = wf__callers_device();
+  const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
+/* --- added words ---------------------------------------------------------------------------------------------------------------- */
+
+static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *graph, wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = change_graph(opaque, opaque_channel, graph, err);
+  wf__give_back_device(caller);
+  return status;
+}
+
+/* --- lattices -------------------------------------------------------------------------------------------------------------------- */
+
+/* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the newest tokens, which stay on the GPU, too. */
+static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  wf__gpu_channel *channel = opaque_channel;
+  wf__channel *base = &channel->base;
+  if (!channel->on_cpu && !base->begun) WF__TRY(refresh(opaque, channel, err));
+  const bool on_gpu = !channel->on_cpu;
+  if (on_gpu) {
+    const int caller = wf__callers_device();
+    const wf_status status = wf__streams_to_cpu(self, channel, err);
+    wf__give_back_device(caller);
+    WF__TRY(status);
+    if (!goes_on && channel->ending == UINT32_MAX) base->path.flags |= WF_RESULT_NOT_FINAL;
+  }
+  const wf_status status = wf__cpu_streams.lattice(self->cpu, channel, goes_on, out, err);
+  if (!on_gpu) return status;
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->on_cpu = false;
+  return status;
+}
+
+static wf_status commit_lattice(void *opaque, void *channel, wf_lattice **out, wf_error *err) {
+  struct wf__cuda_backend *self = opaque;
+  WF__TRY(wf__streams_open_cpu(self, err));
+  return wf__cpu_streams.commit_lattice(self->cpu, channel, out, err);
+}
+
+const wf__stream_backend wf__cuda_streams = {.open = channel_open,
+                                             .close = channel_close,
+                                             .set_scorer = set_scorer,
+                                             .set_graph = set_graph,
+                                             .reset = channel_reset,
+                                             .bytes = channel_bytes,
+                                             .advance = advance,
+                                             .stem = stem,
+                                             .path = path,
+                                             .commit_lattice = commit_lattice,
+                                             .lattice = lattice};
+#endif

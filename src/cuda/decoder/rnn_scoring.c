@@ -1,0 +1,486 @@
+/* rnn_scoring.c - the search with a recurrent scorer (deferred_scores.cuh): rounds of a launch of the lanes and the making of what they asked for (rnn_score_tables.h), until all are
+ * done. The host only counts: questions and answers stay on the GPU.
+ *
+ *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their places, answers
+ *
+ * Where there is no room, all is forgotten but what the lanes' tokens hold, and the lanes ask again. If that would have to be every few frames, there is twice the room. */
+#ifdef WARPFST_CUDA
+#include <stdio.h>
+#include <string.h>
+
+#include "base/interrupt.h"
+#include "cuda/decoder/rnn_scoring.h"
+#include "lm/lm.h"
+
+#ifndef WF__ASKING_BITS /* a test makes it small, so that there is something to forget */
+#define WF__ASKING_BITS 10
+#endif
+enum { LEAST_BITS = WF__ASKING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
+enum { NONE = UINT32_MAX };
+
+static const char what[] = "a recurrent scorer on the GPU";
+
+/* --- memory ----------------------------------------------------------------------------------------------------------------- */
+
+/* An array of so many bytes; `keeps`: what is in it already, else it is zero. */
+static wf_status make_array(struct wf__gpu_asking *a, enum wf__asking_array which, uint64_t bytes, bool keeps, wf_error *err) {
+  void *old = a->arrays[which].data, *data = NULL;
+  const uint64_t old_bytes = a->arrays[which].bytes;
+  if (bytes <= old_bytes && keeps) return WF_OK;
+  bytes = (bytes + 256) & ~(uint64_t)255; /* never none */
+  WF__CUDA_TRY(cudaMalloc(&data, bytes), what);
+  a->arrays[which].data = data;
+  a->arrays[which].bytes = bytes;
+  cudaError_t code = cudaMemsetAsync(data, 0, bytes, a->stream);
+  if (code == cudaSuccess && keeps && old != NULL) code = (cudaError_t)wf__answers_copy(data, old, old_bytes, a->stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(a->stream);
+  cudaFree(old);
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
+}
+
+/* Room for a round's questions; what was in it is of no use any more. */
+wf_status wf__asking_reserve(struct wf__gpu_asking *a, enum wf__asking_array which, uint64_t bytes, wf_error *err) {
+  return bytes <= a->arrays[which].bytes ? WF_OK : make_array(a, which, bytes + bytes / 2, false, err);
+}
+
+static wf_status send_array(struct wf__gpu_asking *a, enum wf__asking_array which, const void *data, uint64_t bytes, wf_error *err) {
+  WF__TRY(make_array(a, which, bytes, false, err));
+  if (bytes > 0) WF__CUDA_TRY(cudaMemcpy(a->arrays[which].data, data, bytes, cudaMemcpyHostToDevice), what);
+  return WF_OK;
+}
+
+/* All that grows with the numbers of contexts and slots, larger than before or new. */
+static wf_status make_tables(struct wf__gpu_asking *a, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  const uint64_t contexts = m->max_contexts, slots = m->max_slots;
+  WF__TRY(make_array(a, WF__ASKING_TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
+  WF__TRY(make_array(a, WF__ASKING_PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
+  WF__TRY(make_array(a, WF__ASKING_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
+  WF__TRY(make_array(a, WF__ASKING_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true, err));
+  WF__TRY(make_array(a, WF__ASKING_QUESTIONS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__ASKING_CLAIMS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__ASKING_FREE_CONTEXTS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__ASKING_CONTEXT_LIVES, contexts + 1, false, err));
+  WF__TRY(make_array(a, WF__ASKING_HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
+  WF__TRY(make_array(a, WF__ASKING_FREE_SLOTS, slots * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__ASKING_SLOT_LIVES, slots + 1, false, err));
+  WF__TRY(make_array(a, WF__ASKING_ROOTS, contexts / 2 * sizeof *m->roots, true, err));
+  WF__TRY(make_array(a, WF__ASKING_STARTS, contexts / 2 * sizeof *m->starts, true, err));
+  m->roots = a->arrays[WF__ASKING_ROOTS].data;
+  m->answers.starts = m->starts = a->arrays[WF__ASKING_STARTS].data;
+  m->place_bits = (uint32_t)a->bits + 1;
+  m->places = a->arrays[WF__ASKING_PLACES].data;
+  m->words = a->arrays[WF__ASKING_WORDS].data;
+  m->free_contexts = a->arrays[WF__ASKING_FREE_CONTEXTS].data;
+  m->free_slots = a->arrays[WF__ASKING_FREE_SLOTS].data;
+  m->context_lives = a->arrays[WF__ASKING_CONTEXT_LIVES].data;
+  m->slot_lives = a->arrays[WF__ASKING_SLOT_LIVES].data;
+  m->hashes = a->arrays[WF__ASKING_HASHES].data;
+  m->answers.bits = (uint32_t)a->bits + 1;
+  m->answers.table = a->arrays[WF__ASKING_TABLE].data;
+  m->answers.contexts = a->arrays[WF__ASKING_CONTEXTS].data;
+  m->answers.questions = a->arrays[WF__ASKING_QUESTIONS].data;
+  m->answers.claims = a->arrays[WF__ASKING_CLAIMS].data;
+  m->answers.counters = a->arrays[WF__ASKING_COUNTERS].data;
+  return WF_OK;
+}
+
+static wf_status fetch_counters(struct wf__gpu_asking *a, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__ASKING_COUNTERS].data, sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(a->stream), "the search kernel");
+  return WF_OK;
+}
+
+/* What the streams' slots hold goes to the GPU. */
+static wf_status send_held(struct wf__gpu_asking *a, wf_error *err) {
+  wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
+  if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
+  for (uint64_t i = 0; i < a->channels.size; i++) {
+    const wf__gpu_channel *channel = a->channels.data[i];
+    held[i] = (wf__lane_held){channel->contexts, wf__streams_num_held(channel), 0};
+  }
+  wf_status status = wf__asking_reserve(a, WF__ASKING_HELD, a->channels.size * sizeof *held, err);
+  if (status == WF_OK && a->channels.size > 0) {
+    const cudaError_t code = cudaMemcpy(a->arrays[WF__ASKING_HELD].data, held, a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
+    if (code != cudaSuccess) status = wf__cuda_fail(err, code, what);
+  }
+  free(held);
+  for (uint64_t r = 0; r < a->root_states.size; r++)
+    if (a->root_states.data[r] == WF__ROOT_LEFT) a->root_states.data[r] = WF__ROOT_FREE;
+  return status;
+}
+
+/* Everything but what the lanes and streams hold; p NULL: there are no lanes. */
+wf_status wf__asking_forget(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
+  static const enum wf__asking_array cleared[] = {WF__ASKING_TABLE, WF__ASKING_PLACES, WF__ASKING_CONTEXT_LIVES, WF__ASKING_SLOT_LIVES, WF__ASKING_COUNTERS};
+  wf__lane_maker *m = &a->maker;
+  const uint64_t num_requests = a->counters->num_requests;
+  const uint32_t free_contexts = m->num_free_contexts, free_slots = m->num_free_slots;
+  for (size_t i = 0; i < sizeof cleared / sizeof *cleared; i++)
+    WF__CUDA_TRY(cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream), what);
+  if (a->streams) WF__TRY(send_held(a, err));
+  const wf__lane_holders holders = {.contexts = p != NULL ? p->contexts : NULL,
+                                    .parts = p != NULL ? p->num_lanes * p->ranks : 0,
+                                    .trace_cap = p != NULL ? p->trace_cap : 0,
+                                    .held = a->arrays[WF__ASKING_HELD].data,
+                                    .num_held = (uint32_t)a->channels.size,
+                                    .starts_stay = a->streams};
+  WF__CUDA_TRY(wf__answers_forget(m, &holders, a->stream), what);
+  WF__TRY(fetch_counters(a, err));
+  m->num_free_contexts = a->counters->free_contexts;
+  m->num_free_slots = a->counters->free_slots;
+  a->counters->num_requests = num_requests;
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__ASKING_COUNTERS].data, a->counters, sizeof *a->counters, cudaMemcpyHostToDevice), what);
+  a->counts.evicted_results += a->num_answers;
+  if (m->num_free_contexts > free_contexts) a->counts.evicted_contexts += m->num_free_contexts - free_contexts;
+  if (m->num_free_slots > free_slots) a->counts.evicted += m->num_free_slots - free_slots;
+  a->num_answers = 0;
+  a->num_frames = 0;
+  return WF_OK;
+}
+
+wf_status wf__asking_grow(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
+  a->bits++;
+  m->max_contexts *= 2;
+  m->max_slots *= 2;
+  WF__TRY(wf__rnn_device_grow(a->device, m->max_slots, err));
+  WF__TRY(make_tables(a, err));
+  m->num_free_contexts = m->num_free_slots = NONE; /* nothing was evicted */
+  return wf__asking_forget(a, p, err);
+}
+
+/* --- taking a scorer -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t after(uint64_t *at, uint64_t bytes) {
+  const uint64_t from = *at;
+  *at += (bytes + 255) & ~(uint64_t)255;
+  return from;
+}
+
+/* A back-off model's arrays, one behind the other. */
+static wf_status send_lm(struct wf__gpu_asking *a, enum wf__asking_array which, const wf_lm *lm, wf__lane_lm *out, wf_error *err) {
+  *out = (wf__lane_lm){0};
+  if (lm == NULL) return WF_OK;
+  const void *from[] = {lm->unigrams, lm->states, lm->arcs, lm->final_cost};
+  const uint64_t bytes[] = {lm->num_labels * sizeof *lm->unigrams, (lm->num_states + 1) * sizeof *lm->states, lm->num_arcs * sizeof *lm->arcs, lm->num_states * sizeof *lm->final_cost};
+  uint64_t off[4], all = 0;
+  for (int i = 0; i < 4; i++) off[i] = after(&all, bytes[i]);
+  WF__TRY(make_array(a, which, all, false, err));
+  char *to = a->arrays[which].data;
+  for (int i = 0; i < 4; i++)
+    if (bytes[i] > 0) WF__CUDA_TRY(cudaMemcpy(to + off[i], from[i], bytes[i], cudaMemcpyHostToDevice), what);
+  *out = (wf__lane_lm){(const wf__lm_unigram *)(void *)(to + off[0]), (const wf__lm_state *)(void *)(to + off[1]), (const wf__lm_arc *)(void *)(to + off[2]),
+                       (const float *)(void *)(to + off[3]), lm->num_labels, lm->unk, (uint32_t)lm->num_states};
+  return WF_OK;
+}
+
+static wf_status send_models(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  uint64_t factors[WF_RNNLM_MAX_ORDER * WF_RNNLM_MAX_ORDER];
+  wf__rnn_hash_factors(a->lm, factors, &m->first_factor, &m->modulus);
+  WF__TRY(send_array(a, WF__ASKING_FACTORS, factors, (uint64_t)m->order * m->order * sizeof *factors, err));
+  WF__TRY(send_array(a, WF__ASKING_LABELS, rnn->labels, (uint64_t)rnn->num_labels * sizeof *rnn->labels, err));
+  m->factors = a->arrays[WF__ASKING_FACTORS].data;
+  m->labels = a->arrays[WF__ASKING_LABELS].data;
+  WF__TRY(send_lm(a, WF__ASKING_NGRAM, rnn->ngram, &m->ngram, err));
+  if (rnn->small != rnn->ngram) return send_lm(a, WF__ASKING_SMALL, rnn->small, &m->small, err);
+  m->small = m->ngram;
+  return WF_OK;
+}
+
+/* Numbers of contexts and slots that rnnlm_memory has room for. */
+static void choose_sizes(struct wf__gpu_asking *a, uint64_t bytes) {
+  wf__lane_maker *m = &a->maker;
+  const uint64_t slot = wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
+  const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) + 2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
+  uint64_t slots = bytes / 2 / slot;
+  if (slots < LEAST_SLOTS) slots = LEAST_SLOTS;
+  if (slots > NONE / (m->order + 2)) slots = NONE / (m->order + 2);
+  m->max_slots = (uint32_t)slots;
+  a->bits = LEAST_BITS;
+  while (a->bits < MOST_BITS && a->bits + 2 < a->number_bits && context << (a->bits + 1) <= bytes / 2) a->bits++;
+  m->max_contexts = (uint32_t)1 << a->bits;
+}
+
+static wf_status make_maker(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  const wf_rnn_scorer_options *o = &rnn->options;
+  const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0, kept = wf__rnn_words_kept(rnn);
+  *m = (wf__lane_maker){.rnnlm_scale = o->rnnlm_scale, .small_scale = o->small_scale, .weight = o->rnnlm_weight, .unknown_cost = o->unknown_cost, .linear = o->interpolation,
+                        .bos = a->lm->bos, .eos = a->lm->eos, .order = order, .words_kept = kept, .num_roots = 1, /* that of the scorer alone: the array is zero */
+                        .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0, .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
+  m->num_words = order > 1 ? order - 1 : 0;
+  if (kept != NONE && kept > m->num_words) m->num_words = kept;
+  m->answers.num_labels = (uint32_t)rnn->num_labels;
+  a->own_roots = o->rnnlm_cache != WF__RNN_CACHE_SHARED;
+  choose_sizes(a, (uint64_t)o->rnnlm_memory);
+  WF__TRY(wf__rnn_device_open(a->lm, m->max_slots, &a->device, err));
+  a->stream = wf__rnn_device_stream(a->device);
+  WF__TRY(send_models(a, rnn, err));
+  WF__TRY(make_array(a, WF__ASKING_COUNTERS, sizeof *a->counters, false, err));
+  WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable), "page-locked memory");
+  *a->counters = (wf__lane_counters){0};
+  WF__TRY(make_tables(a, err));
+  m->num_free_contexts = m->num_free_slots = NONE;
+  return wf__asking_forget(a, NULL, err);
+}
+
+static void free_chains(struct wf__gpu_asking *a) {
+  for (uint64_t i = 0; i < a->chains.size; i++) {
+    wf_scorer_free(a->chains.data[i].scorer);
+    wf_scorer_free(a->chains.data[i].twin);
+  }
+  a->chains.size = 0;
+  wf__map64_clear(&a->chain_of);
+}
+
+void wf__asking_close(struct wf__gpu_asking *a) {
+  if (a == NULL) return;
+  free_chains(a);
+  wf__vec_free(&a->chains);
+  wf__map64_free(&a->chain_of);
+  wf__vec_free(&a->channels);
+  wf__vec_free(&a->root_states);
+  for (int i = 0; i < WF__ASKING_ARRAYS; i++) cudaFree(a->arrays[i].data);
+  cudaFreeHost(a->counters);
+  wf__rnn_device_close(a->device);
+  wf_rnnlm_free(a->lm);
+  wf_scorer_free(a->twin);
+  wf_scorer_free(a->scorer);
+  free(a);
+}
+
+static wf_status fill_asking(struct wf__gpu_asking *a, int device, const wf_scorer *scorer, wf_error *err) {
+  const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
+  char name[32];
+  snprintf(name, sizeof name, "cuda:%d", device);
+  a->scorer = wf_scorer_ref(scorer);
+  if (rnn->rnnlm->on_device != NULL && wf__rnn_weights_where(rnn->rnnlm->on_device) == device) a->lm = wf_rnnlm_ref(rnn->rnnlm);
+  else WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
+  WF__TRY(wf__rnn_scorer_twin(rnn, a->lm->base, &a->twin, err));
+  WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
+  return make_maker(a, rnn, err);
+}
+
+/* Of a recurrent scorer. */
+wf_status wf__asking_open(int device, const wf_scorer *scorer, int number_bits, struct wf__gpu_asking **out, wf_error *err) {
+  struct wf__gpu_asking *a = wf__calloc(1, sizeof *a);
+  *out = NULL;
+  if (a == NULL) return wf__fail_memory(err, sizeof *a, what);
+  a->number_bits = number_bits;
+  const wf_status status = fill_asking(a, device, scorer, err);
+  if (status == WF_OK) *out = a;
+  else wf__asking_close(a);
+  return status;
+}
+
+void wf__gpu_asking_free(wf__gpu_worker *worker) {
+  wf__asking_close(worker->asking);
+  worker->asking = NULL;
+  for (struct wf__gpu_asking *next, *a = worker->stream_askings; a != NULL; a = next) {
+    next = a->next;
+    wf__asking_close(a);
+  }
+  worker->stream_askings = NULL;
+}
+
+/* The batch's recurrent scorer, or NULL; one for all or for none. */
+static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_error *err) {
+  bool is_first = true;
+  *out = NULL;
+  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++) {
+    if (batch->skip[i]) continue;
+    const wf_scorer *own = wf__rnn_part_of(batch->scorers[i]);
+    if (is_first) *out = own;
+    is_first = false;
+    if (own != *out) return wf__fail(err, WF_ERR_UNSUPPORTED, "a batch on a GPU takes one recurrent scorer for all of its utterances, or for none; or take device cpu");
+  }
+  return WF_OK;
+}
+
+wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err) {
+  const wf_scorer *scorer;
+  WF__TRY(find_scorer(batch, &scorer, err));
+  *asks = scorer != NULL;
+  if (scorer == NULL) return WF_OK;
+  int bits = wf__gpu_context_bits(worker->graph);
+  for (size_t i = 0; i < batch->count; i++) {
+    const int own = wf__gpu_context_bits(wf__gpu_graph_of(worker, batch, (uint32_t)i));
+    if (own < bits) bits = own;
+  }
+  if (worker->asking != NULL && worker->asking->scorer == scorer && worker->asking->bits + 1 < bits) {
+    worker->asking->number_bits = bits;
+    return WF_OK;
+  }
+  wf__asking_close(worker->asking);
+  worker->asking = NULL;
+  return wf__asking_open(worker->device, scorer, bits, &worker->asking, err);
+}
+
+/* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
+static wf_status list_chains(struct wf__gpu_asking *a, const wf__batch *batch, bool *same, wf_error *err) {
+  const uint64_t before = a->chains.size;
+  uint64_t count = 0;
+  wf__map64 seen = {0};
+  wf_status status = WF_OK;
+  *same = true;
+  for (size_t i = 0; i < batch->count && status == WF_OK && *same; i++) {
+    uint32_t number;
+    bool fresh = false;
+    if (!batch->skip[i]) status = wf__map64_insert(&seen, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)count, &number, &fresh, "scorers", err);
+    if (!fresh || status != WF_OK) continue;
+    *same = count < before && a->chains.data[count].scorer == batch->scorers[i];
+    count++;
+  }
+  wf__map64_free(&seen);
+  *same = *same && count == before;
+  if (*same || status != WF_OK) return status;
+  free_chains(a);
+  for (size_t i = 0; i < batch->count; i++) {
+    uint32_t number;
+    bool fresh;
+    if (batch->skip[i]) continue;
+    WF__TRY(wf__map64_insert(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)a->chains.size, &number, &fresh, "scorers", err));
+    if (!fresh) continue;
+    struct wf__asking_chain chain = {.scorer = NULL};
+    WF__TRY(wf__vec_push(&a->chains, chain, "scorers", err));
+    a->chains.data[number].scorer = wf_scorer_ref(batch->scorers[i]);
+    WF__TRY(wf__scorer_exchange(batch->scorers[i], a->scorer, a->twin, &a->chains.data[number].twin, err));
+  }
+  return WF_OK;
+}
+
+/* Utterances start anew, in so many roots. */
+static wf_status set_roots(struct wf__gpu_asking *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  while (count >= m->max_contexts / 2) WF__TRY(wf__asking_grow(a, NULL, err));
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__ASKING_ROOTS].data, roots, count * sizeof *roots, cudaMemcpyHostToDevice), what);
+  m->num_roots = count;
+  return forgets ? wf__asking_forget(a, NULL, err) : WF_OK;
+}
+
+wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  struct wf__gpu_asking *a = worker->asking;
+  bool same;
+  wf_status status = list_chains(a, batch, &same, err);
+  const wf__flat_scorer **roots = status == WF_OK ? wf__calloc(a->chains.size, sizeof *roots) : NULL;
+  if (status == WF_OK && roots == NULL) status = wf__fail_memory(err, a->chains.size * sizeof *roots, what);
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++)
+    if (!batch->skip[i]) roots[wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i])] = wf__gpu_scorer_of(worker, batch, (uint32_t)i);
+  if (status == WF_OK && !a->own_roots) status = set_roots(a, roots, (uint32_t)a->chains.size, !same, err);
+  free(roots);
+  if (status != WF_OK) free_chains(a);
+  return status;
+}
+
+uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place) {
+  const struct wf__gpu_asking *a = worker->asking;
+  if (!worker->facts.asks) return 0;
+  return a->own_roots ? place : wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[utterance]);
+}
+
+const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer) {
+  return worker->asking->chains.data[wf__map64_find(&worker->asking->chain_of, (uint64_t)(uintptr_t)scorer)].twin;
+}
+
+/* --- rounds ----------------------------------------------------------------------------------------------------------------- */
+
+/* A launch of the lanes; counters say what came of it. */
+static wf_status search(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
+  const size_t kept = sizeof a->counters->num_requests;
+  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__ASKING_COUNTERS].data + kept, 0, sizeof *a->counters - kept, a->stream), what);
+  a->maker.answers.questions_cap = a->maker.max_contexts - a->num_answers;
+  p->answers = a->maker.answers;
+  WF__CUDA_TRY(launch(p, a->stream), "the search kernel");
+  WF__TRY(fetch_counters(a, err));
+  a->num_frames += a->counters->num_frames;
+  return WF_OK;
+}
+
+/* Answers to all that was asked. */
+static wf_status answer(struct wf__gpu_asking *a, wf_error *err) {
+  wf__lane_maker *m = &a->maker;
+  const uint32_t questions = a->counters->num_questions, claims = a->counters->num_claims;
+  const uint32_t steps = m->words_kept == NONE ? 1 : m->words_kept;
+  WF__TRY(wf__asking_reserve(a, WF__ASKING_REQUESTS, questions * sizeof *m->requests, err));
+  WF__TRY(wf__asking_reserve(a, WF__ASKING_COSTS, questions * sizeof *m->costs, err));
+  WF__TRY(wf__asking_reserve(a, WF__ASKING_MADE_AT, questions * sizeof *m->made_at, err));
+  WF__TRY(wf__asking_reserve(a, WF__ASKING_MOVES, claims * sizeof *m->moves, err));
+  WF__TRY(wf__asking_reserve(a, WF__ASKING_SLOTS, claims * sizeof *m->slots, err));
+  m->requests = a->arrays[WF__ASKING_REQUESTS].data;
+  m->costs = a->arrays[WF__ASKING_COSTS].data;
+  m->made_at = a->arrays[WF__ASKING_MADE_AT].data;
+  m->moves = a->arrays[WF__ASKING_MOVES].data;
+  m->slots = a->arrays[WF__ASKING_SLOTS].data;
+  if (claims > 0) {
+    WF__CUDA_TRY(wf__answers_claim(m, claims, a->stream), what);
+    for (uint32_t step = 0; step < steps; step++) {
+      WF__CUDA_TRY(wf__answers_move(m, claims, step, a->stream), what);
+      WF__TRY(wf__rnn_device_advance_there(a->device, m->moves, claims, err));
+    }
+    WF__TRY(wf__rnn_device_norms_there(a->device, m->slots, claims, err));
+  }
+  WF__CUDA_TRY(wf__answers_request(m, questions, a->stream), what);
+  WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, questions, m->hashes, m->costs, err));
+  WF__CUDA_TRY(wf__answers_make(m, questions, a->stream), what);
+  WF__TRY(fetch_counters(a, err));
+  if (a->counters->clash != 0) return wf__fail(err, WF_ERR_LIMIT, "two contexts of the recurrent language model have the same 64-bit hash");
+  m->num_free_contexts -= a->counters->num_made;
+  m->num_free_slots -= claims;
+  a->num_answers += questions;
+  a->counts.answers++;
+  a->counts.costs += questions;
+  a->counts.hidden += claims;
+  a->counts.recomputed += (uint64_t)claims * (steps - 1);
+  a->counts.histories += a->counters->num_made;
+  return WF_OK;
+}
+
+wf_status wf__asking_run(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
+  WF__TRY(search(a, p, launch, err));
+  while (a->counters->num_waiting > 0) {
+    WF__TRY(wf__interrupted(err));
+    const wf__lane_counters *c = a->counters;
+    const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
+    if (fits) WF__TRY(answer(a, err));
+    else WF__TRY((a->num_frames < (uint64_t)FRAMES_REMEMBERED * c->num_waiting ? wf__asking_grow : wf__asking_forget)(a, p, err));
+    WF__TRY(search(a, p, launch, err));
+  }
+  return WF_OK;
+}
+
+/* Of the rounds since `costs` had been worked out. */
+void wf__asking_count(struct wf__gpu_asking *a, uint64_t costs, uint64_t num_utterances) {
+  a->counts.utterances += num_utterances;
+  a->counts.requests += a->counters->num_requests;
+  a->counts.hits += a->counters->num_requests > a->counts.costs - costs ? a->counters->num_requests - (a->counts.costs - costs) : 0;
+  wf__rnn_tell(a->scorer, &a->counts);
+}
+
+/* Roots of utterances that share nothing. */
+static wf_status set_own_roots(struct wf__gpu_asking *a, const wf__lane_utterance *utterances, uint32_t count, wf_error *err) {
+  const wf__flat_scorer **roots = wf__alloc(count, sizeof *roots);
+  if (roots == NULL) return wf__fail_memory(err, count * sizeof *roots, what);
+  for (uint32_t i = 0; i < count; i++) roots[i] = utterances[i].scorer;
+  const wf_status status = set_roots(a, roots, count, true, err);
+  free(roots);
+  return status;
+}
+
+wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err) {
+  struct wf__gpu_asking *a = worker->asking;
+  const uint64_t costs = a->counts.costs;
+  WF__TRY(make_array(a, WF__ASKING_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), false, err));
+  a->maker.answers.saved = a->arrays[WF__ASKING_SAVED].data;
+  if (a->own_roots) WF__TRY(set_own_roots(a, utterances, p->num_utterances, err));
+  a->counters->num_requests = 0;
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(entered), "utterances to the GPU");
+  WF__TRY(wf__asking_run(a, p, wf__lane_asking_launch, err));
+  wf__asking_count(a, costs, p->num_utterances);
+  return WF_OK;
+}
+
+#endif

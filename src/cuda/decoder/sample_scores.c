@@ -1,0 +1,23 @@
+/* sample_scores.c - a few frames of scores from a GPU, for the check of what they look like. */
+#ifdef WARPFST_CUDA
+#include <cuda_runtime_api.h>
+
+#include "cuda/decoder/cuda_backend.h"
+
+bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *to) {
+  const struct wf__cuda_backend *self = opaque;
+  struct cudaPointerAttributes attributes = {0};
+  if (self->broken) return false;
+  cudaError_t code = cudaPointerGetAttributes(&attributes, from);
+  bool there = code == cudaSuccess && (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged);
+  if (there) {
+    const int caller = wf__callers_device();
+    code = cudaSetDevice(attributes.device);
+    if (code == cudaSuccess) code = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream);
+    if (code == cudaSuccess) code = cudaStreamSynchronize(self->stream);
+    wf__give_back_device(caller);
+  }
+  if (code != cudaSuccess) (void)cudaGetLastError(); /* the search meets it, too, and says so */
+  return there && code == cudaSuccess;
+}
+#endif

@@ -1,0 +1,131 @@
+/* stream_memory.c - the memory of streams on a GPU, as the plan has it (gpu_stream_plan.h); slots for their tokens. */
+#ifdef WARPFST_CUDA
+#include "cuda/decoder/gpu_streams.h"
+
+/* The state that each arc leaves, and whether it reads a frame: what the kernel needs to go back from the newest tokens. */
+static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
+  const wf_graph *graph = worker->graph;
+  const uint64_t count = graph->view.num_arcs;
+  uint32_t *sources = wf__alloc(count, sizeof *sources);
+  if (sources == NULL) return wf__fail_memory(err, count * sizeof *sources, "the graph's copy for the GPU");
+  for (uint64_t s = 0; s < graph->view.num_states; s++)
+    for (uint32_t a = graph->index[s].first_arc; a < graph->index[s + 1].first_arc; a++)
+      sources[a] = (uint32_t)s | (a >= graph->index[s].first_epsilon ? WF__LANE_EPSILON : 0);
+  cudaError_t code = cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
+  if (code == cudaSuccess) code = cudaMemcpy(worker->streams->arc_sources, sources, count * sizeof *sources, cudaMemcpyHostToDevice);
+  free(sources);
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
+}
+
+wf_status wf__streams_read_lanes(int device, int32_t num_columns, int *lanes, wf_error *err) {
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
+    int scored;
+    WF__CUDA_TRY(wf__lane_streams_capacity(1 << b, num_columns, &lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__lane_scored_streams_capacity(1 << b, num_columns, &scored), "the search kernel");
+    if (scored < lanes[b]) lanes[b] = scored;
+  }
+  return lanes[0] >= 1 ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel of streams does not fit this GPU", device);
+}
+
+static wf_status create(wf__gpu_worker *worker, wf_error *err) {
+  worker->streams = wf__calloc(1, sizeof *worker->streams);
+  if (worker->streams == NULL) return wf__fail_memory(err, sizeof *worker->streams, "streams");
+  wf__gpu_streams *streams = worker->streams;
+  streams->scratch = wf__calloc((uint64_t)wf__pool_size(worker->pool), sizeof *streams->scratch);
+  if (streams->scratch == NULL) return wf__fail_memory(err, sizeof *streams, "streams");
+  WF__TRY(wf__streams_read_lanes(worker->device, worker->graph->min_columns, streams->lanes, err));
+  WF__CUDA_TRY(cudaStreamCreateWithFlags(&streams->stream, cudaStreamNonBlocking), "a stream");
+  return upload_sources(worker, err);
+}
+
+static void free_workspace(wf__gpu_streams *streams) {
+  cudaFree(streams->memory);
+  cudaFreeHost(streams->box);
+  cudaFreeHost(streams->out);
+  streams->memory = streams->box = streams->out = NULL;
+}
+
+static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  wf__gpu_facts facts = {.available = 0};
+  WF__TRY(wf__gpu_free_memory(&facts.available, err));
+  facts.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = streams->lanes[b];
+  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &facts, num_sharing, streams->scored, &streams->plan, err));
+  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes), "the memory of streams; lower gpu_memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->box, streams->plan.box_bytes, cudaHostAllocPortable), "page-locked host memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable), "page-locked host memory");
+  return WF_OK;
+}
+
+wf_status wf__streams_reserve(wf__gpu_worker *worker, int num_sharing, bool scored, wf_error *err) {
+  wf_status status = worker->streams == NULL ? create(worker, err) : WF_OK;
+  if (status != WF_OK) {
+    wf__streams_release(worker);
+    return status;
+  }
+  wf__gpu_streams *streams = worker->streams;
+  if (streams->memory != NULL && (streams->scored || !scored)) return WF_OK;
+  const bool was_scored = streams->scored;
+  free_workspace(streams);
+  streams->scored = was_scored || scored;
+  status = allocate(worker, num_sharing, err);
+  if (status == WF_OK) return WF_OK;
+  free_workspace(streams);
+  streams->scored = was_scored;
+  return status;
+}
+
+wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  *out = NULL;
+  if (streams->slots.size == 0) {
+    const uint64_t size = streams->plan.slot_bytes, wanted = size < WF__STREAM_SLAB_BYTES ? WF__STREAM_SLAB_BYTES / size : 1, left = streams->plan.max_slots - streams->num_slots;
+    const uint64_t count = wanted < left ? wanted : left;
+    char *slab;
+    if (count == 0 || streams->num_slots >= streams->plan.max_slots)
+      return wf__fail(err, WF_ERR_MEMORY, "the GPU has room for no more streams: %llu slots of %llu bytes are taken (gpu_memory or what is free): lower max_tokens (%d)",
+                      (unsigned long long)streams->num_slots, (unsigned long long)size, worker->options.max_tokens);
+    WF__TRY(wf__vec_grow(&streams->slabs, 1, "streams", err));
+    WF__TRY(wf__vec_grow(&streams->slots, streams->num_slots + count, "streams", err)); /* all of them may come back: returning one needs no memory */
+    WF__CUDA_TRY(cudaMalloc((void **)&slab, count * size), "room for streams");
+    streams->slabs.data[streams->slabs.size++] = slab;
+    streams->num_slots += count;
+    for (uint64_t i = count; i-- > 0;) streams->slots.data[streams->slots.size++] = slab + i * size;
+  }
+  *out = streams->slots.data[--streams->slots.size];
+  return WF_OK;
+}
+
+void wf__streams_return_slot(wf__gpu_worker *worker, void *slot) {
+  if (slot != NULL) worker->streams->slots.data[worker->streams->slots.size++] = slot;
+}
+
+void wf__streams_release(wf__gpu_worker *worker) {
+  wf__gpu_streams *streams = worker->streams;
+  if (streams == NULL) return;
+  (void)cudaSetDevice(worker->device);
+  if (streams->stream != NULL) {
+    cudaStreamSynchronize(streams->stream);
+    cudaStreamDestroy(streams->stream);
+  }
+  free_workspace(streams);
+  for (uint64_t i = 0; i < streams->slabs.size; i++) cudaFree(streams->slabs.data[i]);
+  cudaFree(streams->arc_sources);
+  wf__vec_free(&streams->slabs);
+  wf__vec_free(&streams->slots);
+  wf__vec_free(&streams->pending);
+  wf__vec_free(&streams->flight);
+  for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->pool); i++) {
+    free(streams->scratch[i].renumber);
+    wf__history_free(&streams->scratch[i].history);
+    wf__vec_free(&streams->scratch[i].frame_of);
+    wf__vec_free(&streams->scratch[i].links);
+    wf__vec_free(&streams->scratch[i].loglikes);
+  }
+  free(streams->scratch);
+  free(streams);
+  worker->streams = NULL;
+}
+
+#endif

@@ -1,0 +1,566 @@
+/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the channels.
+ *
+ *   check    values of scores in host memory, by the pool's threads (of others the kernel looks at the values)
+ *   round    pack scores and who they are for | one copy, one launch | wait | into the channels, by the pool's threads
+ *   rest     streams that did not fit the GPU: by the CPU's code */
+#ifdef WARPFST_CUDA
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/interrupt.h"
+#include "cuda/decoder/cuda_backend.h"
+
+enum {
+  FEW_TOKENS = 512,         /* of a frame and block: for fewer a wider lane brings nothing */
+  OFTEN = 8,                /* lanes too narrow for one in so many chunks are too narrow */
+  PACK_TOGETHER = 1 << 17,  /* bytes of scores that one thread packs as fast as many */
+};
+
+static void *box_at(const wf__gpu_streams *streams, wf__stream_box part) { return streams->box + streams->plan.box_off[part]; }
+static void *out_at(const wf__gpu_streams *streams, wf__stream_out part) { return streams->out + streams->plan.out_off[part]; }
+static wf__lane_advance *outcomes(const wf__gpu_streams *streams) { return out_at(streams, WF__STREAM_ADVANCES); }
+
+/* --- into a channel -------------------------------------------------------------------------------------------------------- */
+
+wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err) {
+  wf__channel *base = &channel->base;
+  wf__stream_scratch *scratch = &channel->worker->streams->scratch[thread];
+  wf__scoring *scoring = &channel->worker->scorings[thread];
+  base->trace.renumber = scratch->renumber;
+  base->trace.renumber_cap = scratch->cap;
+  wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->stem, err);
+  scratch->renumber = base->trace.renumber;
+  scratch->cap = base->trace.renumber_cap;
+  base->trace.renumber = NULL;
+  base->trace.renumber_cap = 0;
+  wf__vec_shrink(&base->trace.records);
+  wf__vec_shrink(&base->trace.loglikes);
+  channel->collected = status == WF_OK;
+  if (status != WF_OK) return status;
+  if (base->scoring.scorer != NULL) {
+    wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
+    status = wf__scoring_resume(scoring, err);
+    if (status == WF_OK) status = wf__path_score(&base->stem, base->num_summed, base->graph, scoring, false, &base->stem_sum, err);
+    wf__scoring_exchange(scoring, &base->scoring);
+  }
+  base->num_summed = base->stem.arcs.size;
+  return status;
+}
+
+/* Numbers of the frames that the chunk's ancestors read. */
+static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, uint32_t count, wf_error *err) {
+  int64_t last = -1;
+  for (uint32_t i = 0; i < count; i++) {
+    if (from[i].arc == WF__NO_ARC || wf__graph_arc(base->graph, from[i].arc).ilabel == 0 || from[i].row == last) continue;
+    last = from[i].row;
+    WF__TRY(wf__vec_push(&base->path.frames, (int32_t)(base->path.num_decoded + last), "a path", err));
+  }
+  return WF_OK;
+}
+
+static wf_status add_ancestors(wf__channel *base, const wf__lane_ancestor *from, const wf__lane_advance *advance, wf_error *err) {
+  const uint64_t size = base->trace.records.size, count = advance->num_ancestors;
+  WF__TRY(wf__vec_grow(&base->trace.records, count, "the token history", err));
+  WF__TRY(wf__vec_grow(&base->trace.loglikes, count, "the token history", err));
+  wf__trace_record *records = base->trace.records.data + size;
+  float *loglikes = base->trace.loglikes.data + size;
+  for (uint64_t i = 0; i < count; i++) {
+    const uint32_t prev = from[i].prev;
+    records[i].arc = from[i].arc;
+    loglikes[i] = from[i].loglike;
+    if (prev == WF__LANE_NO_PREV) records[i].prev = WF__TRACE_ROOT;
+    else records[i].prev = (uint32_t)((prev & WF__LANE_OLD) != 0 ? base->trace_base + (prev & ~WF__LANE_OLD) : size + prev);
+  }
+  base->trace.records.size = base->trace.loglikes.size = size + count;
+  base->trace_base = size + count - advance->num_newest;
+  return WF_OK;
+}
+
+static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *err) {
+  wf__scoring *scoring = &channel->worker->scorings[thread];
+  wf__scoring_exchange(scoring, &channel->base.scoring); /* the cache is the thread's */
+  const wf_status status = wf__scoring_begin(scoring, err);
+  wf__scoring_exchange(scoring, &channel->base.scoring);
+  channel->base.stem_sum = (wf__score_sum){channel->base.scoring.start, 0};
+  return status;
+}
+
+uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
+  const wf__lane_advance *advance = channel->in_flight > 0 ? &outcomes(channel->worker->streams)[channel->in_flight - 1] : NULL;
+  if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX) return advance->num_newest; /* its chunk is done */
+  return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
+}
+
+static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
+  const wf__gpu_streams *streams = channel->worker->streams;
+  return (wf__chunk_out){.tokens = (const wf__lane_ancestor *)out_at(streams, WF__STREAM_ANCESTRY) + advance->ancestors_off,
+                         .contexts = channel->held != NULL ? (const uint64_t *)out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS) + advance->ancestors_off : NULL,
+                         .links = (const wf__lane_chunk_link *)out_at(streams, WF__STREAM_CHUNK_LINKS) + advance->links_off,
+                         .num_tokens = advance->num_ancestors,
+                         .num_links = advance->num_links};
+}
+
+static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, int thread, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const wf__chunk_out out = handed_out(channel, advance);
+  wf__path *path = &base->path;
+  if (!base->begun && channel->held != NULL) WF__TRY(begin_scoring(channel, thread, err));
+  base->begun = true;
+  channel->stale = false;
+  if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
+  if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0) WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));
+  if (out.num_tokens > 0) WF__TRY(add_ancestors(base, out.tokens, advance, err));
+  path->flags |= advance->flags;
+  path->num_decoded += (int64_t)advance->num_decoded;
+  path->num_tokens += advance->num_tokens;
+  path->num_expanded += advance->num_expanded;
+  path->num_arcs += advance->num_arcs;
+  path->num_narrowed += advance->num_narrowed;
+  base->after_blank = advance->after_blank != 0;
+  base->died = (advance->flags & WF_RESULT_DIED) != 0;
+  channel->num_tokens = advance->num_newest;
+  channel->usual_size = advance->usual_size;
+  channel->best = advance->best;
+  channel->ending = advance->ending;
+  channel->best_cost = advance->best_cost;
+  channel->ending_cost = advance->ending_cost;
+  channel->final_cost = advance->final_cost;
+  channel->select_key = advance->select_key;
+  channel->select_context = advance->select_context;
+  channel->collected = channel->collected && advance->num_ancestors == 0;
+  const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
+  return full || (channel->watched && !channel->collected) ? wf__streams_collect(channel, thread, err) : WF_OK;
+}
+
+/* --- a round ---------------------------------------------------------------------------------------------------------------- */
+
+struct round {
+  wf__gpu_worker *worker;
+  const wf__batch *batch;
+  const uint64_t *score_off; /* in the box, of each item; packing only */
+};
+
+static bool is_on_gpu(const wf__stream_item *item, const wf__batch *batch) { return batch->scores[item->index].on_device; }
+
+static uint64_t packed_bytes(const wf__gpu_worker *worker, const wf_scores *scores, int32_t rows) {
+  return scores->on_device ? 0 : ((uint64_t)rows * (uint64_t)worker->graph->min_columns * wf__dtype_bytes(scores->dtype) + 255) & ~(uint64_t)255;
+}
+
+/* Items of this round, from the pending ones; returns the bytes of their scores. */
+static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, uint64_t *bytes, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  uint64_t kept = 0;
+  streams->flight.size = 0;
+  *bytes = 0;
+  WF__TRY(wf__vec_grow(&streams->flight, streams->pending.size, "streams", err));
+  for (uint64_t i = 0; i < streams->pending.size; i++) {
+    wf__stream_item item = streams->pending.data[i];
+    const wf_scores *scores = &batch->scores[item.index];
+    const int64_t left = scores->num_frames - item.from;
+    item.rows = (int32_t)(left < WF__STREAM_FRAMES ? left : WF__STREAM_FRAMES);
+    const uint64_t more = packed_bytes(worker, scores, item.rows);
+    if (streams->flight.size < streams->plan.chunk && *bytes + more <= streams->plan.window_bytes) {
+      streams->flight.data[streams->flight.size++] = item;
+      *bytes += more;
+    } else {
+      streams->pending.data[kept++] = item;
+    }
+  }
+  streams->pending.size = kept;
+  return WF_OK;
+}
+
+/* Blocks a lane, as bits: for max_active tokens or twice what frames usually have, what some item asks for, and more if there are few items and large frames. */
+static int choose_bits(const wf__gpu_worker *worker, bool scored) {
+  const wf__gpu_streams *streams = worker->streams;
+  const int64_t room = scored ? WF__LANE_SCORED_TOKENS : WF__LANE_TOKENS, usual = streams->usual_tokens, expected = usual > 0 ? 2 * usual : worker->options.max_active;
+  int bits = streams->least_bits;
+  while (bits < WF__MAX_RANK_BITS && room << bits < expected) bits++;
+  for (uint64_t i = 0; i < streams->flight.size; i++)
+    if (streams->flight.data[i].bits > bits) bits = streams->flight.data[i].bits;
+  while (bits < WF__MAX_RANK_BITS && (uint64_t)streams->lanes[0] >> (bits + 1) >= streams->flight.size && usual >> (bits + 1) >= FEW_TOKENS) bits++;
+  while (bits > 0 && (streams->lanes[bits] < 1 || streams->plan.parts >> bits < 1)) bits--;
+  return bits;
+}
+
+static void pack_item(void *user, uint64_t number, int thread) {
+  const struct round *round = user;
+  const wf__stream_item *item = &round->worker->streams->flight.data[number];
+  const wf_scores *scores = &round->batch->scores[item->index];
+  const uint64_t element = wf__dtype_bytes(scores->dtype), row = (uint64_t)round->worker->graph->min_columns * element, stride = (uint64_t)scores->stride * element;
+  if (scores->on_device || item->rows == 0) return;
+  const char *from = (const char *)scores->data + (uint64_t)item->from * stride;
+  char *to = (char *)box_at(round->worker->streams, WF__STREAM_SCORES) + round->score_off[number];
+  if (stride == row) memcpy(to, from, row * (uint64_t)item->rows);
+  else
+    for (int32_t t = 0; t < item->rows; t++) memcpy(to + (uint64_t)t * row, from + (uint64_t)t * stride, row);
+}
+
+static void describe_item(const struct round *round, uint64_t number) {
+  const wf__gpu_worker *worker = round->worker;
+  wf__gpu_streams *streams = worker->streams;
+  const wf__stream_item *item = &streams->flight.data[number];
+  const wf_scores *scores = &round->batch->scores[item->index];
+  const wf__gpu_channel *channel = item->channel;
+  const char *packed = streams->memory + streams->plan.off[WF__STREAM_BOX] + streams->plan.box_off[WF__STREAM_SCORES] + round->score_off[number];
+  const uint64_t skipped = (uint64_t)item->from * (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype);
+  ((wf__lane_utterance *)box_at(streams, WF__STREAM_UTTERANCES))[number] =
+      (wf__lane_utterance){.scores = scores->on_device && item->rows > 0 ? (const char *)scores->data + skipped : packed,
+                           .stride = scores->on_device ? scores->stride : worker->graph->min_columns,
+                           .num_frames = item->rows,
+                           .num_columns = worker->graph->min_columns,
+                           .dtype = (int32_t)scores->dtype,
+                           .root = channel->held != NULL ? channel->held->root : 0,
+                           .scorer = wf__gpu_held_flat(channel->held),
+                           .words = wf__gpu_held_words(channel->words)};
+  ((wf__lane_chunk *)box_at(streams, WF__STREAM_CHUNK))[number] =
+      (wf__lane_chunk){.tokens = channel->tokens,
+                       .contexts = channel->contexts,
+                       .num_tokens = channel->base.begun ? channel->num_tokens : 0,
+                       .usual_size = channel->usual_size,
+                       .after_blank = channel->base.after_blank,
+                       .num_unchecked = item->unchecked ? (uint32_t)scores->num_frames : 0,
+                       .only_check = round->batch->results[item->index]->status != WF_OK || channel->base.died || channel->on_cpu};
+}
+
+static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
+  const wf__gpu_streams *streams = worker->streams;
+  const wf__stream_plan *plan = &streams->plan;
+  char *box = streams->memory + plan->off[WF__STREAM_BOX];
+  wf__lane_params p = worker->params;
+  p.utterances = (const wf__lane_utterance *)(void *)(box + plan->box_off[WF__STREAM_UTTERANCES]);
+  p.chunks = (const wf__lane_chunk *)(void *)(box + plan->box_off[WF__STREAM_CHUNK]);
+  p.order = (const uint32_t *)(void *)(box + plan->box_off[WF__STREAM_ORDER]);
+  p.steps_used = (uint64_t *)(void *)(box + plan->box_off[WF__STREAM_COUNTERS]);
+  p.chunk_links_used = p.steps_used + 1;
+  p.queue = (uint32_t *)(p.steps_used + 2);
+  p.advances = outcomes(streams);
+  p.ancestors = out_at(streams, WF__STREAM_ANCESTRY);
+  p.ancestor_contexts = out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS);
+  p.chunk_links = out_at(streams, WF__STREAM_CHUNK_LINKS);
+  p.chunk_links_cap = plan->links_cap;
+  p.ancestors_cap = plan->ancestors_cap;
+  p.arc_sources = streams->arc_sources;
+  p.ranks = 1u << bits;
+  p.costs = (void *)(streams->memory + plan->off[WF__STREAM_COSTS]);
+  p.agenda = streams->memory + plan->off[WF__STREAM_AGENDA];
+  p.trace = streams->memory + plan->off[WF__STREAM_TRACE];
+  p.links = streams->memory + plan->off[WF__STREAM_LINKS];
+  p.frame_off = (void *)(streams->memory + plan->off[WF__STREAM_FRAME_OFF]);
+  p.index = (void *)(streams->memory + plan->off[WF__STREAM_INDEX]);
+  p.rows = (void *)(streams->memory + plan->off[WF__STREAM_ROWS]);
+  p.handed = (void *)(streams->memory + plan->off[WF__STREAM_HANDED]);
+  p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
+  p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
+  p.listed = streams->memory + plan->off[WF__STREAM_LISTED];
+  p.entries = streams->memory + plan->off[WF__STREAM_ENTRIES];
+  p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
+  p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
+  p.memo = streams->memory + plan->off[WF__STREAM_MEMO];
+  p.past = streams->memory + plan->off[WF__STREAM_PAST];
+  p.records = (void *)(streams->memory + plan->off[WF__STREAM_RECORDS]);
+  p.trace_cap = p.trace_room = plan->trace_cap;
+  p.frames_cap = WF__STREAM_FRAMES;
+  return p;
+}
+
+static struct wf__gpu_asking *asking_of(const wf__stream_item *item) { return item->channel->held != NULL ? item->channel->held->asking : NULL; }
+
+/* A launch's lanes, for so many items from place `from` of the order on. */
+static wf__lane_params group_params(wf__gpu_worker *worker, uint32_t from, uint32_t count, bool scored) {
+  wf__gpu_streams *streams = worker->streams;
+  streams->flight_bits = choose_bits(worker, scored);
+  wf__lane_params p = round_params(worker, streams->flight_bits);
+  const uint32_t lanes = (uint32_t)streams->lanes[streams->flight_bits], room = streams->plan.parts >> streams->flight_bits;
+  p.num_utterances = count;
+  p.order += from;
+  p.num_lanes = lanes < room ? lanes : room;
+  if (p.num_lanes > count) p.num_lanes = count;
+  return p;
+}
+
+/* Items that have recurrent scorers, those of one after the other from place `from` of the order on; this waits. */
+static wf_status launch_asking(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  const uint32_t *order = box_at(streams, WF__STREAM_ORDER);
+  const uint64_t count = streams->flight.size;
+  for (uint64_t i = from; i < count;) {
+    struct wf__gpu_asking *asking = asking_of(&streams->flight.data[order[i]]);
+    const uint64_t first = i;
+    uint64_t num_begun = 0;
+    for (; i < count && asking_of(&streams->flight.data[order[i]]) == asking; i++) num_begun += !streams->flight.data[order[i]].channel->base.begun;
+    wf__lane_params p = group_params(worker, (uint32_t)first, (uint32_t)(i - first), true);
+    WF__TRY(wf__asking_search_chunks(asking, &p, streams->stream, num_begun, err));
+  }
+  return WF_OK;
+}
+
+/* The order of a round: items without scorers, with others, with recurrent ones. */
+static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
+  wf__gpu_streams *streams = worker->streams;
+  uint32_t *order = box_at(streams, WF__STREAM_ORDER), at = 0;
+  for (int scored = 0; scored < 2; scored++) {
+    for (uint64_t i = 0; i < streams->flight.size; i++) {
+      const wf__stream_item *item = &streams->flight.data[i];
+      if (asking_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0)) order[at++] = (uint32_t)i;
+    }
+    *(scored ? num_scored : num_plain) = at - (scored ? *num_plain : 0);
+  }
+  for (const struct wf__gpu_asking *asking = worker->stream_askings; asking != NULL; asking = wf__asking_next(asking))
+    for (uint64_t i = 0; i < streams->flight.size; i++)
+      if (asking_of(&streams->flight.data[i]) == asking) order[at++] = (uint32_t)i;
+}
+
+/* Puts the round on the worker's stream; nothing here waits but for recurrent scorers. */
+static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  uint64_t bytes;
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err)); /* it is there, unless room for scorers failed */
+  WF__TRY(choose_items(worker, batch, &bytes, err));
+  const uint64_t count = streams->flight.size;
+  uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
+  if (score_off == NULL) return wf__fail_memory(err, count * sizeof *score_off, "streams");
+  struct round round = {worker, batch, score_off};
+  uint32_t num_plain, num_scored;
+  bool on_gpu = false;
+  order_items(worker, &num_plain, &num_scored);
+  for (uint64_t i = 0; i < count; i++) {
+    const wf__stream_item *item = &streams->flight.data[i];
+    score_off[i] = at;
+    at += packed_bytes(worker, &batch->scores[item->index], item->rows);
+    on_gpu = on_gpu || is_on_gpu(item, batch);
+    item->channel->in_flight = (uint32_t)i + 1;
+    outcomes(streams)[i].num_newest = UINT32_MAX; /* until it is done */
+    describe_item(&round, i);
+  }
+  if (bytes > PACK_TOGETHER) wf__pool_run(worker->pool, count, pack_item, &round);
+  else
+    for (uint64_t i = 0; i < count; i++) pack_item(&round, i, 0);
+  free(score_off);
+  memset(box_at(streams, WF__STREAM_COUNTERS), 0, 24);
+  if (on_gpu) {
+    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream), "the caller's stream");
+    WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
+  }
+  WF__CUDA_TRY(cudaMemcpyAsync(streams->memory + streams->plan.off[WF__STREAM_BOX], streams->box, streams->plan.box_off[WF__STREAM_SCORES] + bytes, cudaMemcpyHostToDevice,
+                               streams->stream),
+               "chunks to the GPU");
+  for (int scored = 0; scored < 2; scored++) {
+    wf__lane_params p = group_params(worker, scored ? num_plain : 0, scored ? num_scored : num_plain, num_plain < count);
+    if (p.num_utterances == 0) continue;
+    p.queue += scored;
+    WF__CUDA_TRY((scored ? wf__lane_scored_streams_launch : wf__lane_streams_launch)(&p, streams->stream), "the search kernel");
+  }
+  return launch_asking(worker, num_plain + num_scored, err);
+}
+
+/* --- what comes back -------------------------------------------------------------------------------------------------------- */
+
+static int wider_bits(const wf__gpu_streams *streams) {
+  for (int bits = streams->flight_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
+    if (streams->lanes[bits] >= 1 && streams->plan.parts >> bits >= 1) return bits;
+  return 0;
+}
+
+/* One item's outcome; what is left to do with it into item->then. */
+static wf_status land(const struct round *round, uint64_t number, int thread, wf_error *err) {
+  wf__gpu_worker *worker = round->worker;
+  wf__gpu_streams *streams = worker->streams;
+  wf__stream_item *item = &streams->flight.data[number];
+  const wf__lane_advance *advance = &outcomes(streams)[number];
+  const wf_scores *scores = &round->batch->scores[item->index];
+  wf_result *result = round->batch->results[item->index];
+  item->then = WF__ITEM_DONE;
+  if (item->unchecked && advance->bad != UINT64_MAX)
+    return wf__gpu_tell_bad_score(scores, advance->bad, result->num_frames, worker->copy_stream, result, err);
+  item->unchecked = false;
+  if (result->status != WF_OK || item->channel->base.died) return WF_OK;
+  item->then = item->channel->on_cpu ? WF__ITEM_TO_CPU : WF__ITEM_GOES_ON;
+  if (item->channel->on_cpu) return WF_OK;
+  switch (advance->status) {
+    case WF__LANE_OK:
+      item->from += item->rows;
+      item->then = item->from < scores->num_frames && (advance->flags & WF_RESULT_DIED) == 0 ? WF__ITEM_GOES_ON : WF__ITEM_DONE;
+      return take_advance(item->channel, advance, thread, err);
+    case WF__LANE_NO_ANCESTORS: return WF_OK;
+    case WF__LANE_TABLE_FULL:
+      item->bits = wider_bits(streams);
+      if (item->bits == 0) item->then = WF__ITEM_TO_CPU;
+      return WF_OK;
+    case WF__LANE_CLOSURE:
+      item->then = WF__ITEM_DONE;
+      return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
+    case WF__LANE_CYCLE:
+      item->then = WF__ITEM_DONE;
+      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+    default: item->then = WF__ITEM_TO_CPU; return WF_OK;
+  }
+}
+
+/* A stream's failure is its own. */
+static void blame(wf_result *result, wf_status status, const wf_error *err) {
+  result->status = status;
+  snprintf(result->message, sizeof result->message, "%s", err->message);
+}
+
+static void land_item(void *user, uint64_t number, int thread) {
+  const struct round *round = user;
+  wf__gpu_worker *worker = round->worker;
+  wf_error *err = &worker->errors[thread];
+  wf__stream_item *item = &worker->streams->flight.data[number];
+  const wf_status status = land(round, number, thread, err);
+  if (status == WF_OK) return;
+  item->then = WF__ITEM_DONE;
+  blame(round->batch->results[item->index], status, err);
+}
+
+/* What the next round should know of these chunks. */
+static void learn(wf__gpu_streams *streams) {
+  uint64_t tokens = 0, frames = 0, full = 0;
+  for (uint64_t i = 0; i < streams->flight.size; i++) {
+    const wf__lane_advance *advance = &outcomes(streams)[i];
+    full += advance->status == WF__LANE_TABLE_FULL;
+    if (advance->status != WF__LANE_OK || streams->flight.data[i].then == WF__ITEM_TO_CPU) continue;
+    tokens += advance->num_tokens;
+    frames += advance->num_decoded;
+  }
+  if (frames > 0) streams->usual_tokens = (uint32_t)((streams->usual_tokens * 3ull + tokens / frames) / (streams->usual_tokens > 0 ? 4 : 1)) + 1;
+  if (full * OFTEN > streams->flight.size && wider_bits(streams) > 0) streams->least_bits = wider_bits(streams);
+}
+
+/* Waits for the round. Items that are for the CPU go to `rest`. */
+static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  struct round round = {worker, batch, NULL};
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+  WF__CUDA_TRY(cudaStreamSynchronize(streams->stream), "the search kernel");
+  wf__pool_run(worker->pool, streams->flight.size, land_item, &round);
+  learn(streams);
+  for (uint64_t i = 0; i < streams->flight.size; i++) {
+    const wf__stream_item item = streams->flight.data[i];
+    item.channel->in_flight = 0;
+    if (item.then == WF__ITEM_GOES_ON) WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
+    if (item.then == WF__ITEM_TO_CPU) WF__TRY(wf__vec_push(rest, item, "streams", err));
+  }
+  streams->flight.size = 0;
+  return WF_OK;
+}
+
+/* --- on the CPU -------------------------------------------------------------------------------------------------------------- */
+
+static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *batch, const wf__stream_item *item, wf_error *err) {
+  wf_scores host;
+  void *copy = NULL, *channel = &item->channel->base;
+  const bool skip = false;
+  if (!item->channel->on_cpu) {
+    wf__log(WF_LOG_DEBUG, "a stream did not fit the GPU's plan and goes on on the CPU");
+    WF__TRY(wf__streams_to_cpu(self, item->channel, err));
+  }
+  wf_status status = wf__gpu_scores_to_host(&batch->scores[item->index], item->from, item->channel->worker->copy_stream, &host, &copy, err);
+  wf__batch one = {.scores = &host, .skip = &skip, .count = 1, .results = &batch->results[item->index]};
+  if (status == WF_OK) status = wf__cpu_streams.advance(self->cpu, &one, &channel, err);
+  free(copy);
+  return status;
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------------------------------ */
+
+static void check_item(void *user, uint64_t i, int thread) {
+  const struct round *round = user;
+  const wf_scores *scores = &round->batch->scores[i];
+  if (round->batch->skip[i] || scores->on_device || scores->num_frames == 0) return;
+  const int32_t columns = round->worker->graph->min_columns;
+  wf_result *result = round->batch->results[i];
+  if (wf__gpu_any_bad(scores, columns)) (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
+}
+
+/* Do the scores lie where the stream is searched? Else its result says so. */
+static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores, wf_result *result, wf_error *err) {
+  struct cudaPointerAttributes attributes = {0};
+  if (!scores->on_device || scores->num_frames == 0) return WF_OK;
+  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
+  if (attributes.type == cudaMemoryTypeManaged || (attributes.type == cudaMemoryTypeDevice && attributes.device == worker->device)) return WF_OK;
+  result->status = WF_ERR_ARGUMENT;
+  if (attributes.type == cudaMemoryTypeDevice)
+    snprintf(result->message, sizeof result->message, "scores lie on GPU %d, the stream is searched on GPU %d", attributes.device, worker->device);
+  else
+    snprintf(result->message, sizeof result->message, "scores said to be in device memory are not");
+  return WF_OK;
+}
+
+/* Streams that have something to search, or to be looked at, to their workers. */
+static wf_status deal(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf__stream_items *rest, wf_error *err) {
+  struct round round = {&self->workers[0], batch, NULL};
+  wf__pool_run(self->workers[0].pool, batch->count, check_item, &round);
+  for (size_t i = 0; i < batch->count; i++) {
+    wf__gpu_channel *channel = channels[i];
+    const wf_scores *scores = &batch->scores[i];
+    if (batch->skip[i]) continue;
+    WF__TRY(check_home(channel->worker, scores, batch->results[i], err));
+    const bool unchecked = scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
+    const bool searches = batch->results[i]->status == WF_OK && !channel->base.died && (scores->num_frames > 0 || !channel->base.begun || channel->stale);
+    const wf__stream_item item = {.channel = channel, .index = (uint32_t)i, .unchecked = unchecked};
+    if (!unchecked && !searches) continue;
+    WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending, item, "streams", err));
+  }
+  return wf__interrupted(err); /* then not all values were looked at */
+}
+
+static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
+  for (bool any = true; any;) {
+    any = false;
+    for (int i = 0; i < self->num_workers; i++)
+      if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(self, &self->workers[i], batch, err));
+    for (int i = 0; i < self->num_workers; i++) {
+      if (self->workers[i].streams == NULL || self->workers[i].streams->flight.size == 0) continue;
+      WF__TRY(finish_round(&self->workers[i], batch, rest, err));
+      any = any || self->workers[i].streams->pending.size > 0;
+    }
+    if (any) WF__TRY(wf__interrupted(err));
+  }
+  return WF_OK;
+}
+
+/* Chunks that the call has not finished, nor will. */
+static void blame_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
+  for (uint64_t i = 0; i < items->size; i++) blame(batch->results[items->data[i].index], why->code, why);
+}
+
+/* Nothing may be on its way when the caller gets its scores back. */
+static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_status status) {
+  const wf_error why = {.code = status, .message = "cancelled"};
+  for (int i = 0; i < self->num_workers; i++) {
+    wf__gpu_streams *streams = self->workers[i].streams;
+    if (streams == NULL) continue;
+    if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
+    for (uint64_t k = 0; k < streams->flight.size; k++) streams->flight.data[k].channel->in_flight = 0;
+    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->pending, &why);
+    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->flight, &why);
+    streams->pending.size = streams->flight.size = 0;
+  }
+}
+
+wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf_error *err) {
+  wf__stream_items rest = {0};
+  wf_status status = deal(self, batch, channels, &rest, err);
+  if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
+  if (status != WF_OK) abandon(self, batch, status);
+  if (status == WF_ERR_CANCELLED) blame_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
+  for (uint64_t i = 0; i < rest.size && status == WF_OK; i++) {
+    wf_error own = {0};
+    const wf_status said = go_on_by_cpu(self, batch, &rest.data[i], &own);
+    if (said == WF_ERR_DEVICE) status = said;
+    if (said == WF_ERR_DEVICE && err != NULL) *err = own;
+    if (said != WF_OK) blame(batch->results[rest.data[i].index], said, &own);
+  }
+  wf__vec_free(&rest);
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
+    const wf_status own = batch->skip[i] ? WF_OK : batch->results[i]->status;
+    if (own == WF_ERR_MEMORY || own == WF_ERR_CANCELLED) status = wf__fail(err, own, "%s for streams; those that failed say so", wf_status_text(own));
+  }
+  return status;
+}
+
+#endif

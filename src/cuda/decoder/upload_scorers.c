@@ -1,0 +1,348 @@
+/* upload_scorers.c - scorers on a GPU, as flat_scorer.h has them.
+ *
+ *   models  each in memory of its own, sent once: the decoder keeps it while anybody else does
+ *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts and the words of models, sent for each batch; what several
+ *           scorers share is there once */
+#ifdef WARPFST_CUDA
+#include <string.h>
+
+#include "cuda/decoder/gpu_streams.h"
+#include "scorer/rnn_scorer.h"
+
+static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+
+/* --- models -------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies in, on average over its places. A record of b bits reaches into
+ * the sector behind at (b - gcd(b, 256)) of 256 places. */
+static uint64_t bus_bytes(const wf__wlm_view *view, uint64_t reads) {
+  const uint64_t bits = view->cost_bits == 0 ? 8 * sizeof(wf__wlm_arc) : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
+  uint64_t divisor = 256;
+  while (bits % divisor != 0) divisor /= 2;
+  return reads * (256 + bits - divisor) / 8;
+}
+
+/* What has been counted of a model so far. */
+static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
+  uint64_t counters[WF__WLM_COUNTERS] = {0};
+  if (model->view.counters == NULL) return;
+  if (cudaMemcpy(counters, model->view.counters, sizeof counters, cudaMemcpyDeviceToHost) != cudaSuccess) return;
+  counts->hits += counters[WF__WLM_HITS];
+  counts->reads += counters[WF__WLM_READS];
+  counts->bus_bytes += bus_bytes(&model->view, counters[WF__WLM_READS]);
+  counts->cycles += counters[WF__WLM_WAITED];
+}
+
+static void free_model(wf__gpu_model *model) {
+  cudaFree(model->memory);
+  cudaFreeHost(model->host);
+  wf_wlm_free(model->lm);
+}
+
+/* Models that only this worker still holds. */
+static void drop_unused(wf__gpu_scorers *scorers) {
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < scorers->models.size; i++) {
+    wf__gpu_model *model = &scorers->models.data[i];
+    if (atomic_load(&model->lm->refs) > 1) {
+      scorers->models.data[kept++] = *model;
+      continue;
+    }
+    add_counts(model, &scorers->gone);
+    free_model(model);
+  }
+  scorers->models.size = kept;
+}
+
+/* Arrays of a model in the order of the file, with the bytes behind each that a look-up may touch: every file has them. Then counters and cache. */
+enum { SECTION_ROOM = 8, FIRST_SECTION = WF__WLM_UNIGRAMS, COUNTER_ROOM = 256, LEAST_CACHE_BITS = 7, MOST_CACHE_BITS = 32 };
+
+static bool is_on_host(int32_t placement, int section) {
+  return placement == WF__LM_HOST || (placement == WF__LM_HYBRID && (section == WF__WLM_SMALL_ARCS || section == WF__WLM_LARGE_ARCS));
+}
+
+static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits; }
+
+/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of 32 bits ask for at least 2^7 sets. */
+static void plan_model(wf__gpu_model *model) {
+  const wf__wlm_header *header = model->lm->header;
+  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
+    const uint64_t room = round_up(header->sections[i].size + SECTION_ROOM);
+    if (is_on_host(model->placement, i)) model->host_bytes += room;
+    else model->bytes += room;
+  }
+  if (model->placement == WF__LM_DEVICE) return;
+  model->bytes += COUNTER_ROOM;
+  if (model->placement != WF__LM_HYBRID) return;
+  const uint64_t wanted = model->wanted > 0 ? (uint64_t)model->wanted : model->bytes + model->host_bytes / 8;
+  int bits = LEAST_CACHE_BITS;
+  if (wanted < model->bytes || wanted - model->bytes < cache_bytes(bits)) return;
+  while (bits < MOST_CACHE_BITS && cache_bytes(bits + 1) <= wanted - model->bytes) bits++;
+  model->view.cache_bits = bits;
+  model->bytes += cache_bytes(bits);
+}
+
+static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_error *err) {
+  const wf__wlm_view *v = &model->lm->view;
+  const void *from[WF__WLM_SECTIONS] = {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook};
+  char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
+  const int cache_bits = model->view.cache_bits;
+  if (model->bytes > 0) WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream), "the language model to the GPU"); /* counters, cache, and what is between arrays */
+  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
+    const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
+    const bool on_host = is_on_host(model->placement, i);
+    to[i] = on_host ? host : at;
+    if (on_host) host += round_up(size);
+    else at += round_up(size);
+    if (from[i] == NULL) continue;
+    if (on_host) memcpy(to[i], from[i], size);
+    else WF__CUDA_TRY(cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream), "the language model to the GPU");
+  }
+  model->view = *v;
+  model->view.unigrams = (const void *)to[WF__WLM_UNIGRAMS];
+  model->view.states = (const void *)to[WF__WLM_STATES];
+  model->view.tags = (const void *)to[WF__WLM_TAGS];
+  model->view.buckets = (const void *)to[WF__WLM_BUCKETS];
+  model->view.small = (const void *)to[WF__WLM_SMALL_ARCS];
+  model->view.large = (const void *)to[WF__WLM_LARGE_ARCS];
+  model->view.codebook = v->codebook != NULL ? (const void *)to[WF__WLM_CODEBOOK] : NULL;
+  if (model->placement != WF__LM_DEVICE) {
+    model->view.counters = (void *)at;
+    model->view.cache = cache_bits > 0 ? (void *)(at + COUNTER_ROOM) : NULL;
+    model->view.cache_bits = cache_bits;
+  }
+  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the language model to the GPU");
+  return WF_OK;
+}
+
+static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, const wf__wlm_view **out, wf_error *err) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  for (uint64_t i = 0; i < scorers->models.size; i++) {
+    const wf__gpu_model *model = &scorers->models.data[i];
+    *out = &model->view;
+    if (model->lm == part->model && model->placement == part->placement && model->wanted == part->gpu_bytes) return WF_OK;
+  }
+  wf__gpu_model model = {.lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
+  plan_model(&model);
+  wf_status status = WF_OK;
+  cudaError_t code = cudaSuccess;
+  if (model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
+  if (code == cudaSuccess && model.host_bytes > 0) code = cudaHostAlloc((void **)&model.host, model.host_bytes, cudaHostAllocPortable);
+  if (code != cudaSuccess) status = wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
+  if (status == WF_OK) status = send_sections(worker, &model, err);
+  if (status == WF_OK) status = wf__vec_push(&scorers->models, model, "language models", err);
+  if (status != WF_OK) {
+    free_model(&model);
+    return status;
+  }
+  *out = &scorers->models.data[scorers->models.size - 1].view;
+  return WF_OK;
+}
+
+void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
+  const wf__gpu_scorers *scorers = &worker->scorers;
+  wf__gpu_lm_counts counts = scorers->gone;
+  const int num_warps = 32 * worker->facts.scored_lanes[0]; /* that search at one time */
+  int khz = 0;
+  for (uint64_t i = 0; i < scorers->models.size; i++) {
+    const wf__gpu_model *model = &scorers->models.data[i];
+    add_counts(model, &counts);
+    stats->gpu_bytes += model->bytes;
+    stats->host_bytes += model->host_bytes;
+  }
+  stats->cache_hits += counts.hits;
+  stats->host_reads += counts.reads;
+  stats->bus_bytes += counts.bus_bytes;
+  stats->stall_cycles += counts.cycles;
+  if (counts.cycles == 0 || cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, worker->device) != cudaSuccess || khz <= 0) return;
+  stats->stall_s += (double)counts.cycles / (1e3 * khz * num_warps);
+}
+
+/* --- the batch ----------------------------------------------------------------------------------------------------------- */
+
+static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t bytes, wf_error *err) {
+  uint32_t number;
+  bool fresh;
+  if (data == NULL || bytes == 0) return WF_OK;
+  WF__TRY(wf__map64_insert(&scorers->piece_of, (uint64_t)(uintptr_t)data, (uint32_t)scorers->pieces.size, &number, &fresh, "scorers", err));
+  wf__gpu_piece piece = {data, bytes, 0};
+  return fresh ? wf__vec_push(&scorers->pieces, piece, "scorers", err) : WF_OK;
+}
+
+static uint64_t key_bytes(const wf__flat_part *part) { return part->table_bits > 0 ? sizeof *part->keys << part->table_bits : 0; }
+
+static wf_status add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err) {
+  uint32_t number;
+  bool fresh;
+  WF__TRY(wf__map64_insert(&scorers->flat_of, (uint64_t)(uintptr_t)scorer, (uint32_t)scorers->flats.size, &number, &fresh, "scorers", err));
+  if (!fresh) return WF_OK;
+  wf__flat_scorer flat;
+  const char *why_not = wf__scorer_flatten(scorer, &flat);
+  if (why_not != NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "this scorer (%s) works on the CPU only", why_not);
+  for (int i = 0; i < flat.num_parts; i++) {
+    const wf__flat_part *part = &flat.parts[i];
+    WF__TRY(add_piece(scorers, part->keys, key_bytes(part), err));
+    WF__TRY(add_piece(scorers, part->values, key_bytes(part) / 2, err));
+    WF__TRY(add_piece(scorers, part->nodes, part->num_nodes * sizeof *part->nodes, err));
+    WF__TRY(add_piece(scorers, part->word_of, part->num_labels * sizeof *part->word_of, err));
+  }
+  return wf__vec_push(&scorers->flats, flat, "scorers", err);
+}
+
+static const void *on_device(const wf__gpu_scorers *scorers, const void *data) {
+  const uint32_t number = data != NULL ? wf__map64_find(&scorers->piece_of, (uint64_t)(uintptr_t)data) : WF__MAP64_NONE;
+  return number != WF__MAP64_NONE ? scorers->memory + scorers->pieces.data[number].at : NULL;
+}
+
+/* Everything but the models, pointers as they are on the GPU, in one copy. */
+static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes, wf_error *err) {
+  char *all = wf__calloc(bytes, 1);
+  if (all == NULL) return wf__fail_memory(err, bytes, "scorers for the GPU");
+  wf_status status = WF_OK;
+  for (uint64_t i = 0; i < scorers->pieces.size; i++) memcpy(all + scorers->pieces.data[i].at, scorers->pieces.data[i].data, scorers->pieces.data[i].bytes);
+  for (uint64_t i = 0; i < scorers->flats.size && status == WF_OK; i++) {
+    wf__flat_scorer flat = scorers->flats.data[i];
+    for (int k = 0; k < flat.num_parts && status == WF_OK; k++) {
+      wf__flat_part *part = &flat.parts[k];
+      const wf__wlm_view *view;
+      part->keys = on_device(scorers, part->keys);
+      part->values = on_device(scorers, part->values);
+      part->nodes = on_device(scorers, part->nodes);
+      part->word_of = on_device(scorers, part->word_of);
+      if (part->model == NULL) continue;
+      status = find_model(worker, part, &view, err);
+      if (status == WF_OK) part->lm = *view;
+    }
+    memcpy(all + i * sizeof flat, &flat, sizeof flat);
+  }
+  if (status == WF_OK) {
+    cudaError_t code = cudaMemcpyAsync(scorers->memory, all, bytes, cudaMemcpyHostToDevice, worker->copy_stream);
+    if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
+    if (code != cudaSuccess) status = wf__cuda_fail(err, code, "scorers to the GPU");
+  }
+  free(all);
+  return status;
+}
+
+static wf_status make_room(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *err) {
+  if (bytes <= scorers->bytes) return WF_OK;
+  cudaFree(scorers->memory);
+  scorers->memory = NULL;
+  scorers->bytes = 0;
+  WF__CUDA_TRY(cudaMalloc((void **)&scorers->memory, bytes), "room for scorers");
+  scorers->bytes = bytes;
+  return WF_OK;
+}
+
+/* Where each piece goes; returns how many bytes all of them take. */
+static uint64_t lay_out(wf__gpu_scorers *scorers) {
+  uint64_t bytes = round_up(scorers->flats.size * sizeof *scorers->flats.data);
+  for (uint64_t i = 0; i < scorers->pieces.size; i++) {
+    scorers->pieces.data[i].at = bytes;
+    bytes += round_up(scorers->pieces.data[i].bytes);
+  }
+  return bytes;
+}
+
+wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  wf__map64_clear(&scorers->flat_of);
+  wf__map64_clear(&scorers->piece_of);
+  scorers->flats.size = scorers->pieces.size = 0;
+  drop_unused(scorers);
+  WF__TRY(wf__gpu_asking_take(worker, batch, &worker->facts.asks, err));
+  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
+    if (!batch->skip[i] && batch->scorers[i] != NULL && wf__rnn_scorer_of(batch->scorers[i]) == NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
+  const uint64_t bytes = lay_out(scorers);
+  worker->facts.scored = scorers->flats.size > 0 || worker->facts.asks;
+  WF__TRY(make_room(scorers, bytes, err));
+  if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
+  if (worker->facts.asks) WF__TRY(wf__gpu_asking_take_chains(worker, batch, err));
+  worker->facts.scorer_bytes = scorers->bytes;
+  for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
+  return WF_OK;
+}
+
+const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
+  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
+  const uint32_t number = scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
+  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
+}
+
+static void free_store(wf__gpu_scorers *scorers) {
+  wf__vec_free(&scorers->flats);
+  wf__vec_free(&scorers->pieces);
+  wf__map64_free(&scorers->flat_of);
+  wf__map64_free(&scorers->piece_of);
+  cudaFree(scorers->memory);
+}
+
+void wf__gpu_release_scorers(wf__gpu_worker *worker) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  for (uint64_t i = 0; i < scorers->models.size; i++) free_model(&scorers->models.data[i]);
+  wf__vec_free(&scorers->models);
+  free_store(scorers);
+}
+
+/* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
+
+/* With a recurrent part: where it starts, when the others are there. */
+static wf_status hold_asking(wf__gpu_worker *worker, wf__held_scorer *held, const wf_scorer *recurrent, wf_error *err) {
+  uint32_t root;
+  struct wf__gpu_asking *asking;
+  WF__TRY(wf__asking_hold(worker, recurrent, &asking, err));
+  const wf_status status = wf__asking_add_root(asking, wf__gpu_held_flat(held), &root, err);
+  if (status != WF_OK) {
+    wf__asking_let_go(asking);
+    return status;
+  }
+  held->asking = asking;
+  held->root = root;
+  wf_scorer_free(held->on_cpu);
+  return wf__scorer_exchange(held->scorer, recurrent, wf__asking_twin(asking), &held->on_cpu, err);
+}
+
+wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err) {
+  const wf_scorer *recurrent = wf__rnn_part_of(scorer);
+  *out = worker->held;
+  while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
+  if (*out != NULL) {
+    (*out)->users++;
+    return WF_OK;
+  }
+  wf__held_scorer *held = wf__calloc(1, sizeof *held);
+  if (held == NULL) return wf__fail_memory(err, sizeof *held, "a scorer");
+  held->scorer = wf_scorer_ref(scorer);
+  held->on_cpu = wf_scorer_ref(scorer);
+  held->users = 1;
+  wf_status status = recurrent != scorer ? add_scorer(&held->store, scorer, err) : WF_OK;
+  const uint64_t bytes = lay_out(&held->store);
+  if (status == WF_OK) status = make_room(&held->store, bytes, err);
+  if (status == WF_OK && bytes > 0) status = send_all(worker, &held->store, bytes, err);
+  if (status == WF_OK && recurrent != NULL) status = hold_asking(worker, held, recurrent, err);
+  held->next = worker->held;
+  worker->held = held;
+  *out = held;
+  if (status != WF_OK) wf__gpu_let_scorer_go(worker, out);
+  return status;
+}
+
+void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place) {
+  wf__held_scorer *held = *place, **at = &worker->held;
+  *place = NULL;
+  if (held == NULL || --held->users > 0) return;
+  while (*at != held) at = &(*at)->next;
+  *at = held->next;
+  if (held->asking != NULL) {
+    wf__asking_drop_root(held->asking, held->root);
+    wf__asking_let_go(held->asking);
+  }
+  free_store(&held->store);
+  wf_scorer_free(held->on_cpu);
+  wf_scorer_free(held->scorer);
+  free(held);
+}
+
+const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held) { return held != NULL ? (const wf__flat_scorer *)(const void *)held->store.memory : NULL; }
+
+#endif

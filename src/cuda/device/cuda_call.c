@@ -1,0 +1,32 @@
+/* cuda_call.c - CUDA errors as ours, the current device, and device buffers that only grow. */
+#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#include "cuda/device/cuda_call.h"
+
+wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {
+  (void)cudaGetLastError();
+  wf_status status = code == cudaErrorMemoryAllocation ? WF_ERR_MEMORY : WF_ERR_DEVICE;
+  return wf__fail(err, status, "CUDA: %s: %s", what, cudaGetErrorString(code));
+}
+
+int wf__callers_device(void) {
+  int device = -1;
+  if (cudaGetDevice(&device) != cudaSuccess) (void)cudaGetLastError();
+  return device;
+}
+
+void wf__give_back_device(int device) {
+  int now = device;
+  if (device >= 0 && cudaGetDevice(&now) == cudaSuccess && now != device) cudaSetDevice(device);
+}
+
+wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what, wf_error *err) {
+  if (bytes <= buffer->bytes && buffer->data != NULL) return WF_OK;
+  cudaFree(buffer->data);
+  *buffer = (wf__device_buffer){0};
+  cudaError_t code = cudaMalloc(&buffer->data, bytes != 0 ? bytes : 1);
+  if (code == cudaSuccess) buffer->bytes = bytes;
+  if (code != cudaErrorMemoryAllocation) return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
+  (void)cudaGetLastError();
+  return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what, (double)bytes * 1e-9);
+}
+#endif

@@ -1,0 +1,78 @@
+/* ptx.cuh - what the kernels say in words of their own: instructions that CUDA C++ has no function for, shared memory, launches. Everything that only nvcc
+ * understands is here, so that tests/simt/ can put an imitated GPU in its place. */
+#ifndef WF_CUDA_DEVICE_PTX_CUH
+#define WF_CUDA_DEVICE_PTX_CUH
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* In a kernel or a device function: a variable of the block; the block's memory of the size given at launch. */
+#define WF__SHARED(type, name) __shared__ type name
+#define WF__DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
+#define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) (kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
+
+/* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
+ * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */
+template <bool CLUSTER>
+struct words {
+  static __device__ __forceinline__ uint32_t load(uint32_t address) {
+    uint32_t value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ uint4 load128(uint32_t address) {
+    uint4 v;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    else asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    return v;
+  }
+  static __device__ __forceinline__ unsigned long long load64(uint32_t address) {
+    unsigned long long value;
+    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    else asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    return value;
+  }
+  static __device__ __forceinline__ uint32_t swap(uint32_t address, uint32_t seen, uint32_t value) {
+    uint32_t was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    return was;
+  }
+  static __device__ __forceinline__ unsigned long long swap64(uint32_t address, unsigned long long seen, unsigned long long value) {
+    unsigned long long was;
+    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    else asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    return was;
+  }
+};
+typedef words<false> own_words;
+
+__device__ __forceinline__ uint32_t load_own16(uint32_t address) {
+  unsigned short value;
+  asm volatile("ld.volatile.shared.u16 %0, [%1];" : "=h"(value) : "r"(address));
+  return value;
+}
+__device__ __forceinline__ void store_own_pair(uint32_t address, uint32_t x, float y) {
+  asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "f"(y));
+}
+/* Two words of global memory as they are in the L2 cache, each as a whole; asked for again every time. */
+__device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
+  ulonglong2 v;
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
+  return v;
+}
+/* Where a rank of the cluster has what is here at `address`. */
+__device__ __forceinline__ uint32_t address_of_rank(uint32_t address, uint32_t rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+
+__device__ __forceinline__ float half_to_float(unsigned short bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* ops_batch.h - a batch of fsts in a GPU's memory, and what its operations share: ops_gpu.c (structure), ops_sums.c (sums over paths). */
+#ifndef WF_CUDA_FSTOPS_OPS_BATCH_H
+#define WF_CUDA_FSTOPS_OPS_BATCH_H
+
+#include "cuda/device/cuda_call.h"
+#include "cuda/fstops/ops_kernels.h"
+#include "fstops/device_batch.h"
+
+/* Shared by the batches that are made of one another. */
+typedef struct wf__gpu_context {
+  int device, users;
+  cudaStream_t stream;
+  cudaMemPool_t pool;
+} wf__gpu_context;
+
+/* Device memory that is freed together. */
+enum { WF__GPU_MAX_BLOCKS = 40 };
+typedef struct wf__gpu_blocks {
+  void *at[WF__GPU_MAX_BLOCKS];
+  int count;
+} wf__gpu_blocks;
+
+struct wf__gpu_batch {
+  wf__gpu_context *context;
+  bool log_semiring;
+  bool trimmed; /* known to be: every state is on a path from its start to a final state */
+  wf__gpu_fsts f;
+  wf__gpu_blocks owned;
+  uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory, as start and input_base */
+  int64_t *start;                  /* [num_fsts] of the batch's states; -1 */
+  uint64_t *input_base[2];         /* [num_fsts + 1], where there are origins */
+  wf_arc_origin *origins;          /* device; NULL: none */
+  double *gradients, *input_gradients[2]; /* device; NULL: not made */
+};
+
+/* The device arrays of a batch, to be filled: in the structure that the kernels read they are const. */
+typedef struct wf__gpu_arrays {
+  uint64_t *state_base, *off;
+  int64_t *start;
+  wf_arc *arcs;
+  float *final_cost;
+} wf__gpu_arrays;
+
+/* `users` is 1: the caller's. */
+wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err);
+void wf__gpu_context_release(wf__gpu_context *context);
+
+wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes, const char *what, void **out, wf_error *err);
+#define TAKE(context, blocks, pointer, count, what) WF__TRY(wf__ops_take(context, blocks, (uint64_t)(count) * sizeof *(pointer), what, (void **)&(pointer), err))
+void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks);
+
+/* Copies on the context's stream; wf__ops_finish waits for it. */
+wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err);
+wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err);
+wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err);
+
+/* A new batch of as many fsts as `from`, filled by `make`, which reserves its arrays and writes them all: bases and starts too. */
+typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch, int how, wf_error *err);
+wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how, const char *what, wf__gpu_batch **out, wf_error *err);
+wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out,
+                                wf_error *err);
+/* Copies of where the arcs of each fst's inputs begin, for a batch with origins. */
+wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2], wf_error *err);
+wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs, wf__gpu_arrays *a, wf_error *err);
+
+/* As wf__gpu_batch_connect, but origins of arcs are kept: a composition's last step. */
+wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
+
+/* The same of those fsts alone for which some[i] is not 0, in host memory; without origins. */
+wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some, wf__gpu_batch **out, wf_error *err);
+
+/* Offsets, final costs, bases, and starts as `from` has them. */
+wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err);
+wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, wf__gpu_incoming *in, wf_error *err);
+/* Levels and, in the same pass, sums to the end; how many levels there are, and states that have one. */
+wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels, wf__gpu_sums *to_end,
+                              uint32_t *out_num_levels, uint32_t *out_num_states, wf_error *err);
+
+#endif

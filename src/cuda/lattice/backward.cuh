@@ -1,0 +1,507 @@
+/* backward.cuh - the raw lattice of an utterance (docs/semantics.md, "Lattice"), made backward from the newest frame when its lane has searched it. Launched behind the search: one
+ * small block an utterance, as only a few dozen tokens of a frame are in a lattice, so several share a processor.
+ *
+ * The search notes no arcs. It keeps each token's cost, and of each frame what decided which candidates were let in; arcs are gone over again, with the arithmetic of the
+ * search, between the few tokens that matter:
+ *
+ *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way through it above that of the best way of all (backward_table.cuh)
+ *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only some hundred are looked at
+ *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t - 1, of those that have any, which the first pass has gathered in the lane's `costs`
+ *
+ * What is within the beam over the arcs of the listed tokens makes the table of t - 1; when that stands, its arcs are put in order and go out to pages (backward_emit.cuh). Extra costs are
+ * minima over ways, kept as ordered integers: no order of threads can show.
+ *
+ * A frame is a chain of short steps of the whole block, so barriers are few: what a step needs cleared, an earlier one has cleared, and bitmaps are used in turns.
+ *
+ * With a scorer, states are pairs (state, context), and the scorer is asked again: a bitmap of the graph's states in the table tells which arcs are worth asking for. */
+#ifndef WF_CUDA_LATTICE_BACKWARD_CUH
+#define WF_CUDA_LATTICE_BACKWARD_CUH
+
+#include "cuda/lattice/backward_emit.cuh"
+
+namespace WF_LANE_SPACE {
+
+/* A token of the list, or of the table. */
+struct back_token {
+  u32 state;
+  u64 context;
+  float cost;
+  uint4 info; /* of its state; without arcs if it has no part */
+  u32 slot;   /* of the table */
+};
+
+/* --- which tokens matter -------------------------------------------------------------------------------------------------- */
+
+__device__ __forceinline__ u32 mark_of(u32 state) { return state * 0x9E3779B1u >> (32 - MARK_BITS); }
+
+__device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
+  const u32 mark = mark_of(state);
+  if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0) atomicOr(&marks[mark >> 5], 1u << (mark & 31));
+}
+
+/* The arcs into a state of the table that are to be marked. Those of words added to the graph are in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others. */
+template <int RANKS>
+template <bool EPSILONS>
+__device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, back_marks &marks, u32 *first) {
+  *first = 0;
+  if (is_added(state)) {
+    if (EPSILONS) marks.all = marks.any = 1;
+    return 0;
+  }
+  *first = __ldg(p->in_offsets[EPSILONS] + state);
+  const u32 count = __ldg(p->in_offsets[EPSILONS] + state + 1) - *first;
+  if (count > 0 || has_words()) marks.any = 1; /* an added state's arc may lead there */
+  if (count <= HUB) return count;
+  const u32 hub = count <= MOST_MARKED ? atomicAdd(&marks.num_hubs, 1u) : MOST_HUBS;
+  if (hub < MOST_HUBS) {
+    marks.hub_first[hub] = *first;
+    marks.hub_count[hub] = count;
+  } else {
+    marks.all = 1;
+  }
+  return 0;
+}
+
+/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`: only to those of these slots. By the whole block; a barrier before, and behind it. */
+template <int RANKS>
+template <bool EPSILONS>
+__device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32 *news, u32 turn) {
+  constexpr u32 AT_ONCE = 4;
+  back_work &work = own_back();
+  back_marks &known = work.marks[turn];
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
+  const u32 *sources = p->in_sources[EPSILONS];
+  u32 *marks = marks_at(turn, p->back_bits);
+  const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
+  if (tid() == 0) work.num_listed = 0;
+  for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
+    u32 first = 0, count = 0;
+    if (in_warp() < grain && base + in_warp() < size) {
+      const u32 slot = table.places[base + in_warp()];
+      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
+    }
+    __syncwarp();
+    arc_share share(boxes, in_warp(), first, count, 0);
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      u32 at;
+      float zero;
+      u64 none;
+      share.at(k0, in_warp(), &at, &zero, &none);
+      if (k0 + in_warp() < share.total) set_mark(marks, __ldg(sources + at));
+      __syncwarp();
+    }
+  }
+  __syncthreads(); /* the hubs are known */
+  const u32 num_hubs = min(known.num_hubs, MOST_HUBS);
+  for (u32 hub = 0; hub < num_hubs; hub++) {
+    const u32 first = known.hub_first[hub], count = known.hub_count[hub];
+    for (u32 i = tid(); i < count; i += AT_ONCE * BACK_THREADS) {
+      u32 state[AT_ONCE];
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; k++) state[k] = i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
+#pragma unroll
+      for (u32 k = 0; k < AT_ONCE; k++)
+        if (state[k] != ALL) set_mark(marks, state[k]);
+    }
+  }
+  if (num_hubs > 0) __syncthreads();
+}
+
+/* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the first warp, with barriers of the block before and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::open_frame(u32 number) {
+  back_work &work = own_back();
+  if (warp() != 0) return;
+  const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->frames_cap + 2) + number;
+  const u32 first = __ldg(off), size = in_warp() < RANKS ? __ldg(off + 1) - first : 0;
+  u32 end = size;
+#pragma unroll
+  for (int d = 1; d < RANKS; d <<= 1) {
+    const u32 x = __shfl_up_sync(ALL, end, d);
+    if (in_warp() >= d) end += x;
+  }
+  if (in_warp() < RANKS) {
+    work.ends[in_warp()] = end;
+    work.shifts[in_warp()] = first - (end - size);
+  }
+}
+
+/* Place of token i of the frame in the traces of the lane. */
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::place_of_token(u32 i) const {
+  const back_work &work = own_back();
+  u32 rank = 0;
+#pragma unroll
+  for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
+  return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
+}
+
+/* Tokens with epsilon arcs that there is room for. The newest frame's are not gathered. */
+template <int RANKS>
+__host__ __device__ constexpr u32 most_gathered() {
+  return RANKS * SLOTS / 2;
+}
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_gathered() const {
+  return own_back().gathers != 0 && own_back().num_gathered <= most_gathered<RANKS>();
+}
+
+/* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a warp tell. Returns where it begins: places go by vote,
+ * then by thread. */
+template <u32 AT_ONCE>
+__device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
+  u32 count = 0, at = 0;
+#pragma unroll
+  for (u32 k = 0; k < AT_ONCE; k++) count += __popc(votes[k]);
+  if (count == 0) return 0;
+  if (in_warp() == 0) at = atomicAdd(size, count);
+  return __shfl_sync(ALL, at, 0);
+}
+
+/* Those of the frame's tokens from `window` on whose states are marked into the list, counted from there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
+ * together, if there was room. By the whole block; a barrier before and behind it. */
+template <int RANKS>
+template <bool EPSILONS>
+__device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
+  constexpr u32 AT_ONCE = 4;
+  back_work &work = own_back();
+  const u32 size = min(WINDOW, end - window);
+  uint16_t *list = list_at(p->back_bits);
+  const u32 *marks = marks_at(turn, p->back_bits);
+  if (window > 0) {
+    __syncthreads(); /* nobody reads the list before */
+    if (tid() == 0) work.num_listed = 0;
+    __syncthreads();
+  }
+  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(), gathers = !EPSILONS && p->has_epsilons;
+  const u32 below = (1u << in_warp()) - 1;
+  for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
+    uint2 token[AT_ONCE];
+    u32 votes[AT_ONCE], others[AT_ONCE];
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp();
+      token[k] = i >= size ? make_uint2(0, 0) : gathered ? gathered_tokens()[window + i] : __ldg(trace() + place_of_token(window + i));
+    }
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
+      const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
+      const bool taken = i < size && (!EPSILONS || has) && (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      votes[k] = __ballot_sync(ALL, taken);
+      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
+    }
+    u32 at = place_in_list<AT_ONCE>(&work.num_listed, votes);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      if (votes[k] >> in_warp() & 1) list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
+      at += __popc(votes[k]);
+    }
+    at = place_in_list<AT_ONCE>(&work.num_gathered, others);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 place = at + __popc(others[k] & below);
+      if ((others[k] >> in_warp() & 1) != 0 && place < most_gathered<RANKS>()) gathered_tokens()[place] = make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
+      at += __popc(others[k]);
+    }
+    __syncwarp();
+  }
+  __syncthreads();
+  return work.num_listed;
+}
+
+/* Lists the frame's tokens, as list_tokens, and calls take(live, token) for them, without `info`, by whole warps. */
+template <int RANKS>
+template <bool EPSILONS, typename F>
+__device__ __forceinline__ void searcher<RANKS>::for_listed(u32 turn, F take) {
+  const uint16_t *list = list_at(p->back_bits);
+  const bool gathered = EPSILONS && has_gathered();
+  const u32 end = gathered ? own_back().num_gathered : own_back().ends[RANKS - 1];
+  for (u32 window = 0; window < end; window += WINDOW) {
+    const u32 count = list_tokens<EPSILONS>(window, end, turn), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+    mark(EPSILONS ? 2 : 6);
+    for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
+      const bool live = in_warp() < grain && base + in_warp() < count;
+      back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
+      if (live) {
+        const u32 i = window + list[base + in_warp()];
+        const u64 at = place_of_token(gathered ? gathered_tokens()[i].y : i);
+        token.state = __ldg(trace() + at).x;
+        token.cost = __ldg(past() + at).x;
+        token.context = context_at(contexts() + at);
+      }
+      take(live, token);
+    }
+  }
+}
+
+/* --- ways on -------------------------------------------------------------------------------------------------------------- */
+
+/* Over the consuming arcs of a warp's tokens of frame `number`, to those of the next in `table`: who is within the beam goes to `before`, the arcs are staged. */
+template <int RANKS>
+__device__ void searcher<RANKS>::take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before) {
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const float best = records()[number].best;
+  const u64 last = records()[number + 1].last, last_context = SCORED ? records()[number + 1].last_context : 0;
+  const uint16_t *ranks = ranks_at(p->back_bits);
+  arc_share share(boxes, in_warp(), token.info.x, token.info.y - token.info.x, __uint_as_float(in_warp()));
+  for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+    u32 a, to_rank = 0, slot = ALL;
+    float who, extra = INFINITY, score = 0;
+    u64 none;
+    share.at(k0, in_warp(), &a, &who, &none);
+    const int from = (int)(__float_as_uint(who) & 31);
+    const u32 source = __shfl_sync(ALL, token.state, from);
+    const float source_cost = __shfl_sync(ALL, token.cost, from);
+    const u64 source_context = SCORED ? __shfl_sync(ALL, token.context, from) : 0;
+    if (k0 + in_warp() < share.total) {
+      const uint4 arc = arc_at(arcs(), a);
+      const u32 to = arc.x & 0x7fffffffu;
+      u64 to_context = source_context;
+      float candidate = __fadd_rn(__fsub_rn(source_cost, best), __uint_as_float(arc.y));
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+      bool live = may_have(table, to);
+      if (SCORED && live && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      const u32 target = live ? find_slot(table, key_of(to, to_context)) : ALL;
+      if (target != ALL) {
+        score = penalised(loglike(row_of(row_frame), arc.z), arc.z);
+        candidate = __fadd_rn(candidate, cost_of_score(score));
+        to_rank = ranks[target];
+        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = way_on(table, target, candidate, p->lattice_beam);
+      }
+    }
+    if (extra <= p->lattice_beam) slot = put_token(before, source, key_of(source, source_context), source_cost, extra);
+    __syncwarp();
+    stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
+  }
+}
+
+/* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs are staged. */
+template <int RANKS>
+template <bool OUT>
+__device__ void searcher<RANKS>::take_epsilons(const back_token &token, u32 number, const back_table &table) {
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const float cutoff = cost_of((u32)(records()[number].last >> 32));
+  arc_share share(boxes, in_warp(), token.info.y, token.info.z - token.info.y, __uint_as_float(in_warp()));
+  for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+    u32 a, to = 0, target = ALL;
+    float who, extra = INFINITY;
+    u64 none;
+    share.at(k0, in_warp(), &a, &who, &none);
+    const int from = (int)(__float_as_uint(who) & 31);
+    const u32 source = __shfl_sync(ALL, token.state, from), slot = OUT ? __shfl_sync(ALL, token.slot, from) : 0;
+    const float source_cost = __shfl_sync(ALL, token.cost, from);
+    const u64 source_context = SCORED ? __shfl_sync(ALL, token.context, from) : 0;
+    u64 to_context = source_context;
+    if (k0 + in_warp() < share.total) {
+      const uint4 arc = arc_at(arcs(), a);
+      to = arc.x & 0x7fffffffu;
+      float candidate = __fadd_rn(source_cost, __uint_as_float(arc.y));
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+      const bool ask = may_have(table, to);
+      if (SCORED && ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      if (ask && candidate <= cutoff) target = find_slot(table, key_of(to, to_context));
+      if (target != ALL) extra = way_on(table, target, candidate, p->lattice_beam);
+    }
+    __syncwarp();
+    const bool live = leads_on(extra <= p->lattice_beam, source, source_context, to, to_context, number);
+    if (OUT && live) own_back().any_epsilons = 1;
+    if (OUT) stage_links(live, slot, target | IN_FRAME, a, 0);
+    else if (live) put_token(table, source, key_of(source, source_context), source_cost, extra);
+    __syncwarp();
+  }
+}
+
+/* Context of a token of any rank's trace. */
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::context_at(const ulonglong2 *contexts) const {
+  return SCORED ? __ldg((const u64 *)contexts) : 0;
+}
+
+/* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is within the beam goes to `before`. */
+template <int RANKS>
+__device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, const back_table &before) {
+  const wf__lane_frame here = records()[number];
+  for_listed<false>(0, [&](bool live, back_token &token) {
+    if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state, token.context, here.select, here.select_context)) token.info = state_at(states(), token.state);
+    take_emitting(token, number, table, before);
+  });
+}
+
+/* Over the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
+template <int RANKS>
+__device__ void searcher<RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
+  const u32 highest = own_back().bound;
+  const float beam = p->lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
+  for_listed<true>(turn, [&](bool live, back_token &token) {
+    if (live && least_candidate(token.cost, 1) <= bound) token.info = state_at(states(), token.state);
+    take_epsilons<false>(token, number, table);
+  });
+}
+
+/* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs stand. */
+template <int RANKS>
+__device__ void searcher<RANKS>::stage_epsilons(u32 number, const back_table &table) {
+  const u32 bits = p->back_bits, size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
+  u32 *levels = levels_at(bits);
+  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
+  for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
+    back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
+    if (in_warp() < grain && base + in_warp() < size) {
+      token.slot = table.places[base + in_warp()];
+      token.state = state_of(table.keys[token.slot]);
+      token.context = context_of(table.keys[token.slot]);
+      token.cost = table.costs[token.slot];
+      token.info = state_at(states(), token.state);
+    }
+    take_epsilons<true>(token, number, table);
+  }
+}
+
+/* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what the last one has changed: these arcs make no cycle, so every order of relaxing them ends with
+ * the same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the whole block, with barriers before and after; bitmaps of marks and news are empty, but for
+ * those that the consuming arcs were marked in. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
+  const u32 bits = p->back_bits;
+  for (u32 round = 0;; round++) {
+    const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
+    if (round > most_rounds()) return false;
+    clear_marks(turn ^ 1, bits);
+    mark_sources<true>(table, round > 0 ? news_at(now ^ 1, bits) : NULL, turn);
+    mark(1);
+    if (own_back().marks[turn].any == 0) break;
+    clear_news(now ^ 1, bits);
+    table.news = news_at(now, bits);
+    table.any_news = &own_back().any_news[now];
+    relax_back(number, table, turn);
+    __syncthreads();
+    mark(3);
+    if (own_back().any_news[now] == 0) break;
+  }
+  table.news = NULL;
+  stage_epsilons(number, table);
+  return true;
+}
+
+/* --- the way back --------------------------------------------------------------------------------------------------------- */
+
+/* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending costs. */
+template <int RANKS>
+__device__ void searcher<RANKS>::take_endings(u32 number, const back_table &table) {
+  const u32 size = own_back().ends[RANKS - 1];
+  for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
+    const u32 i = base + in_warp();
+    const u64 at = i < size ? place_of_token(i) : 0;
+    const float2 known = i < size ? __ldg(past() + at) : make_float2(0, INFINITY);
+    const bool ends = known.y <= p->lattice_beam;
+    const u32 state = ends ? __ldg(trace() + at).x : 0;
+    const u64 context = ends ? context_at(contexts() + at) : 0;
+    const u32 slot = ends ? put_token(table, state, key_of(state, context), known.x, known.y) : ALL;
+    __syncwarp();
+    stage_links(slot != ALL, slot, 0, WF__LANE_ENDING, state);
+  }
+}
+
+/* Makes room for a frame's tokens, and their arcs. By the whole block. */
+template <int RANKS>
+__device__ void searcher<RANKS>::clear_for(u32 number, const back_table &table) {
+  const u32 bits = p->back_bits;
+  uint16_t *counts = counts_at(bits);
+  clear(table);
+  for (u32 turn = 0; turn < 2; turn++) {
+    clear_marks(turn, bits);
+    clear_news(turn, bits);
+  }
+  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
+  if (tid() < BINS) bin_sums()[tid()] = bin_heads()[tid()] = 0;
+  if (tid() == 0) own_back().bound = own_back().num_staged = own_back().any_epsilons = own_back().num_gathered = 0;
+  open_frame(number);
+}
+
+/* The lattice into pages. False if a frame has more tokens within the beam than a table holds, there are not enough pages, or the host says stop. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::go_back() {
+  back_work &work = own_back();
+  u32 which = 0;
+  if (tid() == 0) {
+    work.page = NO_PAGE;
+    work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
+  }
+  clear_for(frame - 1, table_at(0, p->back_bits));
+  __syncthreads();
+  take_endings(frame - 1, table_at(0, p->back_bits));
+  for (u32 number = frame - 1;; number--) {
+    const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
+    if (tid() == 0) {
+      work.gathers = number + 1 < frame;
+      if ((frame - 1 - number) % 64 == 0 && p->stop != nullptr) own().stopped = *(const volatile u32 *)p->stop; /* host memory is far away */
+    }
+    __syncthreads(); /* the table stands */
+    mark(0);
+    if (own().stopped != 0) return false;
+    if (p->has_epsilons && !close_table(number, table)) return false;
+    __syncthreads(); /* the arcs do */
+    mark(4);
+    if (!put_frame(number, table, [&] {
+          if (number > 0) clear_for(number - 1, before);
+        }))
+      return false;
+    mark(5);
+    if (number == 0) break;
+    row_frame = row_before(row_frame);
+    mark_sources<false>(table, NULL, 0);
+    mark(7);
+    step_back(number - 1, table, before);
+    which ^= 1;
+  }
+  close_page();
+  return true;
+}
+
+/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched; WF__LANE_WIDE, WF__LANE_FAR: those that found no room in smaller tables). */
+template <int RANKS>
+__device__ void searcher<RANKS>::make_lattice(int wanted) {
+  if (tid() == 0) {
+    own().utterance = p->order[blockIdx.x / RANKS];
+    own().scores = p->utterances[own().utterance];
+    own().stopped = 0;
+  }
+  __syncthreads();
+  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
+  if (outcome->status != wanted) return;
+  __syncthreads(); /* everybody has seen it */
+  if (SCORED) load_scorer();
+#ifdef WF_LANE_FAR
+  if (tid() == 0) own_back().far_tables = (char *)p->far_tables + FAR_HEAD + (u64)atomicAdd((u32 *)p->far_tables, 1u) * FAR_BYTES;
+  __syncthreads();
+#endif
+  frame = records()[0].settled;
+  row_frame = (u32)outcome->num_decoded;
+  begin_marks();
+  const bool fits = go_back();
+  __syncthreads();
+  if (tid() != 0) return;
+  outcome->last_page = own_back().page + 1;
+  outcome->num_states = own_back().num_states;
+  outcome->num_links = own_back().num_links;
+  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_WIDE : wanted == WF__LANE_WIDE && !SCORED ? WF__LANE_FAR : WF__LANE_NO_ROOM;
+#ifdef WF_LANE_PROFILE
+  const double n = frame;
+  const long long *c = own().phase;
+  if (blockIdx.x == 0)
+    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n", frame, own_back().num_states / n,
+           own_back().num_links / n, c[7] / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
+#endif
+}
+
+template <int RANKS>
+__global__ void __launch_bounds__(BACK_THREADS, 2) lattice_back(const __grid_constant__ wf__lane_params p, int wanted) {
+  if (blockIdx.x % RANKS != 0) return; /* numbered as the blocks of the search, whose memory it is */
+  searcher<RANKS> s(&p);
+  s.make_lattice(wanted);
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

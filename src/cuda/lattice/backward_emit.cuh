@@ -1,0 +1,234 @@
+/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the order of the lattice (docs/semantics.md), so that the host has nothing to look up.
+ *
+ *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits of its score, of an end the state} in the lane's agenda, which the search needs no more. Arcs of one token are staged
+ *            by one warp at a time, as the graph numbers them
+ *   levels   of the frame's tokens: arcs on the longest path of epsilons that leads there
+ *   ranks    their numbers: by level, then by key
+ *   pages    the arcs by rank, the last one first, as frames come: the chain of pages is read from its end */
+#ifndef WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
+#define WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
+
+#include "cuda/lattice/backward_table.cuh"
+
+namespace WF_LANE_SPACE {
+
+constexpr u32 IN_FRAME = 0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
+
+#ifndef WF__BACK_FEW
+#define WF__BACK_FEW 128
+#endif
+constexpr u32 FEW_RANKED = WF__BACK_FEW; /* tokens of a frame that are compared each with each */
+constexpr u32 BINS = 256;
+__device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
+__device__ __forceinline__ u32 *bin_heads() { return (u32 *)own().boxes[BACK_WARPS]; } /* the block has half as many warps as the search */
+static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared::hist_all) >= BINS * sizeof(u32), "the bins must fit");
+
+/* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one bin. (Rounding keeps the order of states.) */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
+  const u32 level = levels != NULL ? min(levels[slot], 3u) : 0, num_steps = levels != NULL ? BINS / 4 : BINS;
+  const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->num_states);
+  return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
+}
+
+/* Arcs of a frame that there is room for: the agenda's, and 16 bits to count those of a token. */
+template <int RANKS>
+__host__ __device__ constexpr u32 most_staged() {
+  return RANKS * SLOTS < 0xffff ? RANKS * SLOTS : 0xffff;
+}
+
+/* Stages arcs of the live threads of a warp; `slot`: of the token that the arc leaves, in the table whose frame goes out next. */
+template <int RANKS>
+__device__ void searcher<RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value) {
+  back_work &work = own_back();
+  const u32 votes = __ballot_sync(ALL, live), below = (1u << in_warp()) - 1;
+  if (votes == 0) return;
+  uint16_t *counts = counts_at(p->back_bits);
+  const u32 peers = __match_any_sync(ALL, live ? slot : ALL), which = live ? counts[slot] + __popc(peers & below) : 0;
+  __syncwarp();
+  if (live && (peers & ~below) == 1u << in_warp()) counts[slot] = (uint16_t)(which + 1);
+  u32 at = 0;
+  if (in_warp() == 0) at = atomicAdd(&work.num_staged, (u32)__popc(votes));
+  at = __shfl_sync(ALL, at, 0) + __popc(votes & below);
+  if (live && at < most_staged<RANKS>()) staged()[at] = make_uint4(slot | which << 16, to, arc, value);
+  else if (live) work.no_room = 1;
+  __syncwarp();
+}
+
+/* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a barrier before, and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::find_levels(u32 count) {
+  u32 *levels = levels_at(p->back_bits);
+  bool changed = true;
+  while (__syncthreads_or(changed) != 0) {
+    changed = false;
+    for (u32 i = tid(); i < count; i += BACK_THREADS) {
+      const uint4 link = staged()[i];
+      if ((link.y & IN_FRAME) == 0) continue;
+      const u32 level = *(volatile u32 *)&levels[link.x & 0xffff] + 1, to = link.y & ~IN_FRAME;
+      if (*(volatile u32 *)&levels[to] < level) changed = atomicMax(&levels[to], level) < level || changed;
+    }
+  }
+}
+
+/* Of the tokens whose order is in question: does that in one slot come before the other? */
+__device__ __forceinline__ bool comes_before(const back_table &table, const u32 *levels, u32 slot, u32 level, token_key key) {
+  const u32 other = levels != NULL ? levels[slot] : 0;
+  return other < level || (other == level && table.keys[slot] < key);
+}
+
+/* Ranks of few tokens: each is compared with all. Several threads a token. */
+template <int RANKS>
+__device__ void searcher<RANKS>::rank_few(const back_table &table, const u32 *levels) {
+  const u32 bits = p->back_bits, size = *table.size;
+  const uint16_t *counts = counts_at(bits);
+  u32 parts = 1;
+  while (parts < 32 && 2 * parts * size <= BACK_THREADS) parts *= 2;
+  const u32 part = in_warp() & (parts - 1);
+  for (u32 base = warp() * 32; base < size * parts; base += BACK_THREADS) {
+    const u32 i = (base + in_warp()) / parts;
+    const u32 mine = table.places[min(i, size - 1)], level = levels != NULL ? levels[mine] : 0;
+    const token_key key = table.keys[mine];
+    u32 before = 0; /* tokens << 16 | their arcs */
+    for (u32 k = part; k < size; k += parts) {
+      const u32 slot = table.places[k];
+      if (comes_before(table, levels, slot, level, key)) before += 0x10000u | counts[slot];
+    }
+    __syncwarp();
+    for (u32 d = 1; d < parts; d <<= 1) before += __shfl_xor_sync(ALL, before, d);
+    if (i < size && part == 0) {
+      ranks_at(bits)[mine] = (uint16_t)(before >> 16);
+      firsts_at(bits)[mine] = (uint16_t)before;
+    }
+  }
+}
+
+/* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By the whole block; a barrier before, and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::rank_many(const back_table &table, const u32 *levels) {
+  const u32 bits = p->back_bits, size = *table.size;
+  const uint16_t *counts = counts_at(bits);
+  u32 *sums = bin_sums(), *heads = bin_heads();
+  uint16_t *next = followers_at(bits); /* in the bin: slot + 1; 0: none */
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 slot = table.places[i], bin = bin_of(table, levels, slot);
+    next[slot] = (uint16_t)atomicExch(&heads[bin], slot + 1);
+    atomicAdd(&sums[bin], 0x10000u | counts[slot]);
+  }
+  __syncthreads();
+  if (warp() == 0) { /* what comes before each bin */
+    u32 mine[BINS / 32], sum = 0;
+#pragma unroll
+    for (u32 k = 0; k < BINS / 32; k++) sum += mine[k] = sums[in_warp() * (BINS / 32) + k];
+    u32 upto = sum;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+      const u32 x = __shfl_up_sync(ALL, upto, d);
+      if (in_warp() >= d) upto += x;
+    }
+    upto -= sum;
+#pragma unroll
+    for (u32 k = 0; k < BINS / 32; k++) {
+      sums[in_warp() * (BINS / 32) + k] = upto;
+      upto += mine[k];
+    }
+  }
+  __syncthreads();
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 mine = table.places[i], level = levels != NULL ? levels[mine] : 0, bin = bin_of(table, levels, mine);
+    u32 before = sums[bin];
+    for (u32 slot = heads[bin]; slot != 0; slot = next[slot - 1])
+      if (comes_before(table, levels, slot - 1, level, table.keys[mine])) before += 0x10000u | counts[slot - 1];
+    ranks_at(bits)[mine] = (uint16_t)(before >> 16);
+    firsts_at(bits)[mine] = (uint16_t)before;
+  }
+}
+
+/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and after. */
+template <int RANKS>
+__device__ void searcher<RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
+  const bool leveled = own_back().any_epsilons != 0;
+  const u32 *levels = leveled ? levels_at(p->back_bits) : NULL;
+  if (leveled) find_levels(num_staged);
+  if (*table.size <= FEW_RANKED) rank_few(table, levels);
+  else rank_many(table, levels);
+}
+
+/* Room for that many entries behind those written last; new pages are linked to the ones before. By one thread. */
+template <int RANKS>
+__device__ void searcher<RANKS>::reserve_links(u32 count) {
+  back_work &work = own_back();
+  work.page_before = work.page;
+  work.fill_before = work.fill;
+  const u32 left = work.page == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill;
+  if (count <= left) {
+    work.fill += count;
+    return;
+  }
+  const u32 rest = count - left, num_pages = (rest + WF__LANE_PAGE - 2) / (WF__LANE_PAGE - 1);
+  const u32 first = atomicAdd(p->pages_used, num_pages);
+  work.no_pages = first >= p->pages_cap || num_pages > p->pages_cap - first;
+  if (work.no_pages != 0) return;
+  for (u32 page = first; page < first + num_pages; page++) {
+    p->pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{work.page + 1, WF__LANE_PAGE, 0, 0}; /* NO_PAGE + 1 is 0 */
+    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE] = 0;
+    work.page = page;
+  }
+  work.page_after = first;
+  work.fill = 1 + rest - (num_pages - 1) * (WF__LANE_PAGE - 1);
+}
+
+/* The staged arcs of frame `number` into pages. By the whole block, whose barrier is behind reserve_links. */
+template <int RANKS>
+__device__ void searcher<RANKS>::write_links(u32 number, const back_table &table, u32 count) {
+  const back_work &work = own_back();
+  const u32 bits = p->back_bits, size = *table.size, left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
+  const uint16_t *ranks = ranks_at(bits), *firsts = firsts_at(bits);
+  for (u32 i = tid(); i < count; i += BACK_THREADS) {
+    const uint4 link = staged()[i];
+    const u32 slot = link.x & 0xffff, place = count - 1 - (firsts[slot] + (link.x >> 16)), to = link.y & IN_FRAME ? ranks[link.y & ~IN_FRAME] : link.y;
+    const u32 page = place < left ? work.page_before : work.page_after + (place - left) / (WF__LANE_PAGE - 1);
+    const u64 at = (u64)page * WF__LANE_PAGE + (place < left ? work.fill_before + place : 1 + (place - left) % (WF__LANE_PAGE - 1));
+    p->pages[at] = wf__lane_link{number << 16 | ranks[slot], size << 16 | to, link.z, link.w};
+    if (SCORED) p->page_contexts[at] = context_of(table.keys[slot]);
+  }
+}
+
+/* Puts the staged arcs of frame `number`, whose tokens are all those in the table, into pages; false if there are not enough, or a table was too small. By the whole block, with barriers
+ * before; `next`, a step for the time when the arcs are written, and a barrier behind it. */
+template <int RANKS>
+template <typename F>
+__device__ bool searcher<RANKS>::put_frame(u32 number, const back_table &table, F next) {
+  back_work &work = own_back();
+  const u32 count = work.num_staged, size = *table.size;
+  if (work.full != 0 || work.no_room != 0) return false;
+  rank_tokens(table, count);
+  if (tid() == BACK_THREADS - 1) {
+    reserve_links(count);
+    work.num_states += size;
+    work.num_links += count;
+  }
+  __syncthreads();
+  if (work.no_pages != 0) return false;
+  write_links(number, table, count);
+  next();
+  __syncthreads();
+  return true;
+}
+
+/* Tells the last page how much of it is used, and clears the rest, as pages are copied whole. By the whole block. */
+template <int RANKS>
+__device__ void searcher<RANKS>::close_page() {
+  const u32 page = own_back().page, fill = own_back().fill;
+  if (page == NO_PAGE) return;
+  wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
+  for (u32 i = fill + tid(); i < WF__LANE_PAGE; i += BACK_THREADS) {
+    links[i] = wf__lane_link{0, 0, 0, 0};
+    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE + i] = 0;
+  }
+  if (tid() == 0) links[0].to = fill;
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

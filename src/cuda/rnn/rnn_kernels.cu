@@ -1,0 +1,354 @@
+/* rnn_kernels.cu - kernels of recurrent language models (rnn_kernels.h): one matrix product, the cells of all kinds of layers, and costs, a warp a question.
+ *
+ * Why an own product: BLAS libraries pick another order of summation for another number of rows, and results must not depend on the batch. Here each element is one
+ * chain of multiply-adds over the inner dimension, whatever the rest of the grid does. */
+#include "cuda/device/grid.cuh"
+#include "cuda/rnn/rnn_kernels.h"
+
+/* --- matrix product ------------------------------------------------------------------------------------------------------- */
+
+/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a time go through shared memory, transposed, and the next
+ * ones are on their way meanwhile. */
+enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
+
+struct product_tiles {
+  float w[DEPTH][TILE + 4], x[DEPTH][TILE + 4];
+};
+
+/* Four floats of row `row`, zeros beyond the matrix. */
+__device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column, u32 depth) {
+  if (row >= num_rows || column >= depth) return make_float4(0, 0, 0, 0);
+  return __ldg((const float4 *)(rows + (u64)row * stride + column));
+}
+
+__device__ static void put_quad(float (*tile)[TILE + 4], u32 row, u32 column, float4 quad) {
+  tile[column][row] = quad.x;
+  tile[column + 1][row] = quad.y;
+  tile[column + 2][row] = quad.z;
+  tile[column + 3][row] = quad.w;
+}
+
+__global__ static void __launch_bounds__(THREADS) product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride, u32 count, float *y, u32 y_stride) {
+  WF__SHARED(product_tiles, tiles);
+  const u32 first_row = blockIdx.x * TILE, first_vector = blockIdx.y * TILE;
+  const u32 load_row = threadIdx.x / 4, load_column = threadIdx.x % 4 * 4;
+  const u32 my_row = threadIdx.x % 16 * PER_THREAD, my_vector = threadIdx.x / 16 * PER_THREAD;
+  float sum[PER_THREAD][PER_THREAD] = {};
+  float4 next_w = load_quad(w, num_rows, w_stride, first_row + load_row, load_column, w_stride);
+  float4 next_x = load_quad(x, count, x_stride, first_vector + load_row, load_column, w_stride);
+  for (u32 k = 0; k < w_stride; k += DEPTH) {
+    __syncthreads();
+    put_quad(tiles.w, load_row, load_column, next_w);
+    put_quad(tiles.x, load_row, load_column, next_x);
+    __syncthreads();
+    next_w = load_quad(w, num_rows, w_stride, first_row + load_row, k + DEPTH + load_column, w_stride);
+    next_x = load_quad(x, count, x_stride, first_vector + load_row, k + DEPTH + load_column, w_stride);
+#pragma unroll
+    for (u32 d = 0; d < DEPTH; d++) {
+      const float4 a = *(const float4 *)&tiles.w[d][my_row], b = *(const float4 *)&tiles.x[d][my_vector];
+      const float of_w[PER_THREAD] = {a.x, a.y, a.z, a.w}, of_x[PER_THREAD] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+      for (int v = 0; v < PER_THREAD; v++)
+#pragma unroll
+        for (int r = 0; r < PER_THREAD; r++) sum[v][r] = fmaf(of_w[r], of_x[v], sum[v][r]);
+    }
+  }
+  for (int v = 0; v < PER_THREAD; v++) {
+    const u32 vector = first_vector + my_vector + v;
+    for (int r = 0; r < PER_THREAD; r++)
+      if (vector < count && first_row + my_row + r < num_rows) y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
+  }
+}
+
+int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride, u32 count, float *y, u32 y_stride, void *stream) {
+  const dim3 grid((num_rows + TILE - 1) / TILE, (count + TILE - 1) / TILE);
+  return (int)WF__LAUNCH(product_kernel, grid, THREADS, 0, stream, w, num_rows, w_stride, x, x_stride, count, y, y_stride);
+}
+
+/* --- layers --------------------------------------------------------------------------------------------------------------- */
+
+__global__ static void gather_kernel(const wf__rnn_rows r) {
+  const u32 width = r.input_stride > r.stride ? r.input_stride : r.stride;
+  FOR_ALL(i, (u64)r.count * width) {
+    const u64 b = i / width, k = i % width;
+    const wf__rnn_move move = r.moves[b];
+    const float *to = r.states + move.to * r.state_floats + r.layer;
+    if (k < r.input_stride) r.input[b * r.input_stride + k] = r.embedding != nullptr ? r.embedding[(u64)move.word * r.input_stride + k] : to[(int64_t)k - (int64_t)r.layer_floats];
+    if (k < r.stride) r.previous[b * r.stride + k] = r.states[move.from * r.state_floats + r.layer + k];
+  }
+}
+int wf__rnn_gather(const wf__rnn_rows *r, void *stream) { return LAUNCH(gather_kernel, (u64)r->count * r->stride, stream, *r); }
+
+__device__ static float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+/* Element k of row b's new hidden vector. */
+__device__ static void store(const wf__rnn_rows &r, u64 b, u64 k, float value) {
+  r.states[r.moves[b].to * r.state_floats + r.layer + k] = k < r.hidden ? value : 0;
+}
+
+__global__ static void simple_kernel(const wf__rnn_rows r, const float *in, int kind) {
+  FOR_ALL(i, (u64)r.count * r.stride) {
+    const u64 b = i / r.stride, k = i % r.stride;
+    float x = r.gates[b * r.gates_stride + k] + in[i];
+    if (kind == WF__RNN_SIGMOID) x = sigmoid(x);
+    else if (kind == WF__RNN_TANH) x = tanhf(x);
+    else x = x > 0 ? x : 0;
+    if (kind == WF__RNN_RELU_TRUNC && x > 20) x = 20;
+    store(r, b, k, x);
+  }
+}
+int wf__rnn_simple(const wf__rnn_rows *r, const float *in, int kind, void *stream) { return LAUNCH(simple_kernel, (u64)r->count * r->stride, stream, *r, in, kind); }
+
+__device__ static float gate_of(const wf__rnn_rows &r, u64 i, const float *in, const float *bias) {
+  const u64 b = i / r.stride, k = i % r.stride;
+  const float sum = r.gates[b * r.gates_stride + k] + in[i];
+  return sigmoid(bias != nullptr ? sum + bias[k] : sum);
+}
+
+__global__ static void gru_reset_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
+  FOR_ALL(i, (u64)r.count * r.stride) r.gates[i / r.stride * r.gates_stride + i % r.stride] = gate_of(r, i, in, bias) * r.previous[i];
+}
+__global__ static void gru_fresh_kernel(const wf__rnn_rows r, const float *in) {
+  FOR_ALL(i, (u64)r.count * r.stride) {
+    float *at = &r.gates2[i / r.stride * r.gates_stride + i % r.stride];
+    *at = tanhf(*at + in[i]);
+  }
+}
+__global__ static void gru_update_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
+  FOR_ALL(i, (u64)r.count * r.stride) {
+    const float fresh = r.gates2[i / r.stride * r.gates_stride + i % r.stride];
+    store(r, i / r.stride, i % r.stride, (fresh - r.previous[i]) * gate_of(r, i, in, bias) + r.previous[i]);
+  }
+}
+int wf__rnn_gru_reset(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
+  return LAUNCH(gru_reset_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
+}
+int wf__rnn_gru_fresh(const wf__rnn_rows *r, const float *in, void *stream) { return LAUNCH(gru_fresh_kernel, (u64)r->count * r->stride, stream, *r, in); }
+int wf__rnn_gru_update(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
+  return LAUNCH(gru_update_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
+}
+
+/* Gates reset, update, new. */
+__global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih, const float *bias_hh) {
+  FOR_ALL(i, (u64)r.count * r.stride) {
+    const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
+    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    const float reset = sigmoid((x[0] + bias_ih[k]) + (h[0] + bias_hh[k]));
+    const float update = sigmoid((x[n] + bias_ih[n + k]) + (h[n] + bias_hh[n + k]));
+    const float fresh = tanhf((x[2 * n] + bias_ih[2 * n + k]) + reset * (h[2 * n] + bias_hh[2 * n + k]));
+    store(r, b, k, (1 - update) * fresh + update * r.previous[i]);
+  }
+}
+int wf__rnn_torch_gru(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh, void *stream) {
+  return LAUNCH(torch_gru_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
+}
+
+/* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the cell; only this thread looks at its element of the cell. */
+__global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias_ih, const float *bias_hh) {
+  FOR_ALL(i, (u64)r.count * r.stride) {
+    const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
+    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    float gate[4];
+    for (int g = 0; g < 4; g++) gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);
+    const float was = r.states[r.moves[b].from * r.state_floats + r.layer + n + k];
+    const float cell = sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
+    r.states[r.moves[b].to * r.state_floats + r.layer + n + k] = cell;
+    store(r, b, k, sigmoid(gate[3]) * tanhf(cell));
+  }
+}
+int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh, void *stream) {
+  return LAUNCH(torch_lstm_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
+}
+
+__device__ static float dot(const float *a, const float *b, u32 n) {
+  float sum = 0;
+  for (u32 k = 0; k < n; k++) sum = fmaf(a[k], b[k], sum);
+  return sum;
+}
+
+/* A block a state: these models are rare. The slow context first, then the fast units, which look at it. */
+__global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
+  const u32 fast = r.hidden - s.context;
+  for (u64 b = blockIdx.x; b < r.count; b += gridDim.x) {
+    const float *x = r.input + b * r.input_stride, *previous = r.previous + b * r.stride;
+    float *context = r.gates + b * r.gates_stride;
+    for (u32 k = threadIdx.x; k < s.context; k += THREADS) {
+      const float in = s.b != nullptr ? dot(s.b + (u64)k * s.b_stride, x, r.input_stride) : x[k];
+      context[k] = (1 - s.decay[k]) * in + s.decay[k] * previous[k];
+      store(r, b, k, context[k]);
+    }
+    __syncthreads();
+    for (u32 j = threadIdx.x; j < fast; j += THREADS) {
+      float sum = dot(s.r + (u64)j * s.r_stride, previous + s.context, fast);
+      sum += dot(s.p + (u64)j * s.p_stride, context, s.context);
+      sum += s.b != nullptr ? dot(s.a + (u64)j * s.a_stride, x, r.input_stride) : x[s.context + j];
+      store(r, b, s.context + j, sigmoid(sum));
+    }
+    for (u32 k = r.hidden + threadIdx.x; k < r.stride; k += THREADS) store(r, b, k, 0);
+  }
+}
+int wf__rnn_scrn_layer(const wf__rnn_rows *r, const wf__rnn_scrn *s, void *stream) { return LAUNCH(scrn_kernel, (u64)r->count * THREADS, stream, *r, *s); }
+
+/* --- costs ---------------------------------------------------------------------------------------------------------------- */
+
+__device__ static float sum_of_warp(float x) {
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) x += __shfl_xor_sync(ALL_LANES, x, d);
+  return x;
+}
+__device__ static double sum_of_warp(double x) {
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) x += __shfl_xor_sync(ALL_LANES, x, d);
+  return x;
+}
+
+/* This lane's share of the product of an output row and a hidden vector. */
+__device__ static float partial_dot(const float *row, const float *top, u32 stride) {
+  float sum = 0;
+  for (u32 k = this_lane() * 4; k < stride; k += LANES * 4) {
+    const float4 a = __ldg((const float4 *)(row + k)), b = *(const float4 *)(top + k);
+    sum = fmaf(a.x, b.x, sum);
+    sum = fmaf(a.y, b.y, sum);
+    sum = fmaf(a.z, b.z, sum);
+    sum = fmaf(a.w, b.w, sum);
+  }
+  return sum;
+}
+
+/* A question at work, the same in all lanes of its warp. */
+struct question {
+  const float *top;
+  const u64 *hash;
+  u32 orders; /* of features that still count */
+};
+
+/* Sum of the features' cells at `row`. */
+__device__ static float feature_sum(const wf__rnn_output &o, const question &q, u32 orders, u64 row) {
+  float sum = 0;
+  for (u32 i = 0; i < orders; i++) sum += __ldg(o.cells + q.hash[i] + row);
+  return sum;
+}
+
+/* ln(1 + e^-x), of any x. */
+__device__ static double softplus_of_minus(double x) { return x < -500 ? -x : log1p(exp(-x)); }
+
+/* The path of a word in a binary tree, 32 nodes at a time: lane j looks up the features of node j, and gets its score of the row's product, which all make together. */
+__device__ static double binary_path(const wf__rnn_output &o, question q, int32_t word) {
+  enum { TOGETHER = 4 };
+  const u64 end = o.path_off[word + 1];
+  double cost = 0;
+  for (u64 first = o.path_off[word]; first < end; first += LANES) {
+    const u32 num = end - first < LANES ? (u32)(end - first) : LANES;
+    const bool mine = this_lane() < num;
+    const u32 entry = mine ? __ldg(o.path + first + this_lane()) : 0, node = entry >> 1;
+    u32 alive = q.orders;
+    for (u32 i = 0; mine && i < q.orders; i++)
+      if (fabsf(__ldg(o.cells + q.hash[i] + node)) < 1e-6f && i < alive) alive = i;
+#pragma unroll
+    for (u32 d = 1; d < LANES; d *= 2) { /* what ends at a node has ended further down */
+      const u32 above = __shfl_up_sync(ALL_LANES, alive, d);
+      if (this_lane() >= d && above < alive) alive = above;
+    }
+    const float features = mine ? feature_sum(o, q, alive, node) : 0;
+    q.orders = __shfl_sync(ALL_LANES, alive, LANES - 1);
+    float score = 0;
+    for (u32 j = 0; j < num; j += TOGETHER) {
+      float sum[TOGETHER];
+#pragma unroll
+      for (u32 t = 0; t < TOGETHER; t++) {
+        const u32 at = __shfl_sync(ALL_LANES, node, j + t < num ? j + t : num - 1);
+        sum[t] = partial_dot(o.rows + (u64)at * o.stride, q.top, o.stride);
+      }
+#pragma unroll
+      for (u32 t = 0; t < TOGETHER; t++) {
+        sum[t] = sum_of_warp(sum[t]);
+        if (this_lane() == j + t) score = sum[t];
+      }
+    }
+    const double x = (double)(score + features);
+    cost += sum_of_warp(mine ? softplus_of_minus(entry & 1 ? -x : x) : 0.0); /* branch 0 has probability sigmoid(score) */
+  }
+  return cost;
+}
+
+/* Arity above 2: arity - 1 scores a node, the last branch has score 0. */
+__device__ static double wide_path(const wf__rnn_output &o, question q, int32_t word) {
+  const u32 own = (u32)o.arity - 1;
+  double cost = 0;
+  for (u64 i = o.path_off[word]; i < o.path_off[word + 1]; i++) {
+    const u64 row = (u64)(o.path[i] / (u32)o.arity) * own;
+    const u32 branch = o.path[i] % (u32)o.arity;
+    u32 alive = q.orders;
+    for (u32 order = 0; order < q.orders; order++)
+      for (u32 j = this_lane(); j < own; j += LANES)
+        if (fabsf(__ldg(o.cells + q.hash[order] + row + j)) < 1e-6f && order < alive) alive = order;
+    q.orders = __reduce_min_sync(ALL_LANES, alive);
+    double high = 0, sum = 1, taken = 0;
+    for (u32 j = 0; j < own; j++) {
+      const double score = (double)(sum_of_warp(partial_dot(o.rows + (row + j) * o.stride, q.top, o.stride)) + feature_sum(o, q, q.orders, row + j));
+      if (j == branch) taken = score;
+      sum = score > high ? sum * exp(high - score) + 1 : sum + exp(score - high);
+      if (score > high) high = score;
+    }
+    cost += high + log(sum) - taken;
+  }
+  return cost;
+}
+
+__global__ static void __launch_bounds__(THREADS) costs_kernel(const wf__rnn_output o, const wf__rnn_request *requests, u32 count, const u64 *hashes, float *costs) {
+  for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
+    const wf__rnn_request r = requests[i];
+    if (r.word < 0) continue;
+    const question q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash, r.orders};
+    double cost;
+    if (o.kind == WF_RNNLM_HIERARCHICAL) {
+      cost = o.arity == 2 ? binary_path(o, q, r.word) : wide_path(o, q, r.word);
+    } else {
+      double score = (double)(sum_of_warp(partial_dot(o.rows + (u64)r.word * o.stride, q.top, o.stride)) + feature_sum(o, q, q.orders, (u64)r.word));
+      if (o.bias != nullptr) score += (double)o.bias[r.word];
+      cost = (double)(o.kind == WF_RNNLM_NCE ? o.nce_lnz : o.norms[r.slot]) - score;
+    }
+    if (this_lane() == 0) costs[i] = cost == cost ? (float)cost : INFINITY; /* not NaN: cells are not checked on reading */
+  }
+}
+int wf__rnn_ask_costs(const wf__rnn_output *o, const wf__rnn_request *requests, u32 count, const u64 *hashes, float *costs, void *stream) {
+  return LAUNCH(costs_kernel, (u64)count * LANES, stream, *o, requests, count, hashes, costs);
+}
+
+/* --- norms of the softmax ------------------------------------------------------------------------------------------------- */
+
+__global__ static void tops_kernel(const wf__rnn_output o, const u32 *slots, u32 count, float *to) {
+  FOR_ALL(i, (u64)count * o.stride) to[i] = o.states[slots[i / o.stride] * o.state_floats + o.top + i % o.stride];
+}
+int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, u32 count, float *to, void *stream) {
+  return LAUNCH(tops_kernel, (u64)count * o->stride, stream, *o, slots, count, to);
+}
+
+/* A warp a row. The running ln sum e^score is high + ln(sum). */
+__global__ static void scores_kernel(const float *scores, u32 count, u32 num, u32 stride, const float *bias, int is_first, float *high, double *sum) {
+  for (u64 row = this_thread() / LANES; row < count; row += num_threads() / LANES) {
+    const float *own = scores + row * stride;
+    const float was = is_first ? -1e30f : high[row];
+    float top = was;
+    double total = 0;
+    for (u32 k = this_lane(); k < num; k += LANES) top = fmaxf(top, bias != nullptr ? own[k] + bias[k] : own[k]);
+#pragma unroll
+    for (int d = LANES / 2; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, d));
+    for (u32 k = this_lane(); k < num; k += LANES) total += (double)expf((bias != nullptr ? own[k] + bias[k] : own[k]) - top);
+    total = sum_of_warp(total);
+    if (this_lane() == 0) {
+      sum[row] = (is_first ? 0 : sum[row] * exp((double)was - (double)top)) + total;
+      high[row] = top;
+    }
+  }
+}
+int wf__rnn_add_scores(const float *scores, u32 count, u32 num, u32 stride, const float *bias, int is_first, float *high, double *sum, void *stream) {
+  return LAUNCH(scores_kernel, (u64)count * LANES, stream, scores, count, num, stride, bias, is_first, high, sum);
+}
+
+__global__ static void norms_kernel(const u32 *slots, u32 count, const float *high, const double *sum, float *norms) {
+  FOR_ALL(i, count) norms[slots[i]] = (float)((double)high[i] + log(sum[i]));
+}
+int wf__rnn_end_norms(const u32 *slots, u32 count, const float *high, const double *sum, float *norms, void *stream) {
+  return LAUNCH(norms_kernel, count, stream, slots, count, high, sum, norms);
+}

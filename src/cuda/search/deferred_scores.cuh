@@ -1,0 +1,251 @@
+/* deferred_scores.cuh - the search with a recurrent scorer, whose answers are made between launches (deferred_scores.h).
+ *
+ * A word whose cost is not known counts as impossible, and is asked for. When a step of a frame has asked for anything, the lane leaves everything as it is and ends; the next
+ * launch, with the answers, begins the frame again. So a frame whose answers are there costs nothing more, and what is searched does not depend on when answers came.
+ *
+ * A context is its number with the upper half of the CPU's number above it: the table's keys have room for the former only, and ties go by the latter. Where the halves of two
+ * contexts are equal (once in 2^32 ties) the choice may differ from the CPU's. */
+#ifndef WF_CUDA_SEARCH_DEFERRED_SCORES_CUH
+#define WF_CUDA_SEARCH_DEFERRED_SCORES_CUH
+
+#include "cuda/search/search_graph.cuh"
+
+namespace WF_LANE_SPACE {
+
+template <int RANKS>
+__device__ void searcher<RANKS>::load_scorer() {
+  load_words(p);
+  __syncthreads();
+}
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::slack() const {
+  return own().words.scored_slack;
+}
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
+  return ranked(__ldg(p->answers.starts + own().scores.root));
+}
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
+  return true;
+}
+
+/* Notes a place of the table for an answer, and the hidden state that it takes. */
+static __device__ void ask(const wf__lane_answers &a, u32 at, u32 context) {
+  const u32 place = atomicAdd(&a.counters->num_questions, 1u);
+  if (place < a.questions_cap) a.questions[place] = at; /* else all are forgotten, and asked for again */
+  u32 *state = &a.contexts[context].state;
+  if (__ldcg(state) == WF__LANE_NO_SLOT && atomicCAS(state, WF__LANE_NO_SLOT, WF__LANE_CLAIMED) == WF__LANE_NO_SLOT) a.claims[atomicAdd(&a.counters->num_claims, 1u)] = context;
+}
+
+/* False: not known yet. */
+static __device__ __noinline__ bool find_answer(const wf__lane_params *p, u32 context, u32 word, float *cost, u32 *next) {
+  const wf__lane_answers &a = p->answers;
+  const u64 key = (u64)context << 32 | word;
+  const u32 mask = (1u << a.bits) - 1;
+  u32 at = (u32)wf__mix64(key) & mask;
+  for (u32 probes = 0; probes <= mask; probes++, at = (at + 1) & mask) {
+    const ulonglong2 there = __ldcg((const ulonglong2 *)(a.table + at));
+    u64 seen = there.x;
+    if (seen == 0) seen = atomicCAS((u64 *)&a.table[at].key, 0ull, key);
+    if (seen == 0) ask(a, at, context);
+    if (seen == 0 || seen == key) {
+      *next = there.x == key ? (u32)(there.y >> 32) : 0;
+      *cost = __uint_as_float((u32)there.y);
+      if (*next == 0) own().asks = 1;
+      return *next != 0;
+    }
+  }
+  atomicAdd(&a.counters->num_questions, a.questions_cap); /* full: there are too many */
+  own().asks = 1;
+  return false;
+}
+
+template <int RANKS>
+__device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
+  float extra;
+  u32 next;
+  if (word >= p->answers.num_labels || !find_answer(p, (u32)*context, word, &extra, &next)) return INFINITY;
+  *context = next;
+  return __fadd_rn(cost, extra);
+}
+
+template <int RANKS>
+__device__ float searcher<RANKS>::final_cost_of(u64 context) const {
+  float cost;
+  u32 next;
+  return find_answer(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
+}
+
+/* Has anybody of the lane missed an answer? The same for all; else what was asked counts. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::waits() {
+  u32 asks = 0;
+  l.sync();
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).asks;
+  l.sync(); /* nobody asks for what comes next before all have read it */
+  const u32 words = __reduce_add_sync(ALL, frame_words);
+  if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().num_requests, (u64)words);
+  frame_words = 0;
+  return asks != 0;
+}
+
+/* Everything that a frame from row `row` on, or the end, begins with. */
+template <int RANKS>
+__device__ void searcher<RANKS>::save(u32 stage, u32 row, bool died) const {
+  if (tid() != 0) return;
+  p->answers.saved[blockIdx.x] =
+      wf__lane_saved{stage, own().utterance, row, died, frame, trace_used, l.bits, f.num_sources, f.usual_size, own().flags, f.total_sources, f.select_key, f.select_context,
+                     own().num_tokens, own().num_expanded, own().num_narrowed, own().num_arcs, own().num_requests};
+}
+
+template <int RANKS>
+__device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
+  clear_table(SLOT_BITS, false); /* what was in device memory is gone */
+  agenda_now = 0;
+  num_emitted = 1;
+  frame_arcs = 0;
+  frame = s.frame;
+  trace_used = s.trace_used;
+  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, 0, s.usual_size};
+  l.bits = s.bits;
+  if (tid() == 0) {
+    own().flags = s.flags;
+    own().num_tokens = s.num_tokens;
+    own().num_expanded = s.num_expanded;
+    own().num_narrowed = s.num_narrowed;
+    own().num_arcs = s.num_arcs;
+    own().num_requests = s.num_requests;
+  }
+  l.sync();
+  return 0;
+}
+
+/* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS, which changes nothing. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::search_frame(u32 t, bool *died) {
+  u64 last, tokens;
+  select_sources();
+  int status = emit(&last, &tokens);
+  if (waits()) return CLOSURE_ASKS;
+  if (status != WF__LANE_OK) return status;
+  *died = tokens == 0;
+  if (*died) {
+    count_arcs();
+    return WF__LANE_OK;
+  }
+  const u32 next = row_after(t);
+  load_row(next);
+  emission_arcs = frame_arcs;
+  if (tid() == 0) {
+    own().last = last;
+    own().next = next;
+  }
+  status = close(cost_of((u32)(last >> 32)));
+  if (waits()) return CLOSURE_ASKS;
+  if (status < 0) {
+    status = aside([&](searcher &self) { return self.close_again(status, last, t); });
+    if (waits()) return CLOSURE_ASKS;
+  }
+  if (status == WF__LANE_OK && l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_frames, 1u);
+  if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
+  if (STREAMS && status == WF__LANE_OK && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
+  return status;
+}
+
+/* The utterance's or the chunk's beginning. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::begin_asking() {
+  frame = trace_used = 0;
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
+  l.bits = 0;
+  if (tid() == 0) own().num_requests = 0;
+  save(WF__LANE_BEGINS, 0, false);
+  int status;
+  if constexpr (STREAMS) status = resume();
+  else status = begin();
+  if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
+  return status;
+}
+
+/* Its end, the last frame searched. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::end_asking(bool died, u32 t, int status) {
+  if (status == WF__LANE_OK) save(WF__LANE_ENDS, t, died);
+  if constexpr (STREAMS) return status == CLOSURE_ASKS ? status : aside([&](searcher &self) { return self.suspend(died, t, status); });
+  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
+  if (status == WF__LANE_OK) return aside([&](searcher &self) { return self.finish(died, t, outcome); });
+  if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) outcome->status = status;
+  return status;
+}
+
+/* The utterance from where it was, or from its beginning, on: false if it waits for answers. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
+  const u32 num_frames = (u32)own().scores.num_frames;
+  const wf__lane_saved before = p->answers.saved[blockIdx.x];
+  const bool begun = resumes && before.stage != WF__LANE_BEGINS;
+  u32 t = begun ? before.row : 0;
+  bool died = begun && before.died;
+  int status = WF__LANE_OK;
+  __syncthreads(); /* all have read it */
+  frame_words = 0;
+  if constexpr (STREAMS) {
+    if (!begun && !aside([](searcher &self) { return self.check_values(); })) return true;
+    if (!begun) t = first_row();
+  }
+  if (begun) aside([&](searcher &self) { return self.restore(before); });
+  load_row(t);
+  if (!begun) status = aside([](searcher &self) { return self.begin_asking(); });
+  while (t < num_frames && status == WF__LANE_OK && !died) {
+    finish_row();
+    l.sync(); /* scores, tokens and the empty table stand */
+    save(WF__LANE_SEARCHES, t, false);
+    status = search_frame(t, &died);
+    if (!died) t = own().next;
+  }
+  __pipeline_wait_prior(0);
+  l.sync();
+  if (end_asking(died, t, status) == CLOSURE_ASKS) {
+    empty_slots();
+    return false;
+  }
+  l.sync(); /* what was asked has been counted */
+  if (tid() == 0) {
+    p->answers.saved[blockIdx.x].stage = WF__LANE_IDLE;
+    atomicAdd((u64 *)&p->answers.counters->num_requests, own().num_requests);
+  }
+  return true;
+}
+
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::run_asking() {
+  const wf__lane_saved *saved = &p->answers.saved[blockIdx.x];
+  bool resumes = saved->stage != WF__LANE_IDLE;
+  const u32 left = resumes ? saved->utterance : ALL;
+  if (tid() == 0) own().asks = 0;
+  for (;; resumes = false) {
+    l.sync();
+    if (l.rank() == 0 && tid() < RANKS) {
+      u32 place = 0, u = left;
+      if (!resumes) {
+        if (tid() == 0) place = atomicAdd(p->queue, 1u);
+        place = __shfl_sync((1u << RANKS) - 1, place, 0);
+        u = place < p->num_utterances ? p->order[place] : ALL;
+      }
+      lane_shared &sh = l.of(tid());
+      sh.utterance = u;
+      if (u != ALL) sh.scores = p->utterances[u];
+    }
+    l.sync();
+    if (own().utterance == ALL) return;
+    load_scorer();
+    if (!decode_asking(resumes)) break;
+  }
+  if (l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_waiting, 1u);
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

@@ -1,0 +1,306 @@
+/* epsilon_closure.cuh - step 5 of a frame (docs/semantics.md): epsilon arcs, in rounds, within the table. */
+#ifndef WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
+#define WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
+
+#include "cuda/search/searcher.cuh"
+
+namespace WF_LANE_SPACE {
+
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
+  if (place < THREADS) l.of(rank).agenda[which][place] = (uint16_t)slot;
+  else (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
+}
+
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
+  return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2) : agenda()[which * SLOTS + place].x;
+}
+
+/* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::gains(u32 rank, u32 at, token_key key, float candidate) const {
+  const u64 value = value_of(rank, at, key);
+  return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
+}
+
+/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from` to one of context `to`, offered to the table; what it improves
+ * goes on the agenda `next`. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next) {
+  live = live && candidate <= cutoff;
+  const token_key key = key_of(arc.x, to);
+  const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
+  u32 rank, slot;
+  u64 old;
+  if (slack() != 0) {
+    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    live = live && gains(rank, slot, key, candidate);
+  }
+  const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
+  if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
+  if (!lowered) return;
+  note_lowered((u32)(value >> 32));
+  if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
+  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
+    u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
+    put_agenda(rank, next, place, slot);
+    if (key & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
+  }
+}
+
+/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those with words that a scorer must be asked for are put aside. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
+  uint4 arc = make_uint4(0, 0, 0, 0);
+  u64 to = context;
+  if (live) {
+    arc = arc_at(arcs(), a);
+    cost = __fadd_rn(cost, __uint_as_float(arc.y));
+    if (arc.w != 0) cost = __fsub_rn(cost, p->word_score);
+    if (ASKING && arc.w != 0) cost = word_cost(arc.w, cost, &to);
+    if (arc.w != 0) count_word();
+  }
+  if (GATHERS && has_scorer()) {
+    const bool waits = live && arc.w != 0;
+    gather_word(waits, a, arc, cost, context);
+    live = live && !waits;
+  }
+  relax_to(live, a, arc, cost, context, to, cutoff, next);
+}
+
+/* Of this round, those that were put aside, from number `first` on. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::relax_words(u32 first, float cutoff, u32 next) {
+  __syncthreads(); /* all are there */
+  mark(PHASE_CLOSURE_ARCS);
+  const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
+  for (u32 base = first + warp() * 32; base < end; base += THREADS) {
+    const u32 i = base + in_warp();
+    const bool live = i < end;
+    const wf__lane_asked word = asked_word(live, i);
+    u64 to = word.from;
+    const float cost = live ? remembered_cost(word.word, word.cost, &to) : 0;
+    relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff, next);
+    __syncwarp();
+  }
+}
+
+/* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a barrier has passed since. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
+  const uint4 *const states = this->states();
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  for (u64 rounds = 0;; rounds++) {
+    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now];
+    u32 work = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
+    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
+    if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
+#ifdef WF_LANE_PROFILE
+    if (tid() == 0) {
+      own().rounds++;
+      own().agenda_entries += size;
+    }
+#endif
+    if (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
+      u64 tokens = num_emitted;
+#pragma unroll
+      for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
+      if (own().full != 0) return WF__LANE_OK; /* close sees it */
+      if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+      if (rounds + 1 > (by_state() ? all_states() : tokens)) return WF__LANE_CYCLE;
+      if (by_state() && !settle_contexts()) return WF__LANE_NO_ROOM;
+    } else if (rounds > p->num_states) {
+      return WF__LANE_CYCLE;
+    }
+    const u32 first_word = num_asked();
+    /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
+    const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
+    uint4 info = make_uint4(0, 0, 0, 0);
+    float my_cost = 0;
+    u64 my_context = 0;
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
+      if (in_warp() >= grain || i >= size) break;
+      u32 at = get_agenda(now, i);
+      const ulonglong2 entry = entry_at(at);
+      const token_key key = (token_key)entry.x;
+      const u64 value = entry.y;
+      float cost = cost_of((u32)(value >> 32));
+      if ((u32)value & FRESH) put_value(at, value & ~(u64)FRESH);
+      if (i >= THREADS) {
+        agenda()[now * SLOTS + i].y = __float_as_uint(cost);
+        continue;
+      }
+      if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
+      my_cost = cost;
+      my_context = context_at(at, key);
+    }
+    if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
+    l.sync();
+    mark(PHASE_AGENDA);
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
+      if (base >= THREADS) {
+        info = make_uint4(0, 0, 0, 0);
+        if (i < size) {
+          uint2 entry = agenda()[now * SLOTS + i];
+          token_key key = key_at(entry.x);
+          if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
+          my_cost = __uint_as_float(entry.y);
+          my_context = context_at(entry.x, key);
+        }
+      }
+      arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);
+      if (in_warp() == 0) frame_arcs += share.total;
+      for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+        u32 a;
+        float candidate;
+        u64 context;
+        share.at(k0, in_warp(), &a, &candidate, &context);
+        relax(k0 + in_warp() < share.total, a, candidate, context, cutoff, next);
+        __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+      }
+    }
+    if (GATHERS && has_scorer()) relax_words(first_word, cutoff, next);
+    mark(PHASE_CLOSURE_WORDS);
+    agenda_now = next;
+    l.sync(); /* the agenda of the next round stands */
+    mark(PHASE_CLOSURE_WAIT);
+#ifdef WF_LANE_PROFILE
+    if (tid() == 0) own().closure_words += num_asked() - first_word;
+#endif
+  }
+}
+
+/* A candidate of each live thread of the warp, which came by mail: to the table, and what it improves to the agenda `next`. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::read_mail(bool live, u32 place, u32 next) {
+  u64 value = NO_TOKEN, old;
+  u32 key = 0, rank, slot;
+  if (live) {
+    value = own().values[place];
+    key = own().keys[place];
+    own().values[place] = NO_TOKEN;
+    own().keys[place] = FREE;
+  }
+  if (p->epsilon_slack != 0) {
+    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    live = live && gains(l.rank(), slot, key, cost_of((u32)(value >> 32)));
+  }
+  if (!offer_own<RANKS>(l, live, key, value, &slot, &old)) return;
+  if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
+  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+}
+
+/* The same for a lane of several blocks, while their tables leave room for mail: candidates go to the block that owns the state, which offers them to
+ * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutoff) {
+  const float word_score = p->word_score;
+  const uint4 *const arcs = this->arcs(), *const states = this->states();
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the mail of one round; that of the next may arrive while it is read */
+  u32 which = 1; /* of num_listed and sent; the emission used 0 */
+  for (u64 rounds = 0;; rounds++, which ^= 1) {
+    if (rounds > p->num_states) return WF__LANE_CYCLE;
+    const u32 mail = (1u << l.bits) + which * room;
+    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now], grain = min(32u, (size + WARPS - 1) / WARPS);
+    bool sent = false;
+    for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
+      const u32 i = base + in_warp();
+      uint4 info = make_uint4(0, 0, 0, 0);
+      float cost = 0;
+      if (in_warp() < grain && i < size) {
+        u32 at = get_agenda(now, i), key = own_words::load(l.base + OFFSET(keys) + at * 4);
+        u64 value = own_words::load64(l.base + OFFSET(values) + at * 8);
+        cost = cost_of((u32)(value >> 32));
+        if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
+        if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
+      }
+      arc_share share(boxes, in_warp(), info.y, info.z - info.y, cost);
+      if (in_warp() == 0) frame_arcs += share.total;
+      for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+        u32 a;
+        float candidate;
+        u64 none;
+        share.at(k0, in_warp(), &a, &candidate, &none);
+        bool live = k0 + in_warp() < share.total;
+        uint4 arc = make_uint4(0, 0, 0, 0);
+        if (live) {
+          arc = __ldg(arcs + a);
+          candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
+          if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
+          live = candidate <= cutoff;
+        }
+        send<RANKS>(l, live, which, mail, mail + room, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1));
+        sent = sent || __any_sync(ALL, live);
+      }
+    }
+    if (sent && in_warp() < RANKS) l.of(in_warp()).sent[which] = 1;
+    if (tid() == 0) own().agenda_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
+    l.sync(); /* the mail has arrived */
+    if (own().sent[which] == 0) return WF__LANE_OK;
+    const u32 listed = own().num_listed[which], count = min(listed, room);
+    if (listed > count && tid() < RANKS) l.of(tid()).full = 1;
+    for (u32 first = 0; first < count; first += THREADS) {
+      read_mail(first + tid() < count, mail + first + tid(), next);
+      __syncwarp();
+    }
+    agenda_now = next;
+    __syncthreads(); /* the agenda of the next round stands */
+  }
+}
+
+/* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or CLOSURE_GROW (the table is too small). */
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
+  int status;
+  if constexpr (SCORED) status = relax_rounds(cutoff);
+  else status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
+  if (status != WF__LANE_OK) return status;
+  u32 inserted = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) inserted += l.of(r).inserted;
+  const bool full = own().full != 0;
+  if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
+  if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
+  u32 mine = 0;
+  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += value_at(at) != NO_TOKEN;
+  u64 tokens = l.sum(mine);
+  if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+  return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
+}
+
+/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
+ * tokens. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u32 t) {
+  l.sync();
+  __pipeline_wait_prior(0); /* the next frame's row was on its way */
+  load_row(t);
+  finish_row();
+  while (status < 0) {
+    l.sync();
+    if (status == CLOSURE_OVERFLOW) {
+      if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
+      u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
+      if (admitted == 0) return WF__LANE_CLOSURE;
+      last = candidate_rank(admitted, last, cost_of((u32)(last >> 32)) - p->beam, false);
+    }
+    u64 tokens;
+    frame_arcs = emission_arcs;
+    if (!admit(last, &tokens)) return WF__LANE_TABLE_FULL;
+    status = close(cost_of((u32)(last >> 32)));
+  }
+  if (tid() == 0) own().last = last;
+  l.sync();
+  load_row(row_after(t));
+  return status;
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

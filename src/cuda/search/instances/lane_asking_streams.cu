@@ -1,0 +1,8 @@
+/* lane_asking_streams.cu - the search of chunks of streams that have a recurrent scorer. */
+#define WF_LANE_SCORED
+#define WF_LANE_ASKING
+#define WF_LANE_STREAMS
+
+#include "cuda/device/ngram_cache.cuh"
+
+#include "cuda/search/instances/kernels.cuh"

@@ -1,0 +1,2 @@
+/* lane_search.cu - the search without scorers. */
+#include "cuda/search/instances/kernels.cuh"

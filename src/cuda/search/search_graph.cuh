@@ -1,0 +1,134 @@
+/* search_graph.cuh - states and arcs of the graph by number, those of words added at run time (decode_graph.h) included.
+ *
+ * Words are added to single utterances or streams, which are then searched by the kernels for scorers; the others know nothing of them. Behind the graph's S states and
+ * A arcs come copies of the phrase tree of each class, in numbers alone, one for each place of the class: the same numbers as on the CPU, by which ties are decided.
+ *
+ *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree + first arc of the copy
+ *   arc >= A     class -> copy, arc of the tree      next state of the tree + first state of the copy; its root: what lies behind the place
+ *   arc < A, weight +infinity                        a place: next state is its number; with words it leads to the root of its copy */
+#ifndef WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
+#define WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
+
+#include "cuda/search/searcher.cuh"
+
+namespace WF_LANE_SPACE {
+
+#ifndef WF_LANE_SCORED
+template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_words() const { return false; }
+template <int RANKS> __device__ __forceinline__ uint4 searcher<RANKS>::state_at(const uint4 *states, u32 state) const { return __ldg(states + state); }
+template <int RANKS> __device__ __forceinline__ uint4 searcher<RANKS>::arc_at(const uint4 *arcs, u32 arc) const { return __ldg(arcs + arc); }
+template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added(u32) const { return false; }
+template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added_arc(u32) const { return false; }
+template <int RANKS> __device__ u32 searcher<RANKS>::added_source(u32) const { return 0; }
+template <int RANKS> __device__ __forceinline__ int searcher<RANKS>::context_bits() const { return 0; }
+template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::all_states() const { return p->num_states; }
+#else
+
+/* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it has none. A barrier follows. */
+static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
+  if (tid() != 0) return;
+  if (own().scores.words != NULL) own().words = *own().scores.words;
+  else own().words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack, p->num_states, 0};
+}
+
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::has_words() const {
+  return own().words.num_classes > 0;
+}
+template <int RANKS>
+__device__ __forceinline__ int searcher<RANKS>::context_bits() const {
+  return own().words.context_bits;
+}
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::all_states() const {
+  return own().words.num_states;
+}
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_added(u32 state) const {
+  return state >= p->num_states;
+}
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_added_arc(u32 arc) const {
+  return arc >= p->num_arcs;
+}
+
+/* The class whose copies have the state: the last one with words that begins there or before. Then that of an arc. */
+static __device__ __forceinline__ const wf__lane_class &class_of_state(u32 state) {
+  u32 c = own().words.num_classes - 1;
+  while (own().words.classes[c].num_states == 0 || own().words.classes[c].first_state > state) c--;
+  return own().words.classes[c];
+}
+static __device__ __forceinline__ const wf__lane_class &class_of_arc(u32 arc) {
+  u32 c = own().words.num_classes - 1;
+  while (own().words.classes[c].num_states == 0 || own().words.classes[c].first_arc > arc) c--;
+  return own().words.classes[c];
+}
+
+/* Functions of their own: they are called from many places, and seldom. */
+static __device__ __noinline__ uint4 added_state(u32 state) {
+  const wf__lane_class &c = class_of_state(state);
+  const u32 copy = (state - c.first_state) / c.num_states, first_arc = c.first_arc + copy * c.num_arcs;
+  uint4 info = __ldg((const uint4 *)c.states + (state - c.first_state - copy * c.num_states));
+  info.x += first_arc;
+  info.y += first_arc;
+  info.z += first_arc;
+  return info;
+}
+
+static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) {
+  const wf__lane_class &c = class_of_arc(number);
+  const u32 copy = (number - c.first_arc) / c.num_arcs;
+  uint4 arc = __ldg((const uint4 *)c.arcs + (number - c.first_arc - copy * c.num_arcs));
+  if ((arc.x & 0x7fffffffu) == 0) arc.x = __ldg(places + c.first_place + copy).x;
+  else arc.x += c.first_state + copy * c.num_states; /* the mark of epsilons stays */
+  return arc;
+}
+
+/* The arc of a place, which leads to a copy of the tree if its class has words. */
+static __device__ __noinline__ uint4 opened(const uint4 *places, uint4 arc) {
+  if (arc.x == WF__LANE_NO_PLACE) return arc;
+  const uint4 place = __ldg(places + arc.x);
+  const wf__lane_class &c = own().words.classes[place.z];
+  if (c.num_states == 0) return arc;
+  arc.x = (c.first_state + place.w * c.num_states) | c.root_mark;
+  arc.y = place.y;
+  return arc;
+}
+
+template <int RANKS>
+__device__ __forceinline__ uint4 searcher<RANKS>::state_at(const uint4 *states, u32 state) const {
+  return is_added(state) ? added_state(state) : __ldg(states + state);
+}
+
+template <int RANKS>
+__device__ __forceinline__ uint4 searcher<RANKS>::arc_at(const uint4 *arcs, u32 number) const {
+  if (is_added_arc(number)) return added_arc((const uint4 *)p->places, number);
+  const uint4 arc = __ldg(arcs + number);
+  return arc.y == 0x7f800000u && has_words() ? opened((const uint4 *)p->places, arc) : arc;
+}
+
+/* State that an added arc leaves | WF__LANE_EPSILON if it is one: the last state of the tree whose first arc is at or before it. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::added_source(u32 number) const {
+  const wf__lane_class &c = class_of_arc(number);
+  const uint4 *states = (const uint4 *)c.states;
+  const u32 copy = (number - c.first_arc) / c.num_arcs, arc = number - c.first_arc - copy * c.num_arcs;
+  u32 low = 0, high = c.num_states;
+  while (high - low > 1) {
+    const u32 middle = low + (high - low) / 2;
+    if (__ldg(states + middle).x <= arc) low = middle;
+    else high = middle;
+  }
+  return (c.first_state + copy * c.num_states + low) | (arc >= __ldg(states + low).y ? WF__LANE_EPSILON : 0);
+}
+#endif
+
+/* Final cost of a state. */
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::final_of(u32 state) const {
+  return is_added(state) ? INFINITY : __uint_as_float(__ldg(states() + state).w);
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

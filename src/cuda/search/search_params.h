@@ -1,0 +1,365 @@
+/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host's side and lane_search.cu.
+ *
+ * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
+ * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
+ *
+ *   per block of a lane (rank)
+ *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame
+ *     costs     [2^14]   of the tokens to expand next, in table order; their states are the trace's last
+ *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
+ *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
+ *               that a token is found again by its state: the way back needs no links
+ *     past      {cost, extra} of the same tokens, if lattices are asked for (backward.cuh)
+ *   per lane
+ *     records   of the frames: what else decides which arcs are in the lattice
+ *   for all lanes
+ *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
+ *
+ * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
+ * (state, context), and each block of a lane also has
+ *
+ *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
+ *     entries   [2^15] {key, value} by slot
+ *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
+ *     contexts  {context, context of the token it came from} beside the trace
+ *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the best of their slot when they came: several contexts may
+ *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
+ *               the one a token came from (a token that an arc without a word led to has the same context as before)
+ *     sources   [2^15] by slot: where that minimum is found
+ *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
+ *     memo      [2^15] what the scorer has said, by context and word, since the launch began or the lane took another scorer
+ *
+ * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
+ * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
+ * Utterances to whose graph words were added (search_graph.cuh) go with those that have scorers.
+ *
+ * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; stream_ends.cuh has what differs): an "utterance" is then a chunk of a
+ * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
+ *
+ *   per stream
+ *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
+ *   per block of a lane
+ *     links     {where the token came from, its number among those handed out} beside the trace
+ *     past      {cost, extra} as above, if lattices are asked for (stream_links.cuh)
+ *   for all lanes, in host memory
+ *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
+ *               between them. The host keeps the history of a stream
+ *
+ * A fifth and a sixth one, lane_asking.cu and lane_asking_streams.cu, search with a recurrent scorer (deferred_scores.cuh): they end where answers are missing, to go on in the
+ * next launch.
+ */
+#ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
+#define WF_CUDA_SEARCH_SEARCH_PARAMS_H
+
+#include <stdint.h>
+
+#include "cuda/search/deferred_scores.h"
+#include "scorer/flat_scorer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  WF__LANE_THREADS = 1024,
+  WF__LANE_SLOT_BITS = 14,
+  WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table when frames are full; the search uses as much of it as a frame needs */
+  WF__LANE_MIN_BITS = 10,
+  WF__LANE_FEW = 512,                       /* a frame with at most so many tokens a rank lists its candidates first */
+  WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
+  WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
+  WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
+  WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
+  WF__LANE_SCORED_SLOT_BITS = 15,           /* with scorers, where values lie in device memory */
+  WF__LANE_SCORED_SLOTS = 1 << WF__LANE_SCORED_SLOT_BITS,
+  WF__LANE_SCORED_TOKENS = WF__LANE_SCORED_SLOTS - 4096,
+  WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
+  WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
+#ifndef WF__LANE_MEMO_BITS
+  WF__LANE_MEMO_BITS = 15,                  /* of a rank's memo: 2^15 answers of the scorer */
+#endif
+#ifndef WF__LANE_LISTED
+  WF__LANE_LISTED = 1 << 16,                /* the same of its candidates; frames of more do without */
+#endif
+  WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__BACK_THREADS = 512, /* of a block that makes a lattice */
+  WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page, wf__lane_link */
+};
+
+/* Outcome of one utterance. */
+enum {
+  WF__LANE_OK = 0,
+  WF__LANE_CLOSURE = 1,  /* max_tokens is less than the closure of one candidate */
+  WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
+  WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
+  WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
+  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones, */
+  WF__LANE_FAR = 7,        /* and for these, too: a third one has larger ones in device memory */
+  WF__LANE_STOPPED = 8,    /* by the host, which wants no result */
+  WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
+};
+
+/* A state of the graph, or of a phrase tree. */
+typedef struct wf__lane_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+} wf__lane_state;
+
+/* A place where words of a class may stand; those of a class one after the other. */
+typedef struct wf__lane_place {
+  uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
+  float weight;
+  uint32_t word_class, rank; /* among the places of the class */
+} wf__lane_place;
+#define WF__LANE_NO_PLACE 0xffffffffu
+
+/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a copy in numbers alone. num_states is 0 if it has no words. */
+typedef struct wf__lane_class {
+  const void *states, *arcs;       /* of the tree, as those of the graph */
+  uint32_t first_state, first_arc; /* of the first copy */
+  uint32_t num_states, num_arcs;   /* of the tree */
+  uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
+} wf__lane_class;
+
+/* A graph with words added. */
+typedef struct wf__lane_words {
+  const wf__lane_class *classes;
+  uint32_t num_classes;
+  int32_t context_bits;             /* of a key beside all its states */
+  float epsilon_slack, scored_slack;
+  uint32_t num_states, zero;        /* all its states */
+} wf__lane_words;
+
+typedef struct wf__lane_utterance {
+  const void *scores;
+  int64_t stride; /* elements from frame to frame */
+  int32_t num_frames, num_columns;
+  int32_t dtype; /* wf_dtype */
+  uint32_t root; /* with a recurrent scorer: number of where it starts (deferred_scores.h) */
+  const wf__flat_scorer *scorer; /* NULL: none */
+  const wf__lane_words *words;   /* added to the graph; NULL: none */
+} wf__lane_utterance;
+
+typedef struct wf__lane_logged {
+  uint64_t value, source;
+  uint32_t where, zero; /* rank << 16 | slot */
+} wf__lane_logged;
+
+/* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its epsilons. */
+typedef struct wf__lane_asked {
+  uint64_t from; /* context before the word */
+  uint32_t arc;
+  float cost; /* without the scorer and the label; of emitting arcs, then with both */
+  uint64_t to; /* the arc's column; of emitting arcs, then the context behind the word */
+  uint32_t word, next; /* of the arc */
+} wf__lane_asked;
+
+/* One step of a path. */
+typedef struct wf__lane_step {
+  uint32_t arc;
+  float loglike;  /* that it read; 0 for epsilon arcs */
+  uint32_t frame; /* that it read */
+} wf__lane_step;
+
+typedef struct wf__lane_outcome {
+  int32_t status;
+  uint32_t flags; /* WF_RESULT_* */
+  int64_t num_decoded;
+  float final_cost;
+  uint32_t path_size;
+  uint64_t path_off; /* into steps */
+  uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
+  uint32_t last_page; /* of the lattice's chain, + 1; 0: there is none */
+  uint32_t num_states, num_links; /* of the lattice; ends count as links */
+} wf__lane_outcome;
+
+/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are numbered in the order of the lattice (docs/semantics.md), and so the arcs lie, the last one first:
+ * a chain of pages is read from its end. The first entry of a page is {page before it in the chain + 1, entries used}. */
+typedef struct wf__lane_link {
+  uint32_t from;  /* low 16 bits of the frame << 16 | number of the token that it leaves */
+  uint32_t to;    /* tokens of that frame << 16 | number of the token that it leads to, in the next frame, of an epsilon arc in the same */
+  uint32_t arc;   /* WF__LANE_ENDING: none, this token may be the end */
+  uint32_t value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
+} wf__lane_link;
+#define WF__LANE_ENDING 0xffffffffu
+
+/* What besides the tokens of a frame decides which arcs between them there are. */
+typedef struct wf__lane_frame {
+  uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of the closure */
+  uint64_t select; /* token that was expanded: ordered cost << 32 | state */
+  uint64_t last_context, select_context; /* with scorers: of those with these keys */
+  float best;      /* cost of a token, subtracted from all of them */
+  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the search, frames in all */
+} wf__lane_frame;
+
+/* --- streams ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct wf__lane_token {
+  float cost;
+  uint32_t state;
+} wf__lane_token;
+
+/* What a lane must know of the chunk besides its scores. */
+typedef struct wf__lane_chunk {
+  wf__lane_token *tokens; /* the stream's memory */
+  uint64_t *contexts;     /* NULL without scorers */
+  uint32_t num_tokens;    /* 0: the utterance begins */
+  uint32_t usual_size, after_blank; /* as the last chunk left them */
+  uint32_t num_unchecked; /* frames from the chunk's first on whose values nobody has looked at yet */
+  uint32_t only_check, zero;
+} wf__lane_chunk;
+
+/* What came of it. */
+typedef struct wf__lane_advance {
+  int32_t status;
+  uint32_t flags;
+  uint64_t bad;           /* least frame << 32 | column of an unusable score; all ones: none */
+  uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
+  uint64_t ancestors_off, links_off;
+  uint32_t num_links;     /* of the lattice */
+  uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last num_newest are the newest frame's tokens */
+  uint32_t num_newest;
+  uint32_t best, ending;  /* of the newest tokens: the best one; the best to end in, all ones: none is final */
+  float best_cost, ending_cost; /* its own cost; cost of ending there */
+  float final_cost;       /* of its state */
+  uint32_t usual_size, after_blank;
+  uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and context were expanded */
+} wf__lane_advance;
+
+/* A token on the way back from the newest frame. */
+typedef struct wf__lane_ancestor {
+  uint32_t prev;    /* number in the chunk's ancestors, or of the tokens before the chunk | WF__LANE_OLD; WF__LANE_NO_PREV: the utterance's start */
+  uint32_t arc;
+  float loglike;    /* that it read; 0 for epsilon arcs */
+  uint32_t row;     /* of the chunk, that its frame read */
+} wf__lane_ancestor;
+/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the chunk, as prev above. */
+typedef struct wf__lane_chunk_link {
+  uint32_t from, to, arc;
+  float loglike, excess; /* excess: the arc's cost above that of the token it leads to */
+  uint32_t zero;
+} wf__lane_chunk_link;
+#define WF__LANE_NO_ROW 0xffffffffu /* of the start's tokens */
+#define WF__LANE_OLD 0x80000000u
+#define WF__LANE_NO_PREV 0xffffffffu
+#define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
+
+/* --- lanes that wait for answers (deferred_scores.cuh) ---------------------------------------------------------------------- */
+
+enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
+
+/* Of a block whose lane waits: where its frame, or the end, begins. */
+typedef struct wf__lane_saved {
+  uint32_t stage, utterance, row, died;
+  uint32_t frame, trace_used, bits, num_sources, usual_size, flags;
+  uint64_t total_sources, select_key, select_context;
+  uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
+} wf__lane_saved;
+
+/* With scorers, the candidates of a frame: first of each {ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word; key}, then, of those that will be logged, the context of the
+ * token it comes from; with recombine=state, of that it leads to. */
+#define WF__LANE_LISTED_BYTES (WF__LANE_LISTED * (uint64_t)24)
+#define WF__LANE_LISTED_WORD 0x80000000u
+
+typedef struct wf__lane_params {
+  /* graph */
+  const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
+  const void *states;      /* [num_states] wf__lane_state */
+  const void *places;      /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
+  uint32_t num_states, num_arcs, start;
+  int32_t num_columns;     /* columns the graph reads */
+  int32_t has_epsilons;
+  /* options */
+  float beam, acoustic_scale, word_score, epsilon_slack;
+  int32_t blank;           /* column, or -1 */
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than the last, all but the first are skipped */
+  uint32_t max_active, min_active, max_tokens;
+  float lattice_beam;       /* 0: no lattices, and nothing for them below */
+  float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
+  const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
+  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
+  uint32_t back_bits;       /* slots of a table on the way back: 2^this */
+  void *far_tables;         /* of the third launch: {lattices begun, 0, then of each its tables} */
+  /* work */
+  const wf__lane_utterance *utterances;
+  const uint32_t *order;   /* [num_utterances] longest first */
+  uint32_t num_utterances;
+  uint32_t *queue;         /* next place in order */
+  const uint32_t *stop;    /* in host memory: not 0, the search is to end; NULL: nobody says so */
+  wf__lane_outcome *outcomes;
+  wf__lane_step *steps;    /* paths of the utterances, one after the other, in no order */
+  uint64_t *steps_used;
+  uint64_t steps_cap;
+  /* memory of the lanes; rank r of lane l owns part l * ranks + r of each */
+  uint32_t num_lanes, ranks;
+  float *costs;
+  void *agenda;            /* {slot, cost} */
+  void *trace;             /* [parts][trace_cap] {state, arc} */
+  wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
+  uint32_t *frame_off;     /* [parts][frames_cap + 2] */
+  uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
+  uint32_t trace_cap, frames_cap, path_cap;
+  /* with scorers */
+  int32_t context_bits;    /* of a key */
+  uint32_t by_state;       /* recombine=state: keys have 0 there */
+  float scored_slack;      /* epsilon_slack of utterances that have a scorer */
+  uint64_t *contexts;      /* [parts][trace_cap][2] */
+  wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
+  uint64_t *sources;       /* [parts][WF__LANE_SCORED_SLOTS] */
+  uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
+  void *past;              /* [parts][trace_cap] {cost, extra} */
+  wf__lane_frame *records; /* [lanes][frames_cap + 1] */
+  wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
+  uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
+  uint32_t *pages_used, pages_cap;
+  /* of streams */
+  const wf__lane_chunk *chunks; /* [num_utterances] */
+  wf__lane_advance *advances;   /* [num_utterances] */
+  wf__lane_ancestor *ancestors; /* [ancestors_cap], steps_used of them used */
+  uint64_t ancestors_cap;
+  uint64_t *ancestor_contexts;  /* beside the ancestors, with lattices and scorers */
+  wf__lane_chunk_link *chunk_links; /* [chunk_links_cap], *chunk_links_used of them used */
+  uint64_t *chunk_links_used, chunk_links_cap;
+  const uint32_t *arc_sources;  /* [num_arcs] the arc's state | WF__LANE_EPSILON */
+  void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
+  uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
+  uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+  wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
+  void *memo;                   /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}, with scorers; word_scores.cuh */
+  wf__lane_answers answers;     /* of a recurrent scorer */
+  void *entries;                /* [parts][WF__LANE_SCORED_SLOTS] {key, value}, with scorers */
+  void *listed;                 /* [parts][WF__LANE_LISTED_BYTES] with scorers */
+} wf__lane_params;
+
+/* Arcs a graph may have: an arc number shares its word of the table with one bit. */
+#define WF__LANE_MAX_ARCS 0x7ffffffeu
+
+/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. With lattices there are as many lanes as utterances. */
+int wf__lane_search_launch(const wf__lane_params *params, void *stream);
+/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. The third one makes those that are WF__LANE_FAR then. */
+int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream);
+int wf__lane_far_back(const wf__lane_params *params, void *stream);
+/* Bytes of far_tables for so many lattices. */
+uint64_t wf__lane_far_bytes(uint32_t num_lattices);
+/* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
+int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
+/* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
+int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* The same for utterances with scorers. */
+int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
+int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+/* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
+int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
+/* The same for chunks of streams. */
+int wf__lane_asking_streams_launch(const wf__lane_params *params, void *stream);
+/* The same for chunks of streams, without scorers and with them. */
+int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
+int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream);
+int wf__lane_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,554 @@
+/* searcher.cuh - the state of one block's share in the search of an utterance, and what all steps need: scores, ranks.
+ *
+ * What a block reads and writes in a frame: the tokens of the frame before (state from the trace, cost beside it), candidates into the table
+ * (expand.cuh), epsilon rounds within it (epsilon_closure.cuh), tokens out to the trace (lane_search.cu). Costs are compared, never summed
+ * across threads, so the order of threads cannot show. */
+#ifndef WF_CUDA_SEARCH_SEARCHER_CUH
+#define WF_CUDA_SEARCH_SEARCHER_CUH
+
+#include "cuda/search/token_table.cuh"
+
+namespace WF_LANE_SPACE {
+
+struct frame_state {
+  u32 num_sources;   /* of this rank */
+  u64 total_sources; /* of the lane */
+  u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
+  u64 select_context; /* with scorers: of those that have this key, sources above this context are not either */
+  u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
+  u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
+  u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
+  u32 crowded;       /* with scorers: least number of sources whose candidates were too many for a list; 0: they never were */
+};
+
+struct candidate_rule {
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
+  int shift;
+  float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
+};
+constexpr u32 NO_STEP = 256;
+
+enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
+
+/* Outcome of a closure that is not WF__LANE_*. */
+enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
+
+struct back_table; /* backward_table.cuh */
+struct back_marks;
+struct back_token; /* backward.cuh */
+/* A token at one end of a link: its block, and its place in that block's trace. */
+struct link_end {
+  u32 rank, place;
+};
+
+/* What a thread keeps at hand during a launch. */
+template <int RANKS>
+struct searcher {
+  lane<RANKS> l;
+  const wf__lane_params *p;
+  u32 agenda_now;
+  u32 row_frame;   /* whose scores are at hand */
+  bool row_in_shared;
+  u32 frame;       /* trace frames written */
+  u32 trace_used;
+  frame_state f;
+  u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
+  u32 num_emitted; /* tokens of the frame before epsilons */
+#ifdef WF_LANE_ASKING
+  u32 frame_words; /* on arcs of this frame: this thread's share */
+  __device__ __forceinline__ void count_word() { frame_words++; }
+#else
+  __device__ __forceinline__ void count_word() {}
+#endif
+
+#ifdef WF_LANE_PROFILE
+  __device__ void mark(int which) {
+    if (tid() != 0) return;
+    long long now = clock64();
+    own().phase[which] += now - own().since;
+    own().since = now;
+  }
+  __device__ void begin_marks() {
+    if (tid() != 0) return;
+    for (int i = 0; i < NUM_PHASES; i++) own().phase[i] = 0;
+    own().rounds = own().agenda_entries = own().closure_words = 0;
+    own().since = clock64();
+  }
+#else
+  __device__ void mark(int) {}
+  __device__ void begin_marks() {}
+#endif
+  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {
+#ifdef WF_LANE_SCORED
+    l.entries = (ulonglong2 *)p->entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS;
+#endif
+  }
+  __device__ __forceinline__ void run();
+  __device__ void make_lattice(int wanted);
+  __device__ __forceinline__ void run_asking();
+
+ private:
+  /* The lane's graph and memory. */
+  __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
+  __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  /* With words added to it: search_graph.cuh. */
+  __device__ __forceinline__ bool has_words() const;
+  __device__ __forceinline__ bool is_added(u32 state) const;
+  __device__ __forceinline__ bool is_added_arc(u32 arc) const;
+  __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
+  __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ float final_of(u32 state) const;
+  __device__ u32 added_source(u32 arc) const;
+  __device__ __forceinline__ int context_bits() const;
+  __device__ __forceinline__ u32 all_states() const; /* those of added words included */
+  __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
+  __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
+  __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
+  __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
+  __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
+  __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
+  __device__ __forceinline__ wf__lane_asked *asked() const { return p->asked + (u64)blockIdx.x * WF__LANE_ASKED; }
+  __device__ __forceinline__ ulonglong2 *memo() const { return (ulonglong2 *)p->memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS); }
+  __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
+  __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
+  __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
+  /* The table's key of a state, as arcs have it, and a context. */
+  __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
+    if (!SCORED) return (token_key)next;
+    if (ASKING) context = (u32)context; /* deferred_scores.cuh */
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
+  }
+  __device__ __forceinline__ u32 state_of(token_key key) const {
+    key &= ~HAS_EPSILONS;
+    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
+  }
+  __device__ __forceinline__ u64 context_of(token_key key) const {
+    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+  }
+  /* With a scorer and recombine=state: one token a state, whatever its context. */
+  __device__ __forceinline__ bool by_state() const { return SCORED && !ASKING && p->by_state != 0; }
+  __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
+  /* Of the token in a slot of this block's table. */
+  __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
+  /* This block's part of the table, slot by slot. */
+#ifdef WF_LANE_SCORED
+  __device__ __forceinline__ ulonglong2 *entries() const { return l.entries + (u64)l.rank() * SLOTS; }
+  __device__ __forceinline__ token_key key_at(u32 slot) const { return __ldcg((const u64 *)(entries() + slot)); }
+  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return __ldcg(entries() + slot); } /* if it is taken */
+  __device__ __forceinline__ u64 value_at(u32 slot) const { return is_taken(slot) ? __ldcg((const u64 *)(entries() + slot) + 1) : NO_TOKEN; }
+  __device__ __forceinline__ void put_value(u32 slot, u64 value) { __stcg((u64 *)(entries() + slot) + 1, value); }
+  __device__ __forceinline__ u64 value_of_rank(u32 rank, u32 slot) const { return __ldcg((const u64 *)(l.entries + (u64)rank * SLOTS + slot) + 1); }
+  __device__ __forceinline__ void note_standing() {
+    if (tid() == 0) own().all_stand = 1;
+  }
+  __device__ __forceinline__ bool all_stand() const { return own().all_stand != 0; }
+  __device__ __forceinline__ u32 lowest() const { return min(own().best, own().lowest); }
+  __device__ __forceinline__ void note_lowered(u32 order) {
+    if (order < own_words::load(l.base + OFFSET(lowest))) atomicMin(&own().lowest, order);
+  }
+  __device__ __forceinline__ void free_slot(u32 slot, bool = true) {
+    if (is_taken(slot)) __stcg(entries() + slot, make_ulonglong2(NO_STATE, NO_TOKEN));
+    own().keys[slot] = FREE;
+  }
+#else
+  __device__ __forceinline__ token_key key_at(u32 slot) const { return own_words::load(l.base + OFFSET(keys) + slot * 4); }
+  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return make_ulonglong2(key_at(slot), value_at(slot)); }
+  __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
+  __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
+  __device__ __forceinline__ void note_standing() {}
+  __device__ __forceinline__ bool all_stand() const { return false; }
+  __device__ __forceinline__ u32 lowest() const { return ALL; }
+  __device__ __forceinline__ void note_lowered(u32) {}
+  __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
+    if (has_value) own().values[slot] = NO_TOKEN;
+    own().keys[slot] = FREE;
+  }
+#endif
+  __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
+  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & PRINT_HAS_EPSILONS) != 0; } /* if it is taken */
+  __device__ __forceinline__ u64 value_of(u32 rank, u32 at, token_key key) const;
+  __device__ __forceinline__ void empty_slots();
+  static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last, u64 last_context) {
+    return SCORED ? key < last || (key == last && context <= last_context) : key <= last;
+  }
+  __device__ __forceinline__ bool is_selected(float cost, u32 state, u64 context) const {
+    return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
+  }
+  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
+  /* A context's number with what decides ties above it. */
+  __device__ __forceinline__ u64 ranked(u32 context) const { return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context; }
+  __device__ __forceinline__ float slack() const;
+  __device__ __forceinline__ u64 start_context() const;
+  __device__ __forceinline__ bool has_scorer() const;
+  __device__ float word_cost(u32 word, float cost, u64 *context) const;
+  __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to);
+  __device__ bool settle_contexts();
+  __device__ bool find_sources(bool *any);
+  __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
+  __device__ __forceinline__ u32 selected_left() const;
+  __device__ u64 tied_source(u64 key, u64 want);
+  __device__ u64 tied_candidate(u64 key, u64 want);
+  __device__ void load_scorer();
+  __device__ float final_cost_of(u64 context) const;
+  __device__ __forceinline__ float ending_cost(u32 i) const;
+  __device__ __forceinline__ bool remembers() const { return !ASKING && p->lattice_beam > 0; }
+  __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
+  __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
+  __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
+  __device__ __forceinline__ void count_arcs() {
+    if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
+  }
+  __device__ __forceinline__ const char *row_of(u32 t) const {
+    return (const char *)own().scores.scores + (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
+  }
+  /* Steps that most frames never take; called on a copy, so that the searcher they are called for can live in registers. */
+  template <typename F>
+  __device__ __forceinline__ auto aside(F step) {
+    searcher copy = *this;
+    auto result = step(copy);
+    *this = copy;
+    return result;
+  }
+  __device__ __forceinline__ float loglike(const void *from, u32 column) const;
+  /* With the blank's penalty. */
+  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->blank ? __fsub_rn(loglike, p->blank_penalty) : loglike; }
+  __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, loglike); }
+  __device__ __forceinline__ float label_cost(u32 column) const;
+  __device__ __forceinline__ bool is_skipped(u32 t) const;
+  __device__ __forceinline__ u32 row_after(u32 t) const;
+  __device__ __forceinline__ u32 row_before(u32 t) const;
+  __device__ __forceinline__ void finish_row();
+  __device__ __forceinline__ void load_row(u32 t);
+  __device__ void clear_table(u32 bits, bool entries_too = true);
+  __device__ u32 pick_bin(u64 want, u32 *bin);
+  __device__ bool select_by_cost(u64 want);
+  __device__ __noinline__ u64 select_rank(u64 want);
+  __device__ __forceinline__ void select_sources();
+  template <int MODE>
+  __device__ __forceinline__ u32 next_batch(u32 before, u32 grain);
+  template <int MODE>
+  __device__ __forceinline__ u64 expand(const candidate_rule &rule);
+  template <int MODE>
+  __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count);
+  __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
+  __device__ __forceinline__ wf__lane_asked asked_word(bool live, u32 i) const;
+  __device__ __forceinline__ bool is_logged(u32 word) const;
+  __device__ void forget_answers();
+  __device__ __forceinline__ float remembered_cost(u32 word, float cost, u64 *context) const;
+  template <int MODE>
+  __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
+  __device__ __forceinline__ bool has_all_words();
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+#ifdef WF_LANE_SCORED
+  /* Candidates of this block. */
+  __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
+  __device__ __forceinline__ u64 *listed_contexts() const { return (u64 *)(listed() + WF__LANE_LISTED); }
+  __device__ __forceinline__ u32 room_of_list() const { return WF__LANE_LISTED; }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
+#else
+  /* Candidates for this block, in slots of the table that the frame does not use. */
+  __device__ __forceinline__ u32 room_of_list() const { return SLOTS - (1u << l.bits); }
+  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(own().values[(1u << l.bits) + i] >> 32); }
+#endif
+  __device__ __forceinline__ void list_candidate(bool live, token_key key, u64 rank, u64 context);
+  __device__ __forceinline__ void keep_near(bool live, u64 key);
+  __device__ bool list_near(u64 last, float origin, float span, u64 *k);
+  __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
+  __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
+  __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
+  __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
+  __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
+  template <bool DROPS>
+  __device__ __forceinline__ u64 settle_emission(float cutoff);
+  __device__ bool admit(u64 last, u64 *num_tokens);
+  __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
+  __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
+  __device__ __forceinline__ bool gains(u32 rank, u32 at, token_key key, float candidate) const;
+  __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next);
+  __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
+  __device__ __forceinline__ u32 num_asked() const;
+  __device__ __forceinline__ void forget_words();
+  __device__ __forceinline__ int relax_rounds(float cutoff);
+  __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
+  __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
+  __device__ __forceinline__ int close(float cutoff);
+  __device__ __noinline__ int close_again(int status, u64 last, u32 t);
+  template <bool REMEMBERS>
+  __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
+  __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
+  template <bool RENORMALISES>
+  __device__ __forceinline__ bool finish_frame();
+  __device__ __forceinline__ void look_at_host();
+  __device__ __noinline__ int begin();
+  __device__ u32 source_of(u32 arc) const;
+  __device__ u32 find_token(u32 state, u64 context, u32 number, u32 *owner);
+  __device__ bool follow_arcs(u32 number);
+  __device__ u32 place_in_block(bool live, u32 *count);
+  __device__ u32 move_tokens(u32 number, bool all, u32 first, u32 size, u32 to);
+  __device__ bool slide(u32 from);
+  __device__ __noinline__ bool collect(u32 total);
+  __device__ void fill_table(u32 number);
+  /* No path of epsilons that goes round no cycle has this many arcs. */
+  __device__ __forceinline__ u32 most_rounds() const { return SCORED && !by_state() ? RANKS * SLOTS : all_states(); }
+  __device__ __forceinline__ void note_state(u32 state);
+  __device__ __forceinline__ bool may_hold(u32 state) const;
+  __device__ u32 look_up(token_key key, u32 *owner);
+  __device__ float extra_over(float candidate, token_key key, u32 number);
+  __device__ bool improve(u32 i, u32 first, float extra);
+  __device__ float furthest();
+  __device__ float least_candidate(float cost, int epsilon) const;
+  __device__ u32 depth_of(u32 state, u64 context, u32 number);
+  __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number);
+  __device__ void relax_emitting(u32 number, u32 row);
+  __device__ void relax_epsilons(u32 number, u32 round);
+  __device__ bool close_back(u32 number);
+  __device__ bool as_before(u32 number);
+  __device__ __noinline__ bool prune();
+  __device__ void set_endings(bool died, bool final, float least);
+  /* Of the way back, when the search is done. */
+  __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
+  __device__ __forceinline__ uint2 *gathered_tokens() const { return (uint2 *)costs(); } /* {state, number in the frame} */
+  __device__ __forceinline__ bool has_gathered() const;
+  __device__ void stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value);
+  __device__ void find_levels(u32 count);
+  __device__ __forceinline__ u32 bin_of(const back_table &table, const u32 *levels, u32 slot) const;
+  __device__ void rank_few(const back_table &table, const u32 *levels);
+  __device__ void rank_many(const back_table &table, const u32 *levels);
+  __device__ void rank_tokens(const back_table &table, u32 num_staged);
+  __device__ void reserve_links(u32 count);
+  __device__ void write_links(u32 number, const back_table &table, u32 count);
+  template <typename F>
+  __device__ bool put_frame(u32 number, const back_table &table, F next);
+  __device__ void close_page();
+  template <bool EPSILONS>
+  __device__ __forceinline__ u32 arcs_into(u32 state, back_marks &marks, u32 *first);
+  template <bool EPSILONS>
+  __device__ void mark_sources(const back_table &table, const u32 *news, u32 turn);
+  __device__ void open_frame(u32 number);
+  __device__ __forceinline__ u64 place_of_token(u32 i) const;
+  template <bool EPSILONS>
+  __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
+  template <bool EPSILONS, typename F>
+  __device__ __forceinline__ void for_listed(u32 turn, F take);
+  __device__ void take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before);
+  template <bool OUT>
+  __device__ void take_epsilons(const back_token &token, u32 number, const back_table &table);
+  __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
+  __device__ void step_back(u32 number, const back_table &table, const back_table &before);
+  __device__ void relax_back(u32 number, const back_table &table, u32 turn);
+  __device__ void stage_epsilons(u32 number, const back_table &table);
+  __device__ bool close_table(u32 number, back_table table);
+  __device__ void take_endings(u32 number, const back_table &table);
+  __device__ void clear_for(u32 number, const back_table &table);
+  __device__ bool go_back();
+  __device__ u64 best_end(bool final, bool died, u64 *context);
+  __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
+  __device__ __forceinline__ void decode();
+  /* deferred_scores.cuh */
+  __device__ bool waits();
+  __device__ void save(u32 stage, u32 row, bool died) const;
+  __device__ int restore(const wf__lane_saved &saved);
+  __device__ __forceinline__ int search_frame(u32 t, bool *died);
+  __device__ __noinline__ int begin_asking();
+  __device__ __forceinline__ int end_asking(bool died, u32 t, int status);
+  __device__ __forceinline__ bool decode_asking(bool resumes);
+  /* Of streams. */
+  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
+  __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
+  __device__ __forceinline__ u32 *handed() const { return p->handed + (u64)blockIdx.x * (p->frames_cap + 2); }
+  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->chunks[own().utterance].num_tokens) > 0; }
+  __device__ __noinline__ bool check_values();
+  __device__ __forceinline__ u32 first_row() const;
+  __device__ __noinline__ int resume();
+  __device__ u32 locate(u32 state, u64 context, u32 number, u32 *owner) const;
+  __device__ bool link_tokens(u32 number);
+  __device__ void number_tokens(u32 first);
+  __device__ u32 number_of(u32 rank, u32 place, u32 number) const;
+  __device__ u32 newest_before() const;
+  __device__ u32 number_of_end(u64 key, u64 context, bool final);
+  __device__ bool hand_out(u32 first, u64 *off, u32 *size);
+  __device__ void save_tokens(const wf__lane_chunk &chunk);
+  __device__ int hand_out_all(u32 first, wf__lane_advance *out);
+  __device__ u32 source_by_thread(u32 arc) const;
+  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const;
+  __device__ u32 epsilons_behind(u32 state, u64 context, u32 number) const;
+  __device__ bool may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const;
+  __device__ u32 handed_number(link_end token, u32 number) const;
+  __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess);
+  template <bool EPSILONS, bool OUT>
+  __device__ bool pass_links(u32 number, u64 off, u32 *count);
+  __device__ __noinline__ u32 find_chunk_links(u32 first);
+  __device__ __noinline__ void hand_out_links(u32 first, u64 off);
+  __device__ __noinline__ int suspend(bool died, u32 end, int status);
+};
+
+/* Empties the table, whatever is in it, and sets its size for what comes. */
+template <int RANKS>
+__device__ void searcher<RANKS>::clear_table(u32 bits, bool entries_too) {
+  uint4 *keys = (uint4 *)own().keys;
+#ifdef WF_LANE_SCORED
+  for (u32 i = tid(); i < SLOTS && entries_too; i += THREADS) __stcg(entries() + i, make_ulonglong2(NO_STATE, NO_TOKEN));
+#else
+  ulonglong2 *values = (ulonglong2 *)own().values;
+  for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
+#endif
+  for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
+  if (tid() == 0) own().begin_frame();
+  l.bits = bits;
+}
+
+/* The same for this block's part of a table that is as a frame left it. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::empty_slots() {
+  for (u32 at = tid(); at < 1u << l.bits; at += THREADS) free_slot(at);
+}
+
+/* Value of the key in the lane's table, whose home slot is `at`; NO_TOKEN if it is not there, or being put there. */
+template <int RANKS>
+__device__ __forceinline__ u64 searcher<RANKS>::value_of(u32 rank, u32 at, token_key key) const {
+  constexpr bool CLUSTER = RANKS > 1;
+  const u32 base = l.base_of(rank), mask = (1u << l.bits) - 1;
+#ifdef WF_LANE_SCORED
+  const u32 print = print_of(key);
+  u32 done = 0;
+  for (u32 probes = 0; probes <= mask;) {
+    bool is_free = false;
+    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * (u32)sizeof(table_print), print, &is_free, &done);
+    if (is_free) return NO_TOKEN;
+    if (which < GROUP) {
+      ulonglong2 entry;
+      while ((entry = load_global128(l.entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {}
+      if (entry.x == key) return entry.y;
+      continue; /* another key of this print */
+    }
+    done = 0;
+    probes += GROUP;
+    at = (at + GROUP) & mask;
+  }
+#else
+  for (u32 probes = 0; probes <= mask;) {
+    u32 seen = 0;
+    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * 4, key, &seen);
+    if (which < GROUP && seen != key) return NO_TOKEN;
+    if (which == GROUP) {
+      probes += GROUP;
+      at = (at + GROUP) & mask;
+      continue;
+    }
+    return words<CLUSTER>::load64(base + OFFSET(values) + (at + which) * 8);
+  }
+#endif
+  return NO_TOKEN;
+}
+
+/* --- scores ---------------------------------------------------------------------------------------------------------- */
+
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 column) const {
+  if (own().scores.dtype == 0) return __ldg((const float *)from + column);
+  u32 bits = __ldg((const unsigned short *)from + column);
+  return own().scores.dtype == 2 ? __uint_as_float(bits << 16) /* bfloat16 */ : half_to_float((unsigned short)bits);
+}
+
+template <int RANKS>
+__device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
+  if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
+  return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
+}
+
+/* Are this frame and the one before it blank for sure? */
+template <int RANKS>
+__device__ __forceinline__ bool searcher<RANKS>::is_skipped(u32 t) const {
+  return loglike(row_of(t), (u32)p->blank) > p->skip_above && loglike(row_of(t - 1), (u32)p->blank) > p->skip_above;
+}
+
+/* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_after(u32 t) const {
+  if (p->skip_above == INFINITY) return t + 1;
+  for (t++;; t += 32) {
+    const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
+    if (vote != 0) return t + __ffs(vote) - 1;
+  }
+}
+
+/* The frame that was searched before frame t, which is not the first. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::row_before(u32 t) const {
+  if (p->skip_above == INFINITY) return t - 1;
+  for (;; t -= 32) {
+    const int row = (int)(t - 1 - in_warp());
+    const u32 vote = __ballot_sync(ALL, row <= 0 || !is_skipped((u32)row));
+    if (vote != 0) return t - __ffs(vote);
+  }
+}
+
+/* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
+  if (t >= (u32)own().scores.num_frames) return;
+  row_frame = t;
+  if (!row_in_shared) return;
+  const char *row = row_of(t);
+  for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) {
+    if (own().scores.dtype == 0) __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
+    else own().row[c] = loglike(row, c);
+  }
+  __pipeline_commit();
+}
+
+/* Scores to costs: each thread those that it fetched. */
+template <int RANKS>
+__device__ __forceinline__ void searcher<RANKS>::finish_row() {
+  __pipeline_wait_prior(0);
+  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
+}
+
+/* --- ranks ------------------------------------------------------------------------------------------------------------- */
+
+/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below it. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
+  l.sync();
+  if (tid() < 256) {
+    u32 all = 0;
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) all += l.of(r).hist[tid()];
+    own().hist_all[tid()] = all;
+  }
+  l.sync(); /* the histograms may be cleared again */
+  u32 mine[8], sum = 0, found = 0, below = 0;
+#pragma unroll
+  for (int b = 0; b < 8; b++) sum += mine[b] = own().hist_all[in_warp() * 8 + b];
+  u32 upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    u32 x = __shfl_up_sync(ALL, upto, d);
+    if (in_warp() >= d) upto += x;
+  }
+  bool here = upto - sum < want && want <= upto;
+  if (here) {
+    below = upto - sum;
+#pragma unroll
+    for (int b = 0; b < 7; b++) {
+      if (found == b && below + mine[b] < want) {
+        below += mine[b];
+        found++;
+      }
+    }
+  }
+  u32 owner = __ffs(__ballot_sync(ALL, here)) - 1;
+  *bin = __shfl_sync(ALL, found + in_warp() * 8, owner);
+  return __shfl_sync(ALL, below, owner);
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif

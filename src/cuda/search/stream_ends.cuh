@@ -1,0 +1,315 @@
+/* stream_ends.cuh - the two ends of a chunk of a stream: its tokens into the lane (gather) and out of it (scatter), and what they came from to the host.
+ *
+ * Gather: the tokens go into the frame's table, as candidates do, and out of it as a frame does; so any lane, of any number of blocks, can take any stream.
+ * That frame, number 0, has the tokens' numbers where others have arcs. An utterance that begins has its start there.
+ *
+ * Scatter: backward over the chunk's frames, tokens mark those they come from; forward, the marked ones and all of the newest frame are numbered, in the
+ * order frame, rank, place; then they go to the host, each with its arc, what that read, and the number of the one before. A thread follows a token by
+ * itself, since those of the newest frame are many. */
+#ifndef WF_CUDA_SEARCH_STREAM_ENDS_CUH
+#define WF_CUDA_SEARCH_STREAM_ENDS_CUH
+
+#include "cuda/search/compact_history.cuh"
+
+namespace WF_LANE_SPACE {
+
+/* --- before the search --------------------------------------------------------------------------------------------------- */
+
+/* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to search. */
+template <int RANKS>
+__device__ __noinline__ bool searcher<RANKS>::check_values() {
+  const wf__lane_chunk &chunk = p->chunks[own().utterance];
+  const u32 columns = (u32)p->num_columns, count = chunk.num_unchecked;
+  u64 bad = NO_TOKEN;
+  for (u32 t = l.rank() * WARPS + warp(); t < count; t += RANKS * WARPS) {
+    for (u32 c = in_warp(); c < columns; c += 32) {
+      const float value = loglike(row_of(t), c);
+      const bool fine = value <= 1e20f && (value >= -1e20f || value == -INFINITY);
+      if (!fine) bad = min(bad, (u64)t << 32 | c);
+    }
+  }
+  if (count > 0) bad = l.least(bad);
+  const bool goes_on = bad == NO_TOKEN && !chunk.only_check;
+  if (l.rank() == 0 && tid() == 0) {
+    p->advances[own().utterance].bad = bad;
+    p->advances[own().utterance].status = WF__LANE_OK;
+  }
+  return goes_on;
+}
+
+/* The first frame of the chunk to search, or the number of frames. */
+template <int RANKS>
+__device__ __forceinline__ u32 searcher<RANKS>::first_row() const {
+  if (p->skip_above == INFINITY || own().scores.num_frames == 0 || p->chunks[own().utterance].after_blank == 0) return 0;
+  return loglike(row_of(0), (u32)p->blank) > p->skip_above ? row_after(0) : 0;
+}
+
+/* The stream's tokens into the table and to the trace as frame 0; those of the start, if the utterance begins. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::resume() {
+  const wf__lane_chunk chunk = p->chunks[own().utterance];
+  if (chunk.num_tokens == 0) return begin();
+  agenda_now = 0;
+  frame = trace_used = frame_arcs = num_emitted = 0;
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, chunk.usual_size};
+  if (SCORED)
+    for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
+  if (tid() == 0) {
+    own().flags = 0;
+    own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
+  }
+  u32 bits = WF__LANE_MIN_BITS;
+  while (bits < SLOT_BITS && (1u << bits) < SPARE * max(chunk.usual_size, chunk.num_tokens / RANKS)) bits++;
+  for (;; bits = SLOT_BITS) {
+    clear_table(bits);
+    l.sync();
+    for (u32 base = l.rank() * THREADS; base < chunk.num_tokens; base += RANKS * THREADS) {
+      const u32 i = base + tid();
+      const bool live = i < chunk.num_tokens;
+      const wf__lane_token token = live ? chunk.tokens[i] : wf__lane_token{0, 0};
+      const u64 context = SCORED && live && has_scorer() ? chunk.contexts[i] : 0;
+      u32 rank, slot;
+      u64 old;
+      offer<RANKS>(l, live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
+      if (by_state() && live) sources_of(rank)[slot] = context;
+      __syncwarp();
+    }
+    l.sync();
+    const bool full = own().full != 0;
+    if (!full) break;
+    if (bits == SLOT_BITS) return WF__LANE_TABLE_FULL;
+    l.sync(); /* everybody knows */
+  }
+  return finish_frame<false>() ? WF__LANE_OK : WF__LANE_NO_ROOM;
+}
+
+/* --- the way back ---------------------------------------------------------------------------------------------------------- */
+
+/* As find_token, by one thread. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::locate(u32 state, u64 context, u32 number, u32 *owner) const {
+  const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
+  u32 slot;
+  place_of<RANKS>(key_of(state, context), bits, owner, &slot);
+  const int64_t parts = (int64_t)*owner - l.rank();
+  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
+  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  const u32 first = __ldcg(off + number), size = __ldcg(off + number + 1) - first;
+  const uint2 *tokens = trace() + parts * p->trace_cap + first;
+  const ulonglong2 *pairs = contexts() + parts * p->trace_cap + first;
+  u32 at = __ldcg(groups + (slot >> (bits - WF__LANE_GROUP_BITS)));
+  constexpr u32 STEP = 4; /* loads on their way together */
+  for (u32 seen = 0; seen < size; seen += STEP) {
+    u32 states[STEP], where[STEP];
+#pragma unroll
+    for (u32 k = 0; k < STEP; k++) {
+      where[k] = at + k >= size ? min(at + k - size, size - 1) : at + k; /* probing wraps round the table */
+      states[k] = __ldcg(&tokens[where[k]].x) & ~MARKED;
+    }
+#pragma unroll
+    for (u32 k = 0; k < STEP; k++)
+      if (states[k] == state && (!SCORED || is_same(__ldcg((const u64 *)(pairs + where[k])), context))) return first + where[k];
+    at += STEP;
+    if (at >= size) at -= size;
+    if (at >= size) at = 0; /* the frame has fewer than STEP */
+  }
+  return ALL; /* cannot be */
+}
+
+/* As source_of, by one thread; | WF__LANE_EPSILON if it is one. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::source_by_thread(u32 arc) const {
+  return is_added_arc(arc) ? added_source(arc) : __ldg(p->arc_sources + arc);
+}
+
+/* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and marks these. True if that marked one of the same frame. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::link_tokens(u32 number) {
+  const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
+  bool again = false;
+  for (u32 i = tid(); i < size; i += THREADS) {
+    const uint2 token = __ldcg(trace() + first + i);
+    if ((number + 1 < frame && (token.x & MARKED) == 0) || (token.y & FOLLOWED) != 0) continue;
+    const u32 source = source_by_thread(token.y);
+    const bool emits = (source & WF__LANE_EPSILON) == 0;
+    u64 context = 0;
+    if (SCORED) context = __ldcg((const u64 *)(contexts() + first + i) + 1);
+    u32 owner, was = MARKED;
+    const u32 at = locate(source & ~WF__LANE_EPSILON, context, emits ? number - 1 : number, &owner);
+    if (at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].x, MARKED);
+    links()[first + i].x = owner << 28 | at;
+    trace()[first + i].y = token.y | FOLLOWED;
+    again = again || (!emits && number + 1 < frame && (was & MARKED) == 0);
+  }
+  return again;
+}
+
+/* Numbers this block's tokens to hand out, from frame `first` on; handed() says how many there are before each frame. */
+template <int RANKS>
+__device__ void searcher<RANKS>::number_tokens(u32 first) {
+  u32 count = 0;
+  for (u32 number = first; number < frame; number++) {
+    const u32 begin = frame_off()[number], size = frame_off()[number + 1] - begin;
+    if (tid() == 0) handed()[number] = count;
+    for (u32 base = 0; base < size; base += THREADS) {
+      const u32 i = base + tid();
+      const bool live = i < size && (number + 1 == frame || (__ldcg(&trace()[begin + i].x) & MARKED) != 0);
+      const u32 place = place_in_block(live, &count);
+      if (live) links()[begin + i].y = place;
+      __syncthreads();
+    }
+  }
+  if (tid() == 0) handed()[frame] = count;
+  l.sync();
+}
+
+/* Number among all that the lane hands out: frame by frame, in each rank by rank. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::number_of(u32 rank, u32 place, u32 number) const {
+  const int64_t parts = (int64_t)rank - l.rank();
+  const u32 mine = __ldcg(&(links() + parts * p->trace_cap)[place].y);
+  if (RANKS == 1) return mine;
+  const u32 stride = p->frames_cap + 2, *counts = handed() - (int64_t)l.rank() * stride + number;
+  u32 before = mine - __ldcg(counts + rank * stride);
+  for (u32 r = 0; r < RANKS; r++) before += __ldcg(counts + r * stride + (r < rank ? 1 : 0));
+  return before;
+}
+
+/* Tokens of the newest frame on the ranks before this one. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::newest_before() const {
+  const u32 *off = frame_off() - (int64_t)l.rank() * (p->frames_cap + 2);
+  u32 before = 0;
+  for (u32 r = 0; r < l.rank(); r++, off += p->frames_cap + 2) before += __ldcg(off + frame) - __ldcg(off + frame - 1);
+  return before;
+}
+
+/* --- what goes out --------------------------------------------------------------------------------------------------------- */
+
+/* Number among the newest tokens of the one that best_end found; all ones if it found none. */
+template <int RANKS>
+__device__ u32 searcher<RANKS>::number_of_end(u64 key, u64 context, bool final) {
+  const bool same = resumes() && frame == 1; /* tokens that were there before the chunk have their numbers */
+  const u32 before = newest_before();
+  u64 number = ALL;
+  for (u32 i = tid(); i < f.num_sources && key != NO_TOKEN; i += THREADS) {
+    const uint2 token = tokens()[i];
+    const float cost = final ? ending_cost(i) : costs()[i];
+    if (((u64)ordered(cost) << 32 | token.x) == key && (!SCORED || source_context(i) == context)) number = same ? token.y : before + i;
+  }
+  return (u32)l.least(number);
+}
+
+/* All numbered tokens to the host, *size of them from *off on. False if there is no room. */
+template <int RANKS>
+__device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
+  *size = (u32)l.sum(tid() == 0 ? handed()[frame] : 0);
+  *off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->steps_used, (u64)*size) : 0);
+  if (*off + *size > p->ancestors_cap) return false;
+  for (u32 number = first; number < frame; number++) {
+    const u32 begin = frame_off()[number], count = frame_off()[number + 1] - begin;
+    const u32 row = number > 0 ? __ldcg(rows() + number) : WF__LANE_NO_ROW;
+    for (u32 i = tid(); i < count; i += THREADS) {
+      const uint2 token = __ldcg(trace() + begin + i);
+      if (number + 1 < frame && (token.x & MARKED) == 0) continue;
+      uint4 ancestor = make_uint4(WF__LANE_NO_PREV, NO_ARC, 0, row);
+      if (token.y != NO_ARC) {
+        const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x, rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
+        const int column = (int)arc_at(arcs(), arc).z;
+        const u32 came_from = column >= 0 ? number - 1 : number;
+        ancestor.y = arc;
+        if (came_from >= first) ancestor.x = number_of(rank, place, came_from);
+        else ancestor.x = __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->trace_cap)[place].y) | WF__LANE_OLD;
+        if (column >= 0) ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
+      }
+      const u64 at = *off + number_of(l.rank(), begin + i, number);
+      ((uint4 *)p->ancestors)[at] = ancestor;
+      if (SCORED && remembers()) p->ancestor_contexts[at] = traced_context(begin + i);
+    }
+  }
+  return true;
+}
+
+/* The newest frame's tokens to the stream's memory. */
+template <int RANKS>
+__device__ void searcher<RANKS>::save_tokens(const wf__lane_chunk &chunk) {
+  const u32 before = newest_before();
+  for (u32 i = tid(); i < f.num_sources; i += THREADS) {
+    chunk.tokens[before + i] = wf__lane_token{costs()[i], tokens()[i].x & ~MARKED};
+    if (SCORED) chunk.contexts[before + i] = source_context(i);
+  }
+}
+
+/* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the room, WF__LANE_NO_ROOM if there is not enough. */
+template <int RANKS>
+__device__ int searcher<RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
+  l.sync();
+  if (remembers()) out->num_links = find_chunk_links(first);
+  if (out->num_links > p->chunk_links_cap) return WF__LANE_NO_ROOM;
+  for (u32 number = frame; number-- > first;) {
+    bool again = true;
+    while (again) {
+      again = l.sum(link_tokens(number)) != 0;
+      l.sync(); /* marks stand */
+    }
+  }
+  number_tokens(first);
+  u64 off;
+  if (!hand_out(first, &off, &out->num_ancestors)) return WF__LANE_NO_ANCESTORS;
+  out->ancestors_off = off;
+  if (out->num_links == 0) return WF__LANE_OK;
+  out->links_off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->chunk_links_used, (u64)out->num_links) : 0);
+  if (out->links_off + out->num_links > p->chunk_links_cap) return WF__LANE_NO_ANCESTORS;
+  hand_out_links(first, out->links_off);
+  return WF__LANE_OK;
+}
+
+/* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the status is not WF__LANE_OK. */
+template <int RANKS>
+__device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int status) {
+  const wf__lane_chunk chunk = p->chunks[own().utterance];
+  const bool resumed = chunk.num_tokens > 0;
+  wf__lane_advance out = {};
+  out.bad = NO_TOKEN;
+  if (status == WF__LANE_OK) {
+    u64 context, end_context;
+    const u64 best = best_end(false, died, &context), ending = best_end(true, died, &end_context);
+#ifdef WF_LANE_ASKING
+    if (waits()) return CLOSURE_ASKS;
+#endif
+    out.best = number_of_end(best, context, false);
+    out.ending = number_of_end(ending, end_context, true);
+    out.best_cost = cost_of((u32)(best >> 32));
+    if (ending != NO_TOKEN) {
+      out.ending_cost = cost_of((u32)(ending >> 32));
+      out.final_cost = final_of((u32)ending);
+    }
+    const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
+    out.num_arcs = arcs_seen;
+    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since another scorer came */
+    if (frame > 1 || !resumed) {
+      out.num_newest = (u32)f.total_sources;
+      status = hand_out_all(resumed ? 1 : 0, &out);
+      if (status == WF__LANE_OK) save_tokens(chunk);
+    }
+  }
+  const u32 rows = (u32)own().scores.num_frames;
+  out.after_blank = chunk.after_blank;
+  if (p->skip_above < INFINITY && rows > 0) out.after_blank = loglike(row_of(rows - 1), (u32)p->blank) > p->skip_above;
+  if (l.rank() != 0 || tid() != 0) return 0;
+  out.status = status;
+  out.flags = own().flags | (died ? 4 : 0); /* WF_RESULT_DIED */
+  out.num_decoded = end;
+  out.num_tokens = own().num_tokens;
+  out.num_expanded = own().num_expanded;
+  out.num_narrowed = own().num_narrowed;
+  out.usual_size = f.usual_size;
+  out.select_key = f.select_key;
+  out.select_context = f.select_context;
+  p->advances[own().utterance] = out;
+  return 0;
+}
+
+}  // namespace WF_LANE_SPACE
+
+#endif
