@@ -1,22 +1,33 @@
 #!/usr/bin/env python3
 """The rules of the house that a machine can check; run from anywhere, prints what breaks them, exit code 1 if something does.
 
-  includes   src/FOLDER may include only from folders above it in LEVELS; nothing but io includes io; cli/ sees warpfst.h and its own
+    check_includes.py [--objects FOLDER]... [--strict]
+
+  includes   src/FOLDER may include only from folders below it in LEVELS; nothing but io includes io; cli/ sees warpfst.h and its own
              headers; include/warpfst.h only the standard library
+  calls      the same for what files call, and no circle of files that call each other: read with nm from the object files in FOLDER,
+             which lie there as their sources lie in src/ (build/X/CMakeFiles/warpfst_objects.dir/src). A call upwards is allowed to
+             what a header of PORTS declares: functions that a folder calls and a device's folder defines
   names      no two source files have the same name
   sizes      files of at most 600 lines, CUDA 900 (an error in src/ and cli/, else reported); functions of at most 70 lines, on the
              device 120 (reported); --strict makes errors of what is reported
   paths      no absolute paths of the machine where something was written
   heads      every C and CUDA file starts with a comment that says what it is for
 """
+import argparse
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h.
-LEVELS = {name: level for level, names in enumerate(
-    [("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",), ("cuda",), ("io",)]) for name in names}
+# From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h. docs/engineering.md says why cuda/ is as it is.
+LEVELS = {name: level for level, names in enumerate([
+    ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",),
+    ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("cuda/decoder",),
+    ("io",)]) for name in names}
+PORTS = ("fstops/compose_device.h", "fstops/device_batch.h", "lm/rnn_device.h", "decode/backend.h")
+PORT_CALLS = {"wf_composer_create", "wf_composer_run", "wf_composer_free"}  # public, and only a GPU can do it
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|home|root|Users)/\w")
@@ -36,31 +47,108 @@ def includes(path):
         yield text.count("\n", 0, match.start(1 if match[1] else 2)) + 1, match[1] or match[2], match[1] is not None
 
 
+def room(name):
+    """The folder of LEVELS that a file under src/ is in; None: in none."""
+    parts = pathlib.PurePosixPath(name).parts[:-1]
+    return next((folder for n in range(len(parts), 0, -1) if (folder := "/".join(parts[:n])) in LEVELS), None)
+
+
 def check_src(path):
-    folder = path.relative_to(ROOT / "src").parts[0]
-    if folder not in LEVELS:
+    name = path.relative_to(ROOT / "src").as_posix()
+    folder = room(name)
+    if folder is None:
+        folder = name.rpartition("/")[0]
         yield 1, f"src/{folder}/ has no place in the order of folders"
         return
     for line, name, quoted in includes(path):
         if not quoted:
-            if name == "warpfst.h" or name.split("/")[0] in LEVELS:
+            if name == "warpfst.h" or room(name) is not None:
                 yield line, f'<{name}> is ours: write "{name}"'
         elif name == "warpfst.h":
             continue
-        elif path.suffix in (".cu", ".cuh") and (path.parent / name).is_file():
-            continue  # CUDA files are also compiled from other places, alone
+        elif name.endswith(".cu"):
+            yield line, f"{name} is a source file: include a header"
         elif not (ROOT / "src" / name).is_file():
             yield line, f'"{name}": no such file under src/ (write folder/name.h)'
         else:
-            other = name.split("/")[0]
+            other = room(name)
             if LEVELS[other] > LEVELS[folder]:
                 yield line, f"{folder} may not include {name}: {other} is above it"
+
+
+def symbols(objects):
+    """Of the objects in a folder: {symbol: file that defines it}, {file: symbols that it refers to}. Files are named as under src/."""
+    defined, used = {}, {}
+    for path in sorted(objects.rglob("*.o")):
+        file = path.relative_to(objects).as_posix().removesuffix(".o")
+        for line in subprocess.run(["nm", "-P", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            name, kind = line.split()[:2]
+            if kind == "U":
+                used.setdefault(file, set()).add(name)
+            elif kind in "TDBRVWC":
+                defined.setdefault(name, file)
+    return defined, used
+
+
+def circles(edges):
+    """Files that reach each other, as sorted lists: strongly connected components of more than one (Tarjan 1972, without recursion)."""
+    order, low, stack, found = {}, {}, [], []
+    for root in sorted(edges):
+        work = [(root, iter(sorted(edges[root])))] if root not in order else []
+        while work:
+            file, others = work[-1]
+            if file not in order:
+                order[file] = low[file] = len(order)
+                stack.append(file)
+            for other in others:
+                if other not in order:
+                    work.append((other, iter(sorted(edges.get(other, ())))))
+                    break
+                if other in stack:
+                    low[file] = min(low[file], order[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[file])
+                if low[file] == order[file]:
+                    members = stack[stack.index(file):]
+                    del stack[-len(members):]
+                    if len(members) > 1:
+                        found.append(sorted(members))
+    return found
+
+
+def check_calls(folders):
+    """(file, message) of calls upwards and of circles."""
+    defined, used = {}, {}
+    for folder in folders:
+        new_defined, new_used = symbols(folder)
+        defined |= new_defined
+        used |= new_used
+    if not used:
+        yield folders[0].name, f"no object files in {folders[0]}"
+    ports = PORT_CALLS | {name for header in PORTS if (ROOT / "src" / header).is_file() for name in re.findall(r"\bwf_\w+", (ROOT / "src" / header).read_text(encoding="utf-8"))}
+    edges = {}
+    for file, names in sorted(used.items()):
+        for name in sorted(names):
+            other = defined.get(name, file)
+            if other == file:
+                continue
+            here, there = room(file), room(other)
+            upwards = here in LEVELS and there in LEVELS and LEVELS[there] > LEVELS[here]
+            if upwards and name not in ports:
+                yield file, f"{here} may not call {name} of {other}: {there} is above it"
+            if not upwards:
+                edges.setdefault(file, {}).setdefault(other, name)
+    for members in circles(edges):
+        calls = [f"{file} calls {edges[file][other]} of {other}" for file in members for other in members if other in edges[file]]
+        yield members[0], f"{len(members)} files call each other: {'; '.join(calls)}"
 
 
 def check_cli(path):
     own = {p.name for p in (ROOT / "cli").glob("*.h")}
     for line, name, quoted in includes(path):
-        if name.split("/")[0] in LEVELS or (quoted and name != "warpfst.h" and name not in own):
+        if room(name) is not None or (quoted and name != "warpfst.h" and name not in own):
             yield line, f'cli may include only "warpfst.h" and its own headers, not "{name}"'
 
 
@@ -99,6 +187,10 @@ def check_sizes(path):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="object files of src/, to read calls from")
+    parser.add_argument("--strict", action="store_true", help="what is only reported is an error, too")
+    flags = parser.parse_args()
     errors, notes, names = [], [], {}
 
     def report(into, path, found):
@@ -130,7 +222,9 @@ def main():
         for number, line in enumerate(text.splitlines(), 1):
             if MACHINE_PATH.search(line):
                 report(errors, path, [(number, f"absolute path of some machine: {line.strip()[:80]}")])
-    if "--strict" in sys.argv[1:]:
+    if flags.objects:
+        errors += [f"src/{file}: {message}" for file, message in check_calls(flags.objects)]
+    if flags.strict:
         errors, notes = errors + notes, []
     for note in notes:
         print("note:", note)
