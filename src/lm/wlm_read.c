@@ -112,6 +112,7 @@ wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
     return wf__fail_memory(err, sizeof *lm, "a language model");
   }
   atomic_init(&lm->refs, 1);
+  atomic_init(&lm->num_copies, 0);
   lm->input = *input;
   wf_status status = take(lm, err);
   if (status != WF_OK) {

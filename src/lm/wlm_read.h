@@ -10,6 +10,7 @@
 
 struct wf_wlm {
   atomic_uint_fast32_t refs;
+  atomic_uint_fast32_t num_copies; /* of these references, those that copies on GPUs hold */
   wf__input input;
   const wf__wlm_header *header; /* in the file */
   wf_symbols *words;

@@ -67,7 +67,7 @@ extern "C" __attribute__((weak)) int wf__sparse_sort(const uint64_t *in, uint64_
   std::stable_sort(out, out + count, [&](uint64_t x, uint64_t y) { return (x & mask) < (y & mask); });
   return 0;
 }
-extern "C" __attribute__((weak)) int wf__sparse_scan(const uint64_t *in, uint64_t *out, uint64_t count, void *scratch, size_t *scratch_bytes, void *) {
+extern "C" __attribute__((weak)) int wf__ops_scan64(const uint64_t *in, uint64_t *out, uint64_t count, void *scratch, size_t *scratch_bytes, void *) {
   if (scratch == nullptr) return *scratch_bytes = 1, 0;
   uint64_t sum = 0, value;
   for (uint64_t i = 0; i < count; i++) value = in[i], out[i] = sum, sum += value;

@@ -181,7 +181,7 @@ static void check_counters(wf_lm_stats stats, const wf_wlm *lm, const wf_ngram_s
   assert_true((stats.host_bytes > 0) == !on_device && stats.gpu_bytes > 0);
   assert_true(!on_device || stats.host_reads == 0);
   assert_true(stats.cache_hits == 0 || (options->placement == 1 && options->lm_gpu_bytes > 1));
-  assert_true(stats.bus_bytes == (uint64_t)((double)stats.host_reads * sector_bytes(lm)));
+  assert_true(fabs((double)stats.bus_bytes - (double)stats.host_reads * sector_bytes(lm)) < 3); /* each of up to three workers rounds */
   assert_true((stats.stall_cycles > 0) == (stats.host_reads > 0) && (stats.stall_s > 0) == (stats.host_reads > 0));
 #ifdef FAKE_CUDA /* whose clock has 1 MHz; a block has 32 warps */
   assert_true(stats.stall_s * 1e6 * 32 <= (double)stats.stall_cycles * 1.000001);
@@ -199,11 +199,12 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
 }
 
 /* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone. */
-static uint64_t count_asked(const struct decode_task *task, wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, const wf_scorer *boost, int *num_gone) {
+static uint64_t count_asked(const char *device, const struct decode_task *task, wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, const wf_scorer *boost,
+                            int *num_gone) {
   wf_scorer *scorer;
   wf_decoder *decoder;
   wf_decoder_options decoding = task->options;
-  decoding.device = "cuda";
+  decoding.device = device;
   decoding.num_threads = 1;
   if (wf_scorer_from_lm(lm, words, options, &scorer, &err) != WF_OK) { /* it knows none of the words */
     wf_wlm_free(lm);
@@ -235,7 +236,7 @@ static void test_counters(void **state) {
   test_rng rng = {5};
   wf_scorer *boost = random_word_boost(&rng);
   uint64_t asked[4] = {0};
-  int num_gone = 0;
+  int num_gone[2] = {0}; /* of one worker, of three */
   const uint64_t seeds = test_seeds(12) > 4 ? test_seeds(12) : 4; /* the first two ask for none where there is a cache */
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     struct decode_task task = test_random_task(seed);
@@ -244,13 +245,14 @@ static void test_counters(void **state) {
       wf_ngram_scorer_options_init(&options);
       options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
       options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
-      asked[k] += count_asked(&task, random_lm(&rng, false), words, &options, boost, &num_gone);
+      asked[k] += count_asked("cuda", &task, random_lm(&rng, false), words, &options, boost, &num_gone[0]);
+      (void)count_asked("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost, &num_gone[1]);
     }
     test_free_task(&task);
   }
   wf_scorer_free(boost);
   wf_symbols_free(words);
-  assert_true(num_gone > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS && (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
+  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS && (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
 }
 
 /* What stays on the CPU is refused, with its name. */

@@ -7,9 +7,9 @@
 
 #include "base/option_tables.h"
 #include "cuda/compose/compose_upload.h"
+#include "cuda/compose/sparse_gpu.h"
 #include "cuda/device/cuda_call.h"
 #include "cuda/fstops/ops_batch.h"
-#include "cuda/compose/sparse_gpu.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
 #include "fstops/compose_device.h"

@@ -9,8 +9,8 @@
 #include <cub/device/device_scan.cuh>
 
 #include "cuda/compose/compose_kernels.h"
-#include "cuda/device/cooperative_launch.cuh"
 #include "cuda/device/cluster_ptx.cuh"
+#include "cuda/device/cooperative_launch.cuh"
 
 namespace cg = cooperative_groups;
 

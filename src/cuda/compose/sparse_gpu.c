@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "cuda/fstops/ops_batch.h"
 #include "cuda/compose/sparse_kernels.h"
+#include "cuda/fstops/ops_batch.h"
 #include "fstops/arcsort.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_rows.h"
@@ -213,9 +213,9 @@ static wf_status add_up(const struct run *run, wf__gpu_blocks *room, uint64_t *v
   wf__gpu_context *c = run->self->context;
   size_t bytes = 0;
   char *scratch;
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, NULL, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
   TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, scratch, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
   return WF_OK;
 }
 

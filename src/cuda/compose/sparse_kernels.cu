@@ -6,18 +6,14 @@
 #include <cub/device/device_scan.cuh>
 #endif
 
-#include "cuda/device/grid.cuh"
 #include "cuda/compose/sparse_kernels.h"
+#include "cuda/device/grid.cuh"
 #include "math/hash.h"
 
 #define FREE_SLOT (~(u64)0)
 #define NO_ARC 0xffffffffu
 
 #ifndef FAKE_CUDA
-int wf__sparse_scan(const u64 *in, u64 *out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
-}
-
 int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
 }

@@ -57,8 +57,7 @@ typedef struct wf__sparse_table {
 
 /* All return a cudaError_t; `stream` is a cudaStream_t. With scratch NULL a call sets *scratch_bytes and does nothing else. */
 
-/* Sums and sorted keys of 64 bits. */
-int wf__sparse_scan(const uint64_t *in, uint64_t *out, uint64_t count, void *scratch, size_t *scratch_bytes, void *stream);
+/* Sorted keys of 64 bits. */
 int wf__sparse_sort(const uint64_t *in, uint64_t *out, uint64_t count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream);
 
 /* Puts list[0 .. count - 1] into the table, whose slots are free. */

@@ -13,7 +13,11 @@ enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory a
 /* --- opening and closing ---------------------------------------------------------------------------------------------- */
 
 static void close_worker(wf__gpu_worker *worker) {
+  (void)cudaSetDevice(worker->device);
   wf__streams_release(worker);
+  wf__gpu_release_scorers(worker);
+  wf__gpu_asking_free(worker);
+  wf__gpu_release_words(worker);
   wf__gpu_release(worker);
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
   for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);

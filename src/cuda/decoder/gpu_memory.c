@@ -221,9 +221,6 @@ void wf__gpu_release(wf__gpu_worker *worker) {
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
   cudaFreeHost(worker->stop);
   release_workspace(worker);
-  wf__gpu_release_scorers(worker);
-  wf__gpu_asking_free(worker);
-  wf__gpu_release_words(worker);
   cudaFree(worker->graph_memory);
 }
 

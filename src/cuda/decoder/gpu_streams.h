@@ -1,10 +1,11 @@
 /* gpu_streams.h - streams on GPUs: the plan of their memory, and what a worker has for them.
  *
  *   gpu_streams.c         channels; what has come out of them
- *   stream_rounds.c   chunks to the GPU and what comes back
- *   gpu_stream_plan.h     how much memory, before any is allocated
- *   stream_memory.c   memory
- *   read_stream_links.c histories of lattices from what the kernel hands out
+ *   gpu_stream_plan.c     how much memory, before any is allocated
+ *   stream_memory.c       memory
+ *   stream_rounds.c       chunks to the GPU and what comes back
+ *   stream_transfer.c     tokens to the CPU and back
+ *   read_stream_links.c   histories of lattices from what the kernel hands out
  *
  * A stream belongs to one worker. Between chunks its newest tokens are in the GPU's memory and all else, as for streams of the CPU, in a wf__channel: the
  * kernel hands out what the tokens came from chunk by chunk. So what a stream has on the GPU does not grow, and what the CPU does with a history (cutting off
@@ -80,6 +81,15 @@ typedef struct wf__gpu_streams {
   wf__stream_scratch *scratch; /* [pool size] */
 } wf__gpu_streams;
 
+/* Tokens in the stream's slot, while a round is on its way, too. */
+static inline uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
+  const wf__gpu_streams *streams = channel->worker->streams;
+  const wf__lane_advance *advances = (const wf__lane_advance *)(const void *)(streams->out + streams->plan.out_off[WF__STREAM_ADVANCES]);
+  const wf__lane_advance *advance = channel->in_flight > 0 ? &advances[channel->in_flight - 1] : NULL;
+  if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX) return advance->num_newest; /* its chunk is done */
+  return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
+}
+
 /* stream_memory.c */
 /* [WF__MAX_RANK_BITS + 1] lanes of 2^b blocks that run at once on the current device, with scorers and without. */
 wf_status wf__streams_read_lanes(int device, int32_t num_columns, int *lanes, wf_error *err);
@@ -94,6 +104,15 @@ struct wf__cuda_backend;
 wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf_error *err);
 /* Cuts off what all tokens share; `thread`'s scratch and scoring. */
 wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err);
+
+/* stream_transfer.c */
+/* From now on the CPU has the stream's tokens. */
+wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err);
+/* The CPU's streams, for what their code does with channels. */
+wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err);
+/* Back again. */
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
+
 /* read_stream_links.c: what a chunk has handed out, into the history. Contexts are NULL without a scorer; `row`: number of the chunk's first frame. */
 typedef struct wf__chunk_out {
   const wf__lane_ancestor *tokens;
@@ -102,14 +121,6 @@ typedef struct wf__chunk_out {
   uint32_t num_tokens, num_links;
 } wf__chunk_out;
 wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row, int thread, wf_error *err);
-/* Tokens in the stream's slot, while a round is on its way, too. */
-uint32_t wf__streams_num_held(const wf__gpu_channel *channel);
-/* From now on the CPU has the stream's tokens. */
-wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err);
-/* The CPU's streams, for what their code does with channels. */
-wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err);
-/* Back again. */
-wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
 
 /* stream_rnn_scoring.c: recurrent scorers of streams. */
 /* What searches with the scorer, for as long as it is held. On the current device. */

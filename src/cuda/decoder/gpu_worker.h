@@ -1,15 +1,17 @@
-/* gpu_worker.h - one GPU's worker: its graph, its memory, its flights (gpu_plan.h), and the batch it takes chunks from.
+/* gpu_worker.h - one GPU's worker: its graph, its memory, its flights (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder, each file
+ * entered once (docs/engineering.md):
  *
- *   cuda_backend.c   the decoder's workers, one host thread each; who decodes what
- *   gpu_worker.c    chunk after chunk: scores to the GPU, search, results back
- *   upload_scores.c    scores from host memory: checked, packed and sent by several threads
- *   gpu_memory.c    graph and workspace on the GPU
- *   upload_scorers.c   scorers on the GPU
- *   rnn_scoring.h    the search with a recurrent scorer
- *   upload_added_words.c     words added to the graph, on the GPU
- *   read_lattice.c   the lattice of an utterance from what a lane wrote of it
- *   gpu_plan.c      how much memory, before any is allocated
- *   gpu_streams.c   streams (gpu_streams.h) */
+ *   cuda_backend.c         checks; the decoder's workers, one host thread each; who decodes what
+ *   gpu_plan.c             how much memory, before any is allocated
+ *   gpu_memory.c           graph and workspace on the GPU
+ *   upload_scorers.c       scorers on the GPU
+ *   upload_added_words.c   words added to the graph, on the GPU
+ *   gpu_worker.c           chunk after chunk: scores to the GPU, search, results back
+ *   upload_scores.c        scores from host memory: checked, packed and sent by several threads
+ *   rnn_scoring.c          the search with a recurrent scorer (rnn_scoring.h)
+ *   read_lattice.c         the lattice of an utterance from what a lane wrote of it
+ *
+ * Streams have gpu_streams.h. */
 #ifndef WF_CUDA_DECODER_GPU_WORKER_H
 #define WF_CUDA_DECODER_GPU_WORKER_H
 
@@ -181,8 +183,12 @@ void wf__gpu_release(wf__gpu_worker *worker);
 /* upload_scorers.c */
 /* Puts the batch's scorers on the worker's GPU; facts.scored and scorer_bytes say what came of it. */
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
-/* Where the scorer is there; NULL for none. */
-const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance);
+/* Where an utterance's scorer is there; NULL for none. */
+static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
+  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
+  const uint32_t number = scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
+  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
+}
 void wf__gpu_release_scorers(wf__gpu_worker *worker);
 /* The scorer for as long as a stream has it. On the current device. */
 wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err);

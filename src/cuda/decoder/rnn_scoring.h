@@ -1,9 +1,9 @@
 /* rnn_scoring.h - what searches with a recurrent scorer on a GPU.
  *
- *   rnn_scoring.c           tables, rounds; batches, which have the worker's `asking`, of the last batch's recurrent scorer. Roots are the batch's chains, or with
- *                           rnnlm_cache=utterance the utterances of a flight
- *   stream_rnn_scoring.c   streams, which have one for each recurrent scorer that they hold. Roots come and go with the chains that they hold, and their slots on the
- *                           GPU hold contexts between chunks */
+ *   rnn_scoring.c          tables, rounds; batches, which have the worker's `asking`, of the last batch's recurrent scorer. Roots are the batch's chains, or with
+ *                          rnnlm_cache=utterance the utterances of a flight
+ *   stream_rnn_scoring.c   streams, which have one for each recurrent scorer that they hold. Roots come and go with the chains that they hold, and their slots on
+ *                          the GPU hold contexts between chunks */
 #ifndef WF_CUDA_DECODER_RNN_SCORING_H
 #define WF_CUDA_DECODER_RNN_SCORING_H
 

@@ -86,12 +86,6 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
   return status;
 }
 
-uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
-  const wf__lane_advance *advance = channel->in_flight > 0 ? &outcomes(channel->worker->streams)[channel->in_flight - 1] : NULL;
-  if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX) return advance->num_newest; /* its chunk is done */
-  return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
-}
-
 static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
   const wf__gpu_streams *streams = channel->worker->streams;
   return (wf__chunk_out){.tokens = (const wf__lane_ancestor *)out_at(streams, WF__STREAM_ANCESTRY) + advance->ancestors_off,

@@ -36,15 +36,16 @@ static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
 static void free_model(wf__gpu_model *model) {
   cudaFree(model->memory);
   cudaFreeHost(model->host);
+  atomic_fetch_sub(&model->lm->num_copies, 1);
   wf_wlm_free(model->lm);
 }
 
-/* Models that only this worker still holds. */
+/* Frees models that nobody holds but workers, of this decoder or another. */
 static void drop_unused(wf__gpu_scorers *scorers) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     wf__gpu_model *model = &scorers->models.data[i];
-    if (atomic_load(&model->lm->refs) > 1) {
+    if (atomic_load(&model->lm->refs) > atomic_load(&model->lm->num_copies)) {
       scorers->models.data[kept++] = *model;
       continue;
     }
@@ -123,6 +124,7 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, c
     if (model->lm == part->model && model->placement == part->placement && model->wanted == part->gpu_bytes) return WF_OK;
   }
   wf__gpu_model model = {.lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
+  atomic_fetch_add(&model.lm->num_copies, 1);
   plan_model(&model);
   wf_status status = WF_OK;
   cudaError_t code = cudaSuccess;
@@ -261,12 +263,6 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   worker->facts.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
-}
-
-const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
-  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
-  const uint32_t number = scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
-  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
 }
 
 static void free_store(wf__gpu_scorers *scorers) {

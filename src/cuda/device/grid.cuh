@@ -1,7 +1,9 @@
-/* grid.cuh - what the kernels of operations share: threads by number, launches, loops over all of something, and the fst of a state. For the imitated GPU of tests/fake_ops/ the
- * same words are in fake_kernels.h, where a grid is one thread and a warp has one lane. */
+/* grid.cuh - threads by number, launches, and loops over all of something. For the imitated GPU of tests/fake_ops/ the same words are in fake_kernels.h, where a grid is one thread and
+ * a warp has one lane. */
 #ifndef WF_CUDA_DEVICE_GRID_CUH
 #define WF_CUDA_DEVICE_GRID_CUH
+
+#include <stdint.h>
 
 #ifndef FAKE_CUDA
 #include <cooperative_groups.h>
@@ -10,7 +12,6 @@
 #include "cuda/device/cooperative_launch.cuh"
 #include "cuda/device/ptx.cuh"
 #endif
-#include "cuda/fstops/ops_kernels.h"
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -32,17 +33,6 @@ inline unsigned blocks_for(u64 count) {
 #endif
 
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
-
-/* The fst of a state: the last that begins at or before it. */
-__device__ inline u64 fst_of(const wf__gpu_fsts &f, u64 state) {
-  u64 low = 0, high = f.num_fsts;
-  while (high - low > 1) {
-    u64 middle = (low + high) / 2;
-    if (f.state_base[middle] <= state) low = middle;
-    else high = middle;
-  }
-  return low;
-}
 
 enum { MANY_ARCS = 64 };
 

@@ -6,7 +6,6 @@
 
 #include "cuda/fstops/determinize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
-#include "cuda/compose/sparse_kernels.h"
 
 /* Room of subsets, of elements and of arcs at first, beside twice the input's size; of strings that are longer than a label. Tests begin with less. */
 #ifndef WF__DET_ROOM
@@ -122,9 +121,9 @@ static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint
   wf__gpu_context *c = self->c;
   size_t bytes = 0;
   char *scratch;
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, NULL, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
   TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, scratch, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
   WF__TRY(wf__ops_to_host(c, out_sum, values + count - 1, sizeof *out_sum, err));
   WF__TRY(wf__ops_to_host(c, &self->trouble, self->s.trouble, sizeof self->trouble, err));
   return wf__ops_finish(c, "subsets", err);

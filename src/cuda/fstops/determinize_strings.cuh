@@ -2,8 +2,8 @@
 #ifndef WF_CUDA_FSTOPS_DETERMINIZE_STRINGS_CUH
 #define WF_CUDA_FSTOPS_DETERMINIZE_STRINGS_CUH
 
+#include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/determinize_kernels.h"
-#include "cuda/device/grid.cuh"
 #include "math/cost.h"
 
 /* Costs as integers in the same order. */

@@ -3,7 +3,6 @@
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
-#include "cuda/compose/sparse_kernels.h"
 
 struct minimization {
   wf__gpu_context *c;
@@ -80,9 +79,9 @@ static wf_status find_classes(struct minimization *self, uint64_t *out_sizes, wf
   char *room;
   WF__CUDA_TRY(wf__minimize_classes(m, c->stream), "classes of states");
   WF__CUDA_TRY(wf__minimize_sizes(m, c->stream), "classes of states");
-  WF__CUDA_TRY(wf__sparse_scan(m->place, m->place, count, NULL, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(m->place, m->place, count, NULL, &bytes, c->stream), "prefix sums");
   TAKE(c, self->scratch, room, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__sparse_scan(m->place, m->place, count, room, &bytes, c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(m->place, m->place, count, room, &bytes, c->stream), "prefix sums");
   WF__TRY(wf__ops_to_host(c, out_sizes, m->place + count - 1, sizeof *out_sizes, err));
   WF__TRY(wf__ops_to_host(c, &trouble, m->counts + WF__MIN_TROUBLE, sizeof trouble, err));
   WF__TRY(wf__ops_finish(c, "classes of states", err));

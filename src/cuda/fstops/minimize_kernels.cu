@@ -1,6 +1,6 @@
 /* minimize_kernels.cu - kernels of minimization (minimize_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
+#include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/minimize_kernels.h"
-#include "cuda/device/grid.cuh"
 #include "math/cost.h"
 #include "math/hash.h"
 

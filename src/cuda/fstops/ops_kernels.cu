@@ -7,8 +7,8 @@
 #include <cub/device/device_scan.cuh>
 #endif
 
+#include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/ops_kernels.h"
-#include "cuda/device/grid.cuh"
 
 #define NO_HOPS 0xffffffffu
 
@@ -20,6 +20,10 @@ int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_ou
 }
 
 int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
+  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
+}
+
+int wf__ops_scan64(const u64 *in, u64 *out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
 }
 #endif

@@ -61,6 +61,7 @@ int wf__ops_source(const wf__gpu_fsts *f, uint32_t *source, void *stream);
 int wf__ops_sort(const uint32_t *keys, uint32_t *keys_out, const uint32_t *index, uint32_t *index_out, uint64_t count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream);
 /* out[i] = sum of in[0 .. i - 1], i < count. */
 int wf__ops_scan(const uint32_t *in, uint32_t *out, uint64_t count, void *scratch, size_t *scratch_bytes, void *stream);
+int wf__ops_scan64(const uint64_t *in, uint64_t *out, uint64_t count, void *scratch, size_t *scratch_bytes, void *stream);
 
 /* Keys of arcs, and their numbers: next states; labels; the sources of arcs in a given order. */
 int wf__ops_next_keys(const wf__gpu_fsts *f, uint32_t *keys, uint32_t *index, void *stream);

@@ -5,7 +5,6 @@
 
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
-#include "cuda/compose/sparse_kernels.h"
 
 struct removal {
   wf__gpu_context *c;
@@ -33,9 +32,9 @@ static wf_status scan32(struct removal *self, const uint32_t *in, uint32_t *out,
 static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *values, uint64_t count, wf_error *err) {
   size_t bytes = 0;
   char *room;
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, NULL, &bytes, self->c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, self->c->stream), "prefix sums");
   TAKE(self->c, blocks, room, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__sparse_scan(values, values, count, room, &bytes, self->c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, room, &bytes, self->c->stream), "prefix sums");
   return WF_OK;
 }
 

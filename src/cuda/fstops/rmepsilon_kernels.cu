@@ -3,8 +3,8 @@
 #include <cub/device/device_radix_sort.cuh>
 #endif
 
+#include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/rmepsilon_kernels.h"
-#include "cuda/device/grid.cuh"
 #include "math/cost.h"
 
 #ifndef FAKE_CUDA

@@ -4,6 +4,7 @@
  * chain of multiply-adds over the inner dimension, whatever the rest of the grid does. */
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
+#include "warpfst.h"
 
 /* --- matrix product ------------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* rnn_scores.cu - kernels that make a recurrent scorer's answers for lanes of the search (rnn_score_tables.h); a thread a question. */
 #include "cuda/device/ngram_cache.cuh"
 
+#include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "cuda/search/search_params.h"
-#include "cuda/device/grid.cuh"
 #include "math/hash.h"
 
 enum { ROOT_HASH = 1 };

@@ -25,8 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cuda/search/search_params.h"
 #include "cuda/device/ptx.cuh"
+#include "cuda/search/search_params.h"
 
 #if defined(WF_LANE_FAR)
 #define WF_LANE_SPACE lane_far

@@ -1,0 +1,66 @@
+/* stream_transfer.c - a stream's tokens from the GPU to the CPU and back. */
+#ifdef WARPFST_CUDA
+#include "cuda/decoder/cuda_backend.h"
+#include "math/cost.h"
+
+/* The tokens of the newest frame: of a stream that has died those that were expanded. */
+static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
+  wf__channel *base = &channel->base;
+  const bool scored = channel->held != NULL;
+  base->tokens.size = 0;
+  for (uint32_t i = 0; i < channel->num_tokens; i++) {
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
+    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
+    if (scored) base->contexts.data[base->tokens.size] = context;
+    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
+  }
+  base->contexts.size = scored ? base->tokens.size : 0;
+  base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
+}
+
+wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
+  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
+}
+
+wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->begun ? channel->num_tokens : 0;
+  WF__TRY(wf__streams_open_cpu(self, err));
+  channel->on_cpu = true;
+  if (count == 0) return WF_OK;
+  base->tokens.size = base->contexts.size = base->past_contexts.size = 0;
+  WF__TRY(wf__vec_grow(&base->tokens, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->contexts, count, "tokens", err));
+  WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess && channel->held != NULL)
+    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
+  if (code == cudaSuccess) keep_tokens(channel, tokens);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
+  const bool asks = channel->held != NULL && channel->held->asking != NULL; /* the CPU has other contexts */
+  return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+}
+
+wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
+  wf__channel *base = &channel->base;
+  const uint64_t count = base->tokens.size;
+  wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
+  if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
+  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
+  if (code == cudaSuccess && base->scoring.scorer != NULL)
+    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
+  free(tokens);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
+  wf__vec_free(&base->tokens);
+  wf__vec_free(&base->contexts);
+  wf__vec_free(&base->past_contexts);
+  channel->num_tokens = (uint32_t)count;
+  channel->on_cpu = false;
+  channel->stale = true;
+  return WF_OK;
+}
+#endif
