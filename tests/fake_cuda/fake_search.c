@@ -287,13 +287,11 @@ static int launch(const wf__lane_params *params, void (*run)(void *params), void
   return fake_enqueue(stream, run, copy);
 }
 
-int wf__lane_search_launch(const wf__lane_params *params, void *stream) { return launch(params, run_search, stream); }
-int wf__lane_scored_launch(const wf__lane_params *params, void *stream) { return launch(params, run_scored, stream); }
+static int launch_search(const wf__lane_params *params, void *stream) { return launch(params, run_search, stream); }
+static int launch_scored(const wf__lane_params *params, void *stream) { return launch(params, run_scored, stream); }
 /* The search has made them. */
-int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream) { return cudaSuccess; }
-int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream) { return cudaSuccess; }
-int wf__lane_far_back(const wf__lane_params *params, void *stream) { return cudaSuccess; }
-uint64_t wf__lane_far_bytes(uint32_t num_lattices) { return num_lattices; }
+static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) { return cudaSuccess; }
+uint64_t wf__backward_global_bytes(uint32_t num_lattices) { return num_lattices; }
 
 struct check {
   const wf__lane_utterance *utterances;
@@ -320,16 +318,12 @@ int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count
   return fake_enqueue(stream, run_check, check);
 }
 
-int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+static int capacity(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = fake_gpus.num_processors / ranks;
   return cudaSuccess;
 }
 
-int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_search_capacity(ranks, num_columns, out_lanes); }
-
 /* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
-int wf__lane_asking_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-int wf__lane_asking_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
 int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream) { return cudaErrorUnknown; }
 int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream) { return cudaErrorUnknown; }
 int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) { return cudaErrorUnknown; }
@@ -337,10 +331,17 @@ int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t 
 int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
 int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
 int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return cudaErrorUnknown; }
-int wf__lane_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+static int unknown_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+static int no_capacity(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
   return cudaSuccess;
 }
-int wf__lane_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes) { return wf__lane_streams_capacity(ranks, num_columns, out_lanes); }
+
+const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
+    [WF__SEARCH_PLAIN] = {launch_search, backward, capacity},
+    [WF__SEARCH_SCORED] = {launch_scored, backward, capacity},
+    [WF__SEARCH_DEFERRED] = {unknown_launch, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {unknown_launch, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_SCORED] = {unknown_launch, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {unknown_launch, NULL, no_capacity},
+};

@@ -23,8 +23,10 @@ wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out
   }
   if (device >= count) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are %d GPUs, numbered from 0", device, count);
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) WF__CUDA_TRY(wf__lane_search_capacity(1 << b, num_columns, &out->lanes[b]), "the search kernel");
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) WF__CUDA_TRY(wf__lane_scored_capacity(1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(1 << b, num_columns, &out->lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
+  }
   if (out->lanes[0] < 1) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel does not fit this GPU", device);
   return wf__gpu_free_memory(&out->available, err);
 }

@@ -32,7 +32,7 @@ enum {
 typedef struct wf__gpu_facts {
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
-  bool scored;                      /* some utterance has a scorer: lanes are those of lane_scored.cu */
+  bool scored;                      /* some utterance has a scorer: lanes are those of search_scored.cu */
   bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
   int scored_lanes[WF__MAX_RANK_BITS + 1];
   uint64_t scorer_bytes;            /* of the batch's scorers, held already */

@@ -105,9 +105,14 @@ static wf_status send_results(const wf__gpu_worker *worker, wf__flight *flight, 
   return WF_OK;
 }
 
-static wf_status make_lattices(const wf__gpu_worker *worker, wf__flight *flight, bool wide, wf_error *err) {
-  const wf__lane_params p = flight_params(worker, flight);
-  WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_back : wf__lane_search_back)(&p, wide, flight->back_stream), "the kernel of lattices");
+static const wf__search_kernels *kernels_of(const wf__gpu_worker *worker) {
+  return &wf__search_kernels_of[worker->facts.asks ? WF__SEARCH_DEFERRED : worker->facts.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN];
+}
+
+static wf_status make_lattices(const wf__gpu_worker *worker, wf__flight *flight, wf__backward_tables tables, wf_error *err) {
+  wf__lane_params p = flight_params(worker, flight);
+  p.global_tables = flight->global_tables;
+  WF__CUDA_TRY(kernels_of(worker)->backward(&p, tables, flight->back_stream), "the kernel of lattices");
   return send_results(worker, flight, flight->back_stream, err);
 }
 
@@ -124,11 +129,11 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
   WF__CUDA_TRY(cudaMemcpyAsync(box, flight->box, off[WF__BOX_WHICH], cudaMemcpyHostToDevice, flight->stream), "utterances to the GPU");
   if (flight->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, flight->count, bad, flight->stream), "checking scores");
   if (worker->facts.asks) WF__TRY(wf__gpu_asking_search(worker, &p, wf__flight_box(worker, flight, WF__BOX_UTTERANCES), flight->stream, err));
-  else WF__CUDA_TRY((worker->facts.scored ? wf__lane_scored_launch : wf__lane_search_launch)(&p, flight->stream), "the search kernel");
+  else WF__CUDA_TRY(kernels_of(worker)->launch(&p, flight->stream), "the search kernel");
   if (p.lattice_beam == 0) return send_results(worker, flight, flight->stream, err);
   WF__CUDA_TRY(cudaEventRecord(flight->searched, flight->stream), "the search kernel");
   WF__CUDA_TRY(cudaStreamWaitEvent(flight->back_stream, flight->searched, 0), "the search kernel");
-  return make_lattices(worker, flight, false, err);
+  return make_lattices(worker, flight, WF__BACKWARD_SMALL, err);
 }
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
@@ -326,21 +331,6 @@ static uint32_t count_outcomes(const wf__flight *flight, const wf__lane_outcome 
   return count;
 }
 
-/* Makes so many lattices whose tables are in device memory, which is asked for as seldom as there are any. If there is none, the CPU does these. */
-static wf_status make_large_lattices(const wf__gpu_worker *worker, wf__flight *flight, uint32_t count, wf_error *err) {
-  wf__lane_params p = flight_params(worker, flight);
-  if (count == 0) return WF_OK;
-  if (cudaMalloc(&p.far_tables, wf__lane_far_bytes(count)) != cudaSuccess) {
-    (void)cudaGetLastError(); /* or the next launch takes it for its own error */
-    return WF_OK;
-  }
-  cudaError_t code = (cudaError_t)wf__lane_far_back(&p, flight->back_stream);
-  wf_status status = code == cudaSuccess ? send_results(worker, flight, flight->back_stream, err) : wf__cuda_fail(err, code, "the kernel of lattices");
-  code = cudaStreamSynchronize(flight->back_stream);
-  cudaFree(p.far_tables);
-  return status != WF_OK || code == cudaSuccess ? status : wf__cuda_fail(err, code, "the kernel of lattices");
-}
-
 static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
   const cudaError_t code = cudaStreamQuery(stream);
   *out = code == cudaSuccess;
@@ -361,16 +351,34 @@ static wf_status wait_for_stream(cudaStream_t stream, const char *what, wf_error
   return WF_OK;
 }
 
+/* Lattices that asked for these tables. Those in device memory are allocated for as many as need them; if there is no room, the CPU makes these lattices. */
+static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__flight *flight, wf__backward_tables tables, wf_error *err) {
+  const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
+  const uint32_t count = count_outcomes(flight, outcomes, tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
+  if (count == 0) return WF_OK;
+  if (tables == WF__BACKWARD_GLOBAL && cudaMalloc(&flight->global_tables, wf__backward_global_bytes(count)) != cudaSuccess) {
+    (void)cudaGetLastError(); /* or the next launch takes it for its own error */
+    flight->global_tables = NULL;
+    return WF_OK;
+  }
+  WF__TRY(make_lattices(worker, flight, tables, err));
+  return wait_for_stream(flight->back_stream, "the kernel of lattices", err);
+}
+
+/* Of a flight whose kernels have ended. */
+static void free_global_tables(wf__flight *flight) {
+  cudaFree(flight->global_tables);
+  flight->global_tables = NULL;
+}
+
 /* Waits for the flight, and sees to lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
-  const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
   WF__TRY(wait_for_stream(flight->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
   WF__TRY(wait_for_stream(flight->back_stream, "the kernel of lattices", err));
-  if (count_outcomes(flight, outcomes, WF__LANE_WIDE) == 0) return WF_OK;
-  WF__TRY(make_lattices(worker, flight, true, err));
-  WF__TRY(wait_for_stream(flight->back_stream, "the kernel of lattices", err));
-  return make_large_lattices(worker, flight, count_outcomes(flight, outcomes, WF__LANE_FAR), err);
+  for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++) WF__TRY(make_larger_lattices(worker, flight, tables, err));
+  free_global_tables(flight);
+  return WF_OK;
 }
 
 /* A landing window that is free; -1: none is. */
@@ -527,6 +535,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stre
     for (uint32_t k = 0; k < worker->plan.num_flights; k++) {
       cudaStreamSynchronize(worker->flights[k].stream);
       if (worker->flights[k].back_stream != NULL) cudaStreamSynchronize(worker->flights[k].back_stream);
+      free_global_tables(&worker->flights[k]);
       if (worker->flights[k].stage != WF__IN_THE_AIR) settle(worker, &worker->flights[k], NULL);
       worker->flights[k].count = 0;
     }

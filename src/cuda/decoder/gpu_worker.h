@@ -70,6 +70,7 @@ typedef struct wf__flight {
   cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
   cudaEvent_t searched;
   char *memory; /* its share of the workspace */
+  void *global_tables; /* WF__BACKWARD_GLOBAL's, while that is under way */
   char *box;    /* page-locked */
   uint32_t count;
   uint64_t number; /* of those launched so far */

@@ -478,7 +478,7 @@ wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, cons
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
   WF__CUDA_TRY(cudaStreamSynchronize(entered), "utterances to the GPU");
-  WF__TRY(wf__asking_run(a, p, wf__lane_asking_launch, err));
+  WF__TRY(wf__asking_run(a, p, wf__search_kernels_of[WF__SEARCH_DEFERRED].launch, err));
   wf__asking_count(a, costs, p->num_utterances);
   return WF_OK;
 }

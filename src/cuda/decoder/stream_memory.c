@@ -20,8 +20,8 @@ static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
 wf_status wf__streams_read_lanes(int device, int32_t num_columns, int *lanes, wf_error *err) {
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
     int scored;
-    WF__CUDA_TRY(wf__lane_streams_capacity(1 << b, num_columns, &lanes[b]), "the search kernel");
-    WF__CUDA_TRY(wf__lane_scored_streams_capacity(1 << b, num_columns, &scored), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(1 << b, num_columns, &lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(1 << b, num_columns, &scored), "the search kernel");
     if (scored < lanes[b]) lanes[b] = scored;
   }
   return lanes[0] >= 1 ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel of streams does not fit this GPU", device);

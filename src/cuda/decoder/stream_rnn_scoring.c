@@ -83,7 +83,7 @@ wf_status wf__asking_search_chunks(struct wf__gpu_asking *a, wf__lane_params *p,
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_SAVED].data, 0, a->arrays[WF__ASKING_SAVED].bytes, a->stream), what);
   WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
-  WF__TRY(wf__asking_run(a, p, wf__lane_asking_streams_launch, err));
+  WF__TRY(wf__asking_run(a, p, wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED].launch, err));
   wf__asking_count(a, costs, num_begun);
   return WF_OK;
 }

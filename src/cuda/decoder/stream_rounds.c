@@ -345,7 +345,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
     wf__lane_params p = group_params(worker, scored ? num_plain : 0, scored ? num_scored : num_plain, num_plain < count);
     if (p.num_utterances == 0) continue;
     p.queue += scored;
-    WF__CUDA_TRY((scored ? wf__lane_scored_streams_launch : wf__lane_streams_launch)(&p, streams->stream), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + (scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN)].launch(&p, streams->stream), "the search kernel");
   }
   return launch_asking(worker, num_plain + num_scored, err);
 }

@@ -459,7 +459,7 @@ __device__ bool searcher<RANKS>::go_back() {
   return true;
 }
 
-/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched; WF__LANE_WIDE, WF__LANE_FAR: those that found no room in smaller tables). */
+/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched; WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that found no room in smaller tables). */
 template <int RANKS>
 __device__ void searcher<RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {
@@ -472,8 +472,8 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   if (outcome->status != wanted) return;
   __syncthreads(); /* everybody has seen it */
   if (SCORED) load_scorer();
-#ifdef WF_LANE_FAR
-  if (tid() == 0) own_back().far_tables = (char *)p->far_tables + FAR_HEAD + (u64)atomicAdd((u32 *)p->far_tables, 1u) * FAR_BYTES;
+#ifdef WF_BACKWARD_GLOBAL
+  if (tid() == 0) own_back().global_tables = (char *)p->global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->global_tables, 1u) * GLOBAL_BYTES;
   __syncthreads();
 #endif
   frame = records()[0].settled;
@@ -485,7 +485,7 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   outcome->last_page = own_back().page + 1;
   outcome->num_states = own_back().num_states;
   outcome->num_links = own_back().num_links;
-  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_WIDE : wanted == WF__LANE_WIDE && !SCORED ? WF__LANE_FAR : WF__LANE_NO_ROOM;
+  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE && !SCORED ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
 #ifdef WF_LANE_PROFILE
   const double n = frame;
   const long long *c = own().phase;

@@ -14,14 +14,14 @@ namespace WF_LANE_SPACE {
 
 #ifndef WF__BACK_BITS /* a test makes them small, to see every boundary */
 #define WF__BACK_BITS (SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
-#define WF__BACK_WIDE_BITS 12
+#define WF__BACK_LARGE_BITS 12
 #define WF__BACK_WINDOW 8192             /* tokens of a frame that are listed at a time */
 #define WF__BACK_MARKED 16384            /* arcs into a state; if one has more, all tokens are looked at */
 #define WF__BACK_HUB 256
 #endif
 constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
-constexpr u32 BACK_BITS = WF__BACK_BITS, WIDE_BITS = WF__BACK_WIDE_BITS; /* of a second launch, for utterances that found no room in the first: one block a processor */
-constexpr u32 FAR_BITS = 14;              /* of a third one, for those that found none in the second, with tables in device memory */
+constexpr u32 BACK_BITS = WF__BACK_BITS, LARGE_BITS = WF__BACK_LARGE_BITS; /* of a second launch, for utterances that found no room in the first: one block a processor */
+constexpr u32 GLOBAL_BITS = 14;              /* of a third one, for those that found none in the second, with tables in device memory */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
 constexpr u32 MARK_BITS = 15; /* of a bitmap of marks */
 constexpr u32 HELD_BITS = 14; /* of a bitmap of states in a table, with scorers */
@@ -47,7 +47,7 @@ struct back_work {
   u32 page_before, fill_before, page_after; /* of the frame's arcs: where they begin, and the first page that was opened for them */
   u32 num_states, num_links; /* of the lattice so far */
   u32 no_room, no_pages, full; /* for the frame's arcs; for pages; in a table */
-  char *far_tables;            /* of the lattice, in the third launch */
+  char *global_tables;            /* of the lattice, in the third launch */
 };
 static_assert(sizeof(back_work) <= sizeof(lane_shared::hist), "back_work must fit the histogram");
 static_assert(2 * sizeof(u32) << (HELD_BITS - 5) <= sizeof(lane_shared::agenda), "the bitmaps must fit the agenda");
@@ -76,11 +76,11 @@ __host__ __device__ constexpr u32 tables_bytes(u32 bits) {
   return 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits) + follower_bytes(bits);
 }
 __host__ __device__ constexpr u32 back_bytes(u32 bits) { return BACK_OFFSET + tables_bytes(bits); }
-constexpr u32 FAR_BYTES = (tables_bytes(FAR_BITS) + 255) / 256 * 256, FAR_HEAD = 256;
+constexpr u32 GLOBAL_BYTES = (tables_bytes(GLOBAL_BITS) + 255) / 256 * 256, GLOBAL_HEAD = 256;
 
 __device__ __forceinline__ char *back_tables() {
-#ifdef WF_LANE_FAR
-  return own_back().far_tables;
+#ifdef WF_BACKWARD_GLOBAL
+  return own_back().global_tables;
 #else
   return (char *)&own() + BACK_OFFSET;
 #endif

@@ -1,4 +1,4 @@
-/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host's side and lane_search.cu.
+/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host's side and search_plain.cu.
  *
  * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
  * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
@@ -15,7 +15,7 @@
  *   for all lanes
  *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
  *
- * There are two kernels from one source. The second one, lane_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
+ * There are two kernels from one source. The second one, search_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
  * (state, context), and each block of a lane also has
  *
  *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
@@ -33,7 +33,7 @@
  * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
  * Utterances to whose graph words were added (search_graph.cuh) go with those that have scorers.
  *
- * Both are compiled once more for streams (lane_streams.cu, lane_scored_streams.cu; stream_ends.cuh has what differs): an "utterance" is then a chunk of a
+ * Both are compiled once more for streams (search_plain_streams.cu, search_scored_streams.cu; stream_ends.cuh has what differs): an "utterance" is then a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
  *
  *   per stream
@@ -45,7 +45,7 @@
  *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
  *               between them. The host keeps the history of a stream
  *
- * A fifth and a sixth one, lane_asking.cu and lane_asking_streams.cu, search with a recurrent scorer (deferred_scores.cuh): they end where answers are missing, to go on in the
+ * A fifth and a sixth one, search_deferred.cu and search_deferred_streams.cu, search with a recurrent scorer (deferred_scores.cuh): they end where answers are missing, to go on in the
  * next launch.
  */
 #ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
@@ -93,8 +93,8 @@ enum {
   WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
   WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
   WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
-  WF__LANE_WIDE = 6,       /* frames of the lattice too large for the usual tables: a second launch has larger ones, */
-  WF__LANE_FAR = 7,        /* and for these, too: a third one has larger ones in device memory */
+  WF__LANE_LARGE_LATTICE = 6,  /* frames of the lattice too large for WF__BACKWARD_SMALL */
+  WF__LANE_GLOBAL_LATTICE = 7, /* and for WF__BACKWARD_LARGE */
   WF__LANE_STOPPED = 8,    /* by the host, which wants no result */
   WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
@@ -279,7 +279,7 @@ typedef struct wf__lane_params {
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
   const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
   uint32_t back_bits;       /* slots of a table on the way back: 2^this */
-  void *far_tables;         /* of the third launch: {lattices begun, 0, then of each its tables} */
+  void *global_tables;         /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
   /* work */
   const wf__lane_utterance *utterances;
   const uint32_t *order;   /* [num_utterances] longest first */
@@ -334,30 +334,35 @@ typedef struct wf__lane_params {
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
 #define WF__LANE_MAX_ARCS 0x7ffffffeu
 
-/* Launches the kernel on `stream` (a cudaStream_t). Returns a cudaError_t. With lattices there are as many lanes as utterances. */
-int wf__lane_search_launch(const wf__lane_params *params, void *stream);
-/* When it is done, of the same params: makes the lattices; `wide`: those that the first launch has found to be WF__LANE_WIDE. The third one makes those that are WF__LANE_FAR then. */
-int wf__lane_search_back(const wf__lane_params *params, int wide, void *stream);
-int wf__lane_far_back(const wf__lane_params *params, void *stream);
-/* Bytes of far_tables for so many lattices. */
-uint64_t wf__lane_far_bytes(uint32_t num_lattices);
+/* --- kernels ----------------------------------------------------------------------------------------------------------- */
+
+/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor or of one; in device memory, for searches without scorers alone. Each level does what the
+ * one before had no room for. */
+typedef enum wf__backward_tables { WF__BACKWARD_SMALL, WF__BACKWARD_LARGE, WF__BACKWARD_GLOBAL, WF__BACKWARD_LEVELS } wf__backward_tables;
+
+/* What is searched for: utterances without scorers, with scorers, with a recurrent scorer, whose scores are made between launches; then the same for chunks of streams. */
+typedef enum wf__search_kind {
+  WF__SEARCH_PLAIN, WF__SEARCH_SCORED, WF__SEARCH_DEFERRED,
+  WF__SEARCH_STREAMS, /* added to one of these */
+  WF__SEARCH_KINDS = 2 * WF__SEARCH_STREAMS
+} wf__search_kind;
+
+/* The kernels of a kind. All calls return a cudaError_t; `stream` is a cudaStream_t. */
+typedef struct wf__search_kernels {
+  /* With lattices there are as many lanes as utterances. With deferred scores, lanes that counters.num_waiting counts go on in the next launch. */
+  int (*launch)(const wf__lane_params *params, void *stream);
+  /* When that is done, of the same params: makes the lattices whose outcome asks for these tables. NULL: there are none of this kind. */
+  int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
+  /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
+  int (*capacity)(int ranks, int32_t num_columns, int *out_lanes);
+} wf__search_kernels;
+
+extern const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS]; /* search_kernels.c */
+
+/* Bytes of params.global_tables for so many lattices. */
+uint64_t wf__backward_global_bytes(uint32_t num_lattices);
 /* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
-/* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
-int wf__lane_search_capacity(int ranks, int32_t num_columns, int *out_lanes);
-/* The same for utterances with scorers. */
-int wf__lane_scored_launch(const wf__lane_params *params, void *stream);
-int wf__lane_scored_back(const wf__lane_params *params, int wide, void *stream);
-int wf__lane_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
-/* With a recurrent scorer, as many lanes as with others. Lanes that counters.num_waiting counts go on in the next launch. */
-int wf__lane_asking_launch(const wf__lane_params *params, void *stream);
-/* The same for chunks of streams. */
-int wf__lane_asking_streams_launch(const wf__lane_params *params, void *stream);
-/* The same for chunks of streams, without scorers and with them. */
-int wf__lane_streams_launch(const wf__lane_params *params, void *stream);
-int wf__lane_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
-int wf__lane_scored_streams_launch(const wf__lane_params *params, void *stream);
-int wf__lane_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 
 namespace WF_LANE_SPACE {
 
-#ifndef WF_LANE_FAR
+#ifndef WF_BACKWARD_GLOBAL
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
   searcher<RANKS> s(&p);
@@ -25,27 +25,27 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
-#ifdef WF_LANE_FAR
+#ifdef WF_BACKWARD_GLOBAL
 template <int RANKS>
-static cudaError_t launch_far(const wf__lane_params *params, cudaStream_t stream) {
+static cudaError_t launch_global(const wf__lane_params *params, cudaStream_t stream) {
   wf__lane_params p = *params;
-  p.back_bits = FAR_BITS;
-  const cudaError_t code = cudaMemsetAsync(p.far_tables, 0, FAR_HEAD, stream);
+  p.back_bits = GLOBAL_BITS;
+  const cudaError_t code = cudaMemsetAsync(p.global_tables, 0, GLOBAL_HEAD, stream);
   if (code != cudaSuccess) return code;
-  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, BACK_OFFSET, stream, p, (int)WF__LANE_FAR);
+  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, BACK_OFFSET, stream, p, (int)WF__LANE_GLOBAL_LATTICE);
 }
 
-extern "C" int wf__lane_far_back(const wf__lane_params *params, void *stream) {
+extern "C" int wf__backward_global_launch(const wf__lane_params *params, void *stream) {
   switch (params->ranks) {
-    case 1: return launch_far<1>(params, (cudaStream_t)stream);
-    case 2: return launch_far<2>(params, (cudaStream_t)stream);
-    case 4: return launch_far<4>(params, (cudaStream_t)stream);
-    case 8: return launch_far<8>(params, (cudaStream_t)stream);
+    case 1: return launch_global<1>(params, (cudaStream_t)stream);
+    case 2: return launch_global<2>(params, (cudaStream_t)stream);
+    case 4: return launch_global<4>(params, (cudaStream_t)stream);
+    case 8: return launch_global<8>(params, (cudaStream_t)stream);
   }
   return cudaErrorInvalidValue;
 }
 
-extern "C" uint64_t wf__lane_far_bytes(uint32_t num_lattices) { return FAR_HEAD + (uint64_t)num_lattices * FAR_BYTES; }
+extern "C" uint64_t wf__backward_global_bytes(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
 #else
 static size_t shared_bytes(int32_t num_columns) {
   size_t row = num_columns <= WF__LANE_MAX_ROW ? (size_t)num_columns : 1;
@@ -97,27 +97,27 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
 
 #if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
 template <int RANKS>
-static cudaError_t launch_back(const wf__lane_params *params, int wide, cudaStream_t stream) {
+static cudaError_t launch_backward(const wf__lane_params *params, wf__backward_tables tables, cudaStream_t stream) {
   wf__lane_params p = *params;
-  p.back_bits = wide ? WIDE_BITS : BACK_BITS;
-  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(WIDE_BITS));
+  p.back_bits = tables == WF__BACKWARD_LARGE ? LARGE_BITS : BACK_BITS;
+  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(LARGE_BITS));
   if (code != cudaSuccess) return code;
-  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, wide ? (int)WF__LANE_WIDE : (int)WF__LANE_OK);
+  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, tables == WF__BACKWARD_LARGE ? (int)WF__LANE_LARGE_LATTICE : (int)WF__LANE_OK);
 }
 #endif
 
 #if defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__lane_asking_streams_##what
+#define ENTRY(what) wf__search_deferred_streams_##what
 #elif defined(WF_LANE_ASKING)
-#define ENTRY(what) wf__lane_asking_##what
+#define ENTRY(what) wf__search_deferred_##what
 #elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__lane_scored_streams_##what
+#define ENTRY(what) wf__search_scored_streams_##what
 #elif defined(WF_LANE_SCORED)
-#define ENTRY(what) wf__lane_scored_##what
+#define ENTRY(what) wf__search_scored_##what
 #elif defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__lane_streams_##what
+#define ENTRY(what) wf__search_plain_streams_##what
 #else
-#define ENTRY(what) wf__lane_search_##what
+#define ENTRY(what) wf__search_plain_##what
 #endif
 
 extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
@@ -131,12 +131,12 @@ extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
 }
 
 #if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
-extern "C" int ENTRY(back)(const wf__lane_params *params, int wide, void *stream) {
+extern "C" int ENTRY(backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
   switch (params->ranks) {
-    case 1: return launch_back<1>(params, wide, (cudaStream_t)stream);
-    case 2: return launch_back<2>(params, wide, (cudaStream_t)stream);
-    case 4: return launch_back<4>(params, wide, (cudaStream_t)stream);
-    case 8: return launch_back<8>(params, wide, (cudaStream_t)stream);
+    case 1: return launch_backward<1>(params, tables, (cudaStream_t)stream);
+    case 2: return launch_backward<2>(params, tables, (cudaStream_t)stream);
+    case 4: return launch_backward<4>(params, tables, (cudaStream_t)stream);
+    case 8: return launch_backward<8>(params, tables, (cudaStream_t)stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -1,4 +1,4 @@
-/* lane_scored_streams.cu - the search of chunks of streams that have scorers. */
+/* search_scored_streams.cu - the search of chunks of streams that have scorers. */
 #define WF_LANE_SCORED
 #define WF_LANE_STREAMS
 

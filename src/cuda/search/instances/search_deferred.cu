@@ -1,4 +1,4 @@
-/* lane_asking.cu - the search with a recurrent scorer: deferred_scores.cuh in place of scorers that are tables. */
+/* search_deferred.cu - the search with a recurrent scorer: deferred_scores.cuh in place of scorers that are tables. */
 #define WF_LANE_SCORED
 #define WF_LANE_ASKING
 

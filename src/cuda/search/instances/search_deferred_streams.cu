@@ -1,4 +1,4 @@
-/* lane_asking_streams.cu - the search of chunks of streams that have a recurrent scorer. */
+/* search_deferred_streams.cu - the search of chunks of streams that have a recurrent scorer. */
 #define WF_LANE_SCORED
 #define WF_LANE_ASKING
 #define WF_LANE_STREAMS

@@ -1,5 +1,0 @@
-/* lane_far.cu - the backward pass of lattices (backward.cuh) for utterances without scorers whose frames have more tokens in their lattice than shared memory has room for: its tables are
- * in device memory. */
-#define WF_LANE_FAR
-
-#include "cuda/search/instances/kernels.cuh"

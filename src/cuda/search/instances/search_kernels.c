@@ -1,0 +1,35 @@
+/* search_kernels.c - the kernels of each kind of search. Each row is an instance file's. */
+#ifdef WARPFST_CUDA
+#include <stddef.h>
+
+#include "cuda/search/search_params.h"
+
+int wf__search_plain_launch(const wf__lane_params *params, void *stream);
+int wf__search_plain_backward(const wf__lane_params *params, wf__backward_tables tables, void *stream);
+int wf__search_plain_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__search_plain_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_plain_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__search_scored_launch(const wf__lane_params *params, void *stream);
+int wf__search_scored_backward(const wf__lane_params *params, wf__backward_tables tables, void *stream);
+int wf__search_scored_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__search_scored_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_scored_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__search_deferred_launch(const wf__lane_params *params, void *stream);
+int wf__search_deferred_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__search_deferred_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_deferred_streams_capacity(int ranks, int32_t num_columns, int *out_lanes);
+int wf__backward_global_launch(const wf__lane_params *params, void *stream);
+
+static int plain_backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
+  return tables == WF__BACKWARD_GLOBAL ? wf__backward_global_launch(params, stream) : wf__search_plain_backward(params, tables, stream);
+}
+
+const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
+    [WF__SEARCH_PLAIN] = {wf__search_plain_launch, plain_backward, wf__search_plain_capacity},
+    [WF__SEARCH_SCORED] = {wf__search_scored_launch, wf__search_scored_backward, wf__search_scored_capacity},
+    [WF__SEARCH_DEFERRED] = {wf__search_deferred_launch, NULL, wf__search_deferred_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {wf__search_plain_streams_launch, NULL, wf__search_plain_streams_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_SCORED] = {wf__search_scored_streams_launch, NULL, wf__search_scored_streams_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {wf__search_deferred_streams_launch, NULL, wf__search_deferred_streams_capacity},
+};
+#endif

@@ -1,0 +1,2 @@
+/* search_plain.cu - the search without scorers. */
+#include "cuda/search/instances/kernels.cuh"
