@@ -52,7 +52,7 @@ fstreplace --call_arc_labeling=neither --return_arc_labeling=neither root.fst 99
 "$WARPFST" decode whole.fst scores.ark --words all.txt -o static.txt 2>log
 cmp added.txt static.txt || fail "not what OpenFst's graph gives"
 [ "$(grep -c 'roma\|mara\|oro\|a go' added.txt)" -gt 150 ] || fail "few added words are said"
-decode --words words.txt | grep -q 'roma\|place' && fail "the bare graph says an added word"
+decode --words words.txt | grep 'roma\|place' > /dev/null && fail "the bare graph says an added word"
 
 # 2. Whole, in chunks; lattices and alternatives; boosts for added words; one list on top of the other.
 decode --add-words list --format=json >whole.json

@@ -21,9 +21,9 @@ printf '1 0\n2 1\n' > columns
 marked columns > columns.bom
 "$WARPFST" decode g.wfst s.ark --columns=columns.bom > got.txt 2> err.txt || fail "columns: $(cat err.txt)"
 marked s.ark > marked.ark
-"$WARPFST" matrix info marked.ark 2> err.txt | grep -q '^u0 3 2' || fail "text archive: $(cat err.txt)"
+"$WARPFST" matrix info marked.ark 2> err.txt | grep '^u0 3 2' > /dev/null || fail "text archive: $(cat err.txt)"
 printf '%su0 s.ark:3\n' "$mark" > marked.scp
-"$WARPFST" matrix info marked.scp 2> err.txt | grep -q '^u0 3 2' || fail "script file: $(cat err.txt)"
+"$WARPFST" matrix info marked.scp 2> err.txt | grep '^u0 3 2' > /dev/null || fail "script file: $(cat err.txt)"
 printf 'u0 eins zwei\n' > ref
 marked ref > ref.bom
 "$WARPFST" score ref.bom ref > /dev/null || fail "transcripts"
@@ -77,7 +77,7 @@ for command in "info zeros.gz" "decode zeros.gz s.ark" "decode g.wfst s.ark --wo
 done
 awk 'BEGIN {for (i = 0; i < 2000000; i++) print "eins zwei"}' | gzip > yes.gz # up to 64 MB nothing is suspected
 expect 3 'yes.gz:' "$WARPFST" score yes.gz yes.gz
-ldd "$WARPFST" | grep -q 'asan\|tsan' && exit 0 # they need address space of their own
+[[ $(ldd "$WARPFST") =~ asan|tsan ]] && exit 0 # they need address space of their own
 head -c 60000000 /dev/zero > payload
 { printf 'u0 \0BFM \4\300\341\344\0\4\1\0\0\0'; cat payload; } | gzip -1 > large.ark.gz # 15,000,000 x 1
 awk 'BEGIN {print "u0"; for (s = 0; s < 100000; s++) print s, s + 1, "1 1.5,2.5,1_2"; print s, "0,0,\n"}' > large.lat

@@ -39,14 +39,14 @@ grep -qx 'ngram 2=4000' limits.arpa
 grep -qx 'ngram 3=3000' limits.arpa
 "$WARPFST" lm prune "$lm" --max-ngrams=4000,3000 --num-threads=3 -q - >again.arpa
 cmp limits.arpa again.arpa
-"$WARPFST" lm prune "$lm" --max-total=5000 -q | grep -P '^-?\d' | wc -l | grep -qx 5000
+"$WARPFST" lm prune "$lm" --max-total=5000 -q | grep -P '^-?\d' | wc -l | grep -x 5000 > /dev/null
 "$WARPFST" lm prune "$lm" --max-words=500 -q -o words.arpa
 grep -qx 'ngram 1=503' words.arpa
 [ -z "$(comm -23 <(ngrams words.arpa) <(ngrams large.arpa))" ]
 printf 'THE 17\nIS\nNOWHERE-TO-BE-FOUND\n' >list.txt
 "$WARPFST" lm prune "$lm" --vocabulary=list.txt -q -o list.arpa
 grep -qx 'ngram 1=5' list.arpa
-"$WARPFST" lm prune "$lm" --criterion=difference --threshold=1e-5 -q | "$WARPFST" lm info - | grep -q '^3-grams'
+"$WARPFST" lm prune "$lm" --criterion=difference --threshold=1e-5 -q | "$WARPFST" lm info - | grep '^3-grams' > /dev/null
 
 # Sphinx's files wherever a model is read.
 data=$SOURCE_DIR/tests/data/lm
