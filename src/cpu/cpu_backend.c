@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
 #include "math/score.h"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/callbacks.h"
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "lm/binary_lm.h"
