@@ -1,12 +1,9 @@
-/* error.c - status texts, the caller-owned error object, the log callback. */
+/* error.c - status texts, the caller-owned error object. */
 #include "base/error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/interrupt.h"
 
 #define WF__STR2(x) #x
 #define WF__STR(x) WF__STR2(x)
@@ -33,8 +30,7 @@ void wf__error_clear(wf_error *err) {
   err->message[0] = '\0';
 }
 
-/* Bytes of input in messages must not steer a terminal: control bytes become '?', also U+0080 to U+009F. */
-static void format_text(char *text, size_t size, const char *format, va_list args) {
+void wf__format_text(char *text, size_t size, const char *format, va_list args) {
   text[0] = '\0';
   vsnprintf(text, size, format, args);
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
@@ -49,7 +45,7 @@ wf_status (wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     err->code = code;
-    format_text(err->message, sizeof err->message, format, args);
+    wf__format_text(err->message, sizeof err->message, format, args);
     va_end(args);
   }
   return code;
@@ -60,7 +56,7 @@ wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, .
     char text[sizeof err->message];
     va_list args;
     va_start(args, format);
-    format_text(text, sizeof text, format, args);
+    wf__format_text(text, sizeof text, format, args);
     va_end(args);
     size_t used = strlen(text);
     if (used + 3 < sizeof text) snprintf(text + used, sizeof text - used, ": %s", err->message);
@@ -72,30 +68,4 @@ wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, .
 
 wf_status (wf__fail_memory)(wf_error *err, uint64_t bytes, const char *what) {
   return wf__fail(err, WF_ERR_MEMORY, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
-}
-
-static wf_log_fn g_log_fn;
-static void *g_log_user;
-
-void wf_set_log(wf_log_fn fn, void *user) {
-  g_log_fn = fn;
-  g_log_user = user;
-}
-
-void wf__log(wf_log_level level, const char *format, ...) {
-  if (g_log_fn == NULL) return;
-  char text[1024];
-  va_list args;
-  va_start(args, format);
-  format_text(text, sizeof text, format, args);
-  va_end(args);
-  wf__interrupt_ask(); /* a callback of ctypes would lose a KeyboardInterrupt that is due */
-  (void)wf__stopped();
-  g_log_fn(g_log_user, level, text);
-}
-
-wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err) {
-  WF__TRY(wf__interrupted(err));
-  if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction)) return WF_OK;
-  return wf__fail(err, WF_ERR_CANCELLED, "cancelled during %s", stage);
 }

@@ -5,6 +5,8 @@
 #ifndef WF_BASE_ERROR_H
 #define WF_BASE_ERROR_H
 
+#include <stdarg.h>
+
 #include "warpfst.h"
 
 #if defined(__GNUC__)
@@ -29,11 +31,8 @@ wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
 /* Clears err at the start of a public call. */
 void wf__error_clear(wf_error *err);
 
-/* To the process's log callback, if there is one. */
-void wf__log(wf_log_level level, const char *format, ...) WF__PRINTF(2, 3);
-
-/* Reports progress; WF_ERR_CANCELLED when the callback, or the thread's function of wf_set_interrupt, says stop. */
-wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err);
+/* Formats as vsnprintf does. Bytes of input in messages must not steer a terminal: control bytes become '?', also U+0080 to U+009F. */
+void wf__format_text(char *text, size_t size, const char *format, va_list args) WF__PRINTF(3, 0);
 
 /* Returns the status of a failing expression. */
 #define WF__TRY(expr)                       \

@@ -1,12 +1,10 @@
 /* cpu_backend.c - many utterances over the threads of a pool, one search object a thread. */
-#include <math.h>
-#include <stdio.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
-#include "math/score.h"
 
 struct job {
   struct wf__cpu_backend *self;
@@ -45,60 +43,12 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
-bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result) {
-  for (int64_t t = 0; t < scores->num_frames; t++) {
-    if (t % 64 == 0 && wf__stopped()) return true; /* the search will say so */
-    for (int32_t c = 0; c < num_columns; c++) {
-      float value = wf__score_at(scores, t, c);
-      if (wf__score_usable(value)) continue;
-      wf__result_bad_score(result, first + t, c, value);
-      return false;
-    }
-  }
-  return true;
-}
-
-wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err) {
-  if (self->searches[worker] == NULL) WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
-  *out = self->searches[worker];
-  return WF_OK;
-}
-
-wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, bool *good, wf_error *err) {
-  const wf_scores *scores = &batch->scores[i];
-  if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  *good = wf__cpu_check_values(scores, self->graph->min_columns, 0, batch->results[i]);
-  return *good ? wf__search_begin(search, err) : WF_OK;
-}
-
-/* With words of its own, or the decoder's. */
-static const wf_graph *graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i) {
-  return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : self->graph;
-}
-
-wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, wf_error *err) {
-  const wf_scores *scores = &batch->scores[i];
-  WF__TRY(wf__search_finish(search, scores, err));
-  WF__TRY(wf__result_fill(batch->results[i], graph_of(self, batch, i), &self->options, &search->path, err));
-  if (self->options.lattice_beam <= 0) return WF_OK;
-  WF__TRY(wf__search_lattice(search, scores, &batch->results[i]->lattice, err));
-  return wf__result_determinize(batch, batch->results[i], err);
-}
-
-wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {
-  if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
-  wf_result *result = batch->results[i];
-  result->status = status;
-  snprintf(result->message, sizeof result->message, "%s", err->message);
-  return WF_OK;
-}
-
 static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
   struct wf__cpu_backend *self = job->self;
   wf__search *search;
   bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
-  wf__search_set_graph(search, graph_of(self, job->batch, i));
+  wf__search_set_graph(search, wf__cpu_graph_of(self, job->batch, i));
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__cpu_begin(self, search, job->batch, i, &good, err));
   if (!good) return WF_OK;

@@ -14,6 +14,13 @@ struct wf__cpu_backend {
   size_t num_lanes;
 };
 
+/* cpu_utterance.c */
+/* The worker's search. */
+wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
+/* Fails the result, unless its scores were bad before, if one of these is. The first of them is the utterance's frame `first`. */
+bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result);
+/* The graph that utterance i of a batch searches: with words of its own, or the decoder's. */
+const wf_graph *wf__cpu_graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i);
 /* Begins utterance i of a batch in a search that has its scorer; false: its scores are bad, and its result says so. */
 wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, bool *good, wf_error *err);
 /* Fills its result, when its frames are consumed. */
@@ -25,11 +32,6 @@ wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, co
 bool wf__cpu_goes_together(const wf__batch *batch, const uint32_t *order, uint32_t count);
 wf_status wf__cpu_decode_together(struct wf__cpu_backend *self, const wf__batch *batch, const uint32_t *order, uint32_t count, wf_error *err);
 void wf__cpu_free_lanes(struct wf__cpu_backend *self);
-
-/* The worker's search. */
-wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
-/* Fails the result, unless its scores were bad before, if one of these is. The first of them is the utterance's frame `first`. */
-bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result);
 
 extern const wf__stream_backend wf__cpu_streams; /* cpu_streams.c */
 

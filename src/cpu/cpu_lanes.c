@@ -7,6 +7,7 @@
  * A lane asks once or a few times a frame and does not wait for others to reach the same frame. Results do not depend on who shares a round. */
 #include <stdlib.h>
 
+#include "base/callbacks.h"
 #include "cpu/cpu_backend.h"
 
 enum { MAX_LANES = 64, NONE = UINT32_MAX };

@@ -4,7 +4,6 @@
  * lattice_beam can be in no lattice and is dropped at once. */
 #include "cpu/links.h"
 
-#include <math.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
@@ -111,24 +110,4 @@ wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
   }
   if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0) return WF_OK;
   return wf__history_prune(history, err);
-}
-
-wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
-  wf__history *history = &search->history;
-  uint64_t first = history->frames.data[history->frames.size - 1].first_token, size = history->tokens.size - first;
-  float least = INFINITY;
-  history->endings.size = 0;
-  WF__TRY(wf__vec_grow(&history->endings, size, "the lattice", err));
-  float *endings = history->endings.data;
-  for (uint64_t i = 0; i < size; i++) endings[i] = INFINITY;
-  for (uint64_t i = 0; i < search->tokens.size; i++) {
-    float cost;
-    WF__TRY(wf__search_ending(search, i, final, &cost, err));
-    endings[search->died ? wf__search_source_number(search, &search->tokens.data[i]) : i] = cost;
-    if (cost < least) least = cost;
-  }
-  for (uint64_t i = 0; i < size; i++)
-    if (endings[i] != INFINITY) endings[i] -= least;
-  history->endings.size = size;
-  return WF_OK;
 }

@@ -114,6 +114,9 @@ wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err)
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
  * was read of them; of a stream the path is what comes behind the stem. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
+/* With a lattice: into history.endings what ending in each of the newest frame's tokens costs, above the least of them. `final`: on final states; else anywhere,
+ * after dying where the search went on. wf__search_lattice does so itself. */
+wf_status wf__search_endings(wf__search *search, bool final, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
 
@@ -123,8 +126,6 @@ wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, ui
 /* Lets the searches' scorers, whose memories are joined, answer all that was asked. */
 wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool, wf_error *err);
 
-/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph and of the scorer. */
-wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err);
 /* Number that a source, or after dying a token, had among the tokens of its frame. */
 static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) { return source->prev - search->trace_base; }
 /* Context of tokens[i], of the newest frame, once it is settled. There must be a scorer. */

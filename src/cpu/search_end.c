@@ -1,12 +1,13 @@
 /* search_end.c - the end of the search, or a look at it before that: which token the path ends in, the way back, the lattice. */
 #include <math.h>
 
-#include "cpu/links.h"
+#include "cpu/search.h"
 #include "math/cost.h"
 
 #define NONE UINT32_MAX
 
-wf_status wf__search_ending(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err) {
+/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph and of the scorer. */
+static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err) {
   const wf__token *token = &search->tokens.data[i];
   float extra = 0;
   *cost = token->cost;
@@ -25,7 +26,7 @@ static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, 
   *out = NONE;
   for (uint64_t i = 0; i < search->tokens.size; i++) {
     float cost;
-    WF__TRY(wf__search_ending(search, i, with_final, &cost, err));
+    WF__TRY(ending_cost(search, i, with_final, &cost, err));
     if (cost == INFINITY) continue;
     uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | search->tokens.data[i].state, context = scored ? wf__search_context(search, i) : 0;
     if (key > best_key || (key == best_key && context >= best_context)) continue;
@@ -41,7 +42,7 @@ static wf_status find_relative_cost(wf__search *search, float best_cost, wf_erro
   uint32_t end = NONE;
   float cost = INFINITY;
   if (!search->died) WF__TRY(best_token(search, true, &end, err));
-  if (end != NONE) WF__TRY(wf__search_ending(search, end, true, &cost, err));
+  if (end != NONE) WF__TRY(ending_cost(search, end, true, &cost, err));
   search->path.relative_cost = cost - best_cost;
   return WF_OK;
 }
@@ -80,6 +81,26 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
   WF__TRY(wf__path_score(&search->path, 0, search->graph, &search->scoring, (search->path.flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
   search->path.scorer_cost = sum.cost;
   return scores != NULL ? read_loglikes(search, scores, err) : WF_OK;
+}
+
+wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
+  wf__history *history = &search->history;
+  uint64_t first = history->frames.data[history->frames.size - 1].first_token, size = history->tokens.size - first;
+  float least = INFINITY;
+  history->endings.size = 0;
+  WF__TRY(wf__vec_grow(&history->endings, size, "the lattice", err));
+  float *endings = history->endings.data;
+  for (uint64_t i = 0; i < size; i++) endings[i] = INFINITY;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    float cost;
+    WF__TRY(ending_cost(search, i, final, &cost, err));
+    endings[search->died ? wf__search_source_number(search, &search->tokens.data[i]) : i] = cost;
+    if (cost < least) least = cost;
+  }
+  for (uint64_t i = 0; i < size; i++)
+    if (endings[i] != INFINITY) endings[i] -= least;
+  history->endings.size = size;
+  return WF_OK;
 }
 
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/callbacks.h"
 #include "decode/decoder.h"
 
 enum { WARN, ERROR, OFF };

@@ -5,6 +5,7 @@
 
 #include "base/option_tables.h"
 #include "decode/decoder.h"
+#include "decode/stream.h"
 
 static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;

@@ -23,9 +23,6 @@ struct wf_decoder {
 /* One more reference, for wf_decoder_free. */
 wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
-/* Closes streams that were abandoned. By the thread that uses the decoder. */
-void wf__streams_sweep(wf_decoder *decoder);
-
 /* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */

@@ -9,25 +9,7 @@
 
 #include "base/option_tables.h"
 #include "decode/decoder.h"
-#include "decode/endpoint.h"
-
-struct wf_stream {
-  wf_decoder *decoder;
-  wf_graph *graph; /* the decoder's, or one with words added */
-  const wf_scorer *scorer; /* the channel's, which has it as long */
-  const wf__stream_backend *backend;
-  void *channel;
-  wf_stream_options options;
-  wf__endpointer endpointer;
-  wf_result *result;    /* that will be handed out, with the stream's own error if it has failed; NULL: finished */
-  wf__account account;
-  size_t num_shown;     /* of its words: by the last partial, as stable. All but the last may be forgotten */
-  int64_t start_frame;
-  wf__path part;        /* scratch */
-  WF__VEC(wf_word) words; /* of the last partial */
-  bool in_batch;
-  wf_stream *next; /* of those abandoned */
-};
+#include "decode/stream.h"
 
 static wf_status new_result(wf_stream *stream, wf_error *err) {
   stream->result = wf__calloc(1, sizeof *stream->result);
@@ -59,22 +41,10 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   return WF_OK;
 }
 
-/* All but its reference to the decoder. */
-static void close_stream(wf_stream *stream) {
-  if (stream->channel != NULL) stream->backend->close(stream->decoder->search, stream->channel);
-  wf__endpointer_close(&stream->endpointer);
-  wf_graph_free(stream->graph);
-  wf_result_free(stream->result);
-  wf__account_free(&stream->account);
-  wf__path_free(&stream->part);
-  wf__vec_free(&stream->words);
-  free(stream);
-}
-
 void wf_stream_close(wf_stream *stream) {
   if (stream == NULL) return;
   wf_decoder *decoder = stream->decoder;
-  close_stream(stream);
+  wf__stream_free(stream);
   wf_decoder_free(decoder);
 }
 
@@ -84,13 +54,6 @@ void wf_stream_abandon(wf_stream *stream) {
   stream->next = atomic_load(&decoder->abandoned);
   while (!atomic_compare_exchange_weak(&decoder->abandoned, &stream->next, stream)) continue;
   wf_decoder_free(decoder);
-}
-
-void wf__streams_sweep(wf_decoder *decoder) {
-  for (wf_stream *stream = atomic_exchange(&decoder->abandoned, NULL), *next; stream != NULL; stream = next) {
-    next = stream->next;
-    close_stream(stream);
-  }
 }
 
 wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {

@@ -18,15 +18,6 @@
 enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 }; /* rows from this density on */
 enum { LEAST_TO_LOOK = 4096, LOOKED_SHARE = 64 };    /* a small result is worth looking for in inputs of so many arcs, and in a part of them */
 
-void wf__compose_output_free(wf__compose_output *out) {
-  wf__csr_free(&out->csr);
-  wf__vec_free(&out->origins);
-}
-
-wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err) {
-  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %llu (max_bytes)", (unsigned long long)bytes, (unsigned long long)max_bytes);
-}
-
 /* --- one pair ----------------------------------------------------------------------------------------------------------- */
 
 static int32_t auto_threads(void) { return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS; }

@@ -26,7 +26,9 @@ typedef struct wf__compose_output {
   WF__VEC(wf_arc_origin) origins; /* of each arc: places in the sorted inputs */
 } wf__compose_output;
 
+/* compose_output.c */
 void wf__compose_output_free(wf__compose_output *out);
+/* The error of a composition that needs more than max_bytes. */
 wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err);
 
 /* On failure, and when it gave up, `out` holds nothing. */

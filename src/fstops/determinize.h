@@ -1,4 +1,4 @@
-/* determinize.h - the parts of determinization: subsets, epsilon closure, witnesses.
+/* determinize.h - the parts of determinization: subsets, expansion, residual outputs, epsilon closure, witnesses.
  *
  * A state of the result is a subset: elements (state of the input, residual output, residual cost) sorted by state. The residuals are what the
  * way there still owes compared with what the arcs of the result have already put out and charged. Residual outputs are strings of
@@ -122,8 +122,13 @@ wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements
 void wf__det_chunk_free(wf__det_chunk *chunk);
 void wf__det_worker_free(wf__det_worker *worker);
 
+/* --- residual outputs (determinize_residual.c) ------------------------------------------------------------------- */
 /* Appends an output label to a residual; refuses residuals that can only come from growth without end. */
 wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t olabel, uint32_t *out, wf_error *err);
+/* Longest common prefix of two residuals. */
+uint32_t wf__residual_common_prefix(const wf__strings *strings, uint32_t a, uint32_t b);
+/* Takes the first prefix_size labels off a residual. */
+wf_status wf__residual_without_prefix(wf__det_worker *worker, uint32_t string, uint32_t prefix_size, uint32_t *out, wf_error *err);
 
 /* --- epsilon closure (determinize_closure.c) --------------------------------------------------------------------- */
 wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out, wf_error *err);

@@ -7,52 +7,6 @@
 
 #include "fstops/determinize.h"
 
-/* Residual outputs this long do not come from anything that can be determinized in practice. */
-enum { MAX_RESIDUAL = 10000 };
-
-/* --- residual strings --------------------------------------------------------------------------------------------- */
-
-/* wf__string_put, for a worker that may use the pool. */
-static wf_status put(wf__det_worker *worker, uint32_t label, uint32_t rest, uint32_t *out, wf_error *err) {
-  if (worker->shared && rest != 0) return WF_ERR_STATE;
-  return wf__string_put(&worker->det->strings, label, rest, out, err);
-}
-
-wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t olabel, uint32_t *out, wf_error *err) {
-  wf__determinizer *det = worker->det;
-  *out = string;
-  if (olabel == 0) return WF_OK;
-  if (!worker->shared && wf__string_size(&det->strings, string) >= MAX_RESIDUAL)
-    return wf__fail_growth(det, 0, "outputs fall ever further behind inputs (10000 labels)", err);
-  return put(worker, (uint32_t)olabel, string, out, err);
-}
-
-/* Strings are lists from their last label, so a common prefix is a common rest. */
-static uint32_t common_prefix(const wf__strings *strings, uint32_t a, uint32_t b) {
-  uint32_t size_a = wf__string_size(strings, a), size_b = wf__string_size(strings, b);
-  if (size_a > size_b) a = wf__string_drop(strings, a, size_a - size_b);
-  else b = wf__string_drop(strings, b, size_b - size_a);
-  while (a != b) {
-    a = wf__string_rest(strings, a);
-    b = wf__string_rest(strings, b);
-  }
-  return a;
-}
-
-static wf_status without_prefix(wf__det_worker *worker, uint32_t string, uint32_t prefix_size, uint32_t *out, wf_error *err) {
-  const wf__determinizer *det = worker->det;
-  *out = string;
-  if (prefix_size == 0) return WF_OK;
-  uint32_t keep = wf__string_size(&det->strings, string) - prefix_size;
-  worker->labels.size = 0;
-  WF__TRY(wf__vec_grow(&worker->labels, keep + 1, "output strings", err));
-  for (; keep > 0; keep--, string = wf__string_rest(&det->strings, string))
-    worker->labels.data[worker->labels.size++] = wf__string_label(&det->strings, string);
-  *out = 0;
-  while (worker->labels.size > 0) WF__TRY(put(worker, worker->labels.data[--worker->labels.size], *out, out, err));
-  return WF_OK;
-}
-
 /* --- arcs of a subset, sorted ------------------------------------------------------------------------------------- */
 
 static wf_status gather(wf__det_worker *worker, wf_error *err) {
@@ -148,14 +102,14 @@ static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run,
   uint32_t prefix = run[0].string;
   for (uint64_t i = 1; i < size; i++) {
     total = wf__cost_plus(det->view.semiring, total, run[i].cost);
-    if (prefix != run[i].string) prefix = common_prefix(&det->strings, prefix, run[i].string);
+    if (prefix != run[i].string) prefix = wf__residual_common_prefix(&det->strings, prefix, run[i].string);
   }
   uint32_t prefix_size = wf__string_size(&det->strings, prefix);
   WF__TRY(wf__vec_grow(&out->elements, size, "a subset", err));
   wf__det_element *elements = out->elements.data + out->elements.size;
   for (uint64_t i = 0; i < size; i++) {
     elements[i] = (wf__det_element){.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
-    WF__TRY(without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
+    WF__TRY(wf__residual_without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
   }
   arc->olabel = (int32_t)prefix;
   arc->weight = wf__cost_to_float(total);

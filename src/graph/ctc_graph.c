@@ -6,6 +6,7 @@
  * composed, and so on: at most the inputs and the result of one step are in memory. */
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "graph/graph_steps.h"

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/callbacks.h"
 #include "graph/push_even.h"
 
 /* --- running ---------------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  * At most the inputs and the result of one step are in memory. H has only the HMM types that C o LG asked for. (Mohri, Pereira, Riley 2002.) */
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "graph/emitting_only.h"
 #include "graph/graph_steps.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "base/output.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/map64.h"
 #include "fst/word_case.h"
 #include "lm/lm.h"

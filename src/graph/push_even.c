@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "fst/fst.h"
 #include "fstops/csr_copy.h"

@@ -9,12 +9,6 @@
 #include "lattice/lattice.h"
 
 enum { MAX_TYPE_BYTES = 32, HEADER_VERSION = 2, HEADER_REST_BYTES = 40, COUNT_BYTES = 8, FLAG_TABLES = 3 };
-#define MAX_COST 1e30
-
-bool wf__kaldi_weight_is_good(double graph_cost, double acoustic_cost) {
-  if (graph_cost == (double)INFINITY || acoustic_cost == (double)INFINITY) return graph_cost == acoustic_cost;
-  return fabs(graph_cost) <= MAX_COST && fabs(acoustic_cost) <= MAX_COST; /* false for NaN */
-}
 
 /* --- reading -------------------------------------------------------------------------------------------------------------- */
 
@@ -105,7 +99,7 @@ static wf_status read_weight(struct binary *b, wf_compact_weight *weight, wf_err
     costs[0] = (double)narrow[0];
     costs[1] = (double)narrow[1];
   }
-  if (!wf__kaldi_weight_is_good(costs[0], costs[1])) return wf__source_fail(b->source, err, WF_ERR_FORMAT, "weight %g,%g", costs[0], costs[1]);
+  if (!wf__loose_weight_is_good(costs[0], costs[1])) return wf__source_fail(b->source, err, WF_ERR_FORMAT, "weight %g,%g", costs[0], costs[1]);
   *weight = (wf_compact_weight){.graph_cost = (float)costs[0], .acoustic_cost = (float)costs[1]};
   return b->out->compact ? read_labels(b, weight, err) : WF_OK;
 }

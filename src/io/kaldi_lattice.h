@@ -21,9 +21,6 @@ wf_status wf__kaldi_read_lattice(wf__source *source, const wf_symbols *words, wf
 /* The text form, from behind the key's line; kaldi_lattice_text.c. */
 wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *words, wf__loose_lattice *out, bool *lost, wf_error *err);
 
-/* Are both costs finite, or both +infinity (Zero)? */
-bool wf__kaldi_weight_is_good(double graph_cost, double acoustic_cost);
-
 /* Write one value, behind "key ". Acoustic costs are divided by `divisor`. */
 void wf__kaldi_write_raw(wf__output *output, const wf_lattice_view *lattice, float divisor);
 void wf__kaldi_write_compact(wf__output *output, const wf_compact_lattice_view *lattice, float divisor);

@@ -100,7 +100,7 @@ static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact
   wf__span rest = field, graph = take_part(&rest, ','), acoustic = take_part(&rest, ',');
   double costs[2];
   if (count_commas(field) != (t->kind == KIND_COMPACT ? 2 : 1) || !wf__parse_f64(graph, &costs[0]) || !wf__parse_f64(acoustic, &costs[1]) ||
-      !wf__kaldi_weight_is_good(costs[0], costs[1]))
+      !wf__loose_weight_is_good(costs[0], costs[1]))
     return bad_line(t, err, t->kind == KIND_COMPACT ? "expected graph cost, acoustic cost and labels, found" : "expected graph and acoustic cost, found", field);
   *out = (wf_compact_weight){.graph_cost = (float)costs[0], .acoustic_cost = (float)costs[1], .first_label = t->out->labels.size};
   while (rest.size > 0) {

@@ -34,7 +34,9 @@ void wf__picture_free(wf__picture *picture);
 /* Text of a word, or its number in `scratch`; NULL for none. */
 const char *wf__picture_word(const wf__picture *picture, int32_t word, char scratch[16]);
 
+/* lattice_dot.c */
 void wf__picture_write_dot(const wf__picture *picture, wf__output *output);
+/* lattice_svg.c */
 void wf__picture_write_html(const wf__picture *picture, wf__output *output);
 
 #endif

@@ -9,12 +9,18 @@
 #include "lattice/lattice.h"
 
 enum { DROPPED = UINT32_MAX };
+#define MAX_COST 1e30
 
 void wf__loose_free(wf__loose_lattice *loose) {
   wf__vec_free(&loose->arc_off);
   wf__vec_free(&loose->arcs);
   wf__vec_free(&loose->finals);
   wf__vec_free(&loose->labels);
+}
+
+bool wf__loose_weight_is_good(double graph_cost, double acoustic_cost) {
+  if (graph_cost == (double)INFINITY || acoustic_cost == (double)INFINITY) return graph_cost == acoustic_cost;
+  return fabs(graph_cost) <= MAX_COST && fabs(acoustic_cost) <= MAX_COST; /* false for NaN */
 }
 
 static uint64_t arcs_end(const wf__loose_lattice *loose, uint64_t s) {

@@ -31,6 +31,9 @@ typedef struct wf__lattice_wish {
   int32_t kind;
 } wf__lattice_wish;
 
+/* Is the weight one that a lattice may have: both costs at most 1e30 in magnitude, or both +infinity (Zero)? */
+bool wf__loose_weight_is_good(double graph_cost, double acoustic_cost);
+
 void wf__loose_free(wf__loose_lattice *loose);
 /* Checks targets and start, puts states in topological order from the start (as they are, if they are so already; what the start does not reach is
  * dropped), scales, converts. Empties `loose`, also on failure. Errors (WF_ERR_FORMAT): arcs to states that do not exist, cycles. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/config.h"
 #include "base/option_tables.h"
 

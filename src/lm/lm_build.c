@@ -8,6 +8,7 @@
  * (3) Costs of </s> go down the back-off chain once, for good. */
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "lm/ngram_levels.h"
 

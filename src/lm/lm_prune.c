@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/config.h"
 #include "base/input.h"
 #include "base/memory.h"

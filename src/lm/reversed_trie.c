@@ -1,6 +1,8 @@
 /* reversed_trie.c - the walk over a reversed trie of n-grams, with all checks of what the file says. */
 #include "lm/reversed_trie.h"
 
+#include "base/callbacks.h"
+
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *t, wf_error *err) {
   if (t->order == 0) return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "order 0");
   if (t->order > WF_LM_MAX_ORDER)

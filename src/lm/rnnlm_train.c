@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/threads.h"

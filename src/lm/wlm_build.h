@@ -65,6 +65,7 @@ static inline float wf__float_from_bits(uint32_t bits) {
   return value;
 }
 
+/* wlm_grams.c: records of `grams` and of `required`. */
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost, float backoff, wf_error *err);
 wf_status wf__wlm_require(wf__wlm_build *build, int n, const uint32_t *backwards, uint32_t flags, wf_error *err);
 

@@ -1,6 +1,7 @@
 /* wlm_join.c - states with their arcs, level by level, less the small model, into the file. */
 #include <math.h>
 
+#include "base/callbacks.h"
 #include "lm/wlm_build.h"
 
 struct join {

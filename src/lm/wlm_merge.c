@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/callbacks.h"
 #include "lm/wlm_build.h"
 
 /* N-grams on the way to the current one: each is a suffix of the next. */

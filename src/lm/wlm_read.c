@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/callbacks.h"
 #include "base/memory.h"
 #include "fst/symbols.h"
 #include "lm/wlm_many.h"

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/callbacks.h"
 #include "base/memory.h"
 #include "lm/wlm_read.h"
 

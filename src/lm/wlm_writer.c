@@ -2,6 +2,7 @@
 #include <math.h>
 #include <zlib.h>
 
+#include "base/callbacks.h"
 #include "base/memory.h"
 #include "base/output.h"
 #include "base/spool.h"

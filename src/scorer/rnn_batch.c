@@ -11,25 +11,6 @@
 
 enum { NONE = UINT32_MAX, JOBS_AT_ONCE = 128 /* of one thread */, BLOCKS_PER_THREAD = 4, DEVICE_HISTORIES = 1 << 16 /* at once */ };
 
-void wf__rnn_batch_free(wf__rnn_batch *batch) {
-  wf__vec_free(&batch->jobs);
-  wf__vec_free(&batch->readers);
-  wf__vec_free(&batch->table);
-  wf__vec_free(&batch->histories);
-  wf__vec_free(&batch->first);
-  wf__vec_free(&batch->order);
-  wf__vec_free(&batch->asked_histories);
-  wf__vec_free(&batch->asked_words);
-  wf__vec_free(&batch->recurrent);
-}
-
-wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
-  wf__rnn_lane *lane = first;
-  WF__TRY(wf__rnn_lane_open(lane->group, memory, err));
-  lane->asks = ((wf__rnn_lane *)*memory)->asks = true;
-  return WF_OK;
-}
-
 wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
   wf__rnn_lane *lane = memory;
   const wf__rnn_memory *m = &lane->group->memory;

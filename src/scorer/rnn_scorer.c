@@ -2,14 +2,14 @@
  *
  *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) - small_scale * small
  *
- * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c. What is remembered: rnn_memory.h. */
+ * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c. Costs: rnn_costs.c. What searches share: rnn_group.c.
+ * What is remembered: rnn_memory.h. */
 #include "scorer/rnn_scorer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/option_tables.h"
-#include "math/cost.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -22,56 +22,7 @@ static void rnn_free(wf_scorer *self) {
   free(rnn);
 }
 
-/* --- memories ----------------------------------------------------------------------------------------------------- */
-
-void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts) {
-  atomic_uint_fast64_t *stats = ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
-  uint64_t all[WF__RNN_NUM_COUNTS];
-  memcpy(all, counts, sizeof all);
-  for (size_t i = 0; i < WF__RNN_NUM_COUNTS; i++)
-    if (all[i] != 0) atomic_fetch_add_explicit(&stats[i], all[i], memory_order_relaxed);
-  *counts = (wf__rnn_counts){0};
-}
-
-static void free_group(wf__rnn_group *group) {
-  wf__rnn_memory_free(&group->memory);
-  pthread_mutex_destroy(&group->lock);
-  wf__rnn_batch_free(&group->batch);
-  free(group);
-}
-
-static void rnn_close(const wf_scorer *self, void *opaque) {
-  wf__rnn_lane *lane = opaque;
-  if (lane == NULL) return;
-  wf__rnn_tell(self, &lane->counts);
-  if (atomic_fetch_sub(&lane->group->refs, 1) == 1) {
-    wf__rnn_tell(self, &lane->group->memory.counts);
-    free_group(lane->group);
-  }
-  wf__vec_free(&lane->asked);
-  free(lane);
-}
-
-wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err) {
-  wf__rnn_lane *lane = wf__calloc(1, sizeof *lane);
-  if (lane == NULL) return wf__fail_memory(err, sizeof *lane, "a scorer's memory");
-  lane->group = group;
-  lane->number = atomic_fetch_add(&group->refs, 1);
-  *out = lane;
-  return WF_OK;
-}
-
-static wf_status rnn_open(const wf_scorer *self, void **out, wf_error *err) {
-  const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
-  wf__rnn_group *group = wf__calloc(1, sizeof *group);
-  if (group == NULL) return wf__fail_memory(err, sizeof *group, "a scorer's memory");
-  pthread_mutex_init(&group->lock, NULL);
-  atomic_init(&group->refs, 0);
-  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory, !self->forgets, &group->memory, err);
-  if (status == WF_OK) status = wf__rnn_lane_open(group, out, err);
-  if (status != WF_OK) free_group(group);
-  return status;
-}
+/* --- utterances --------------------------------------------------------------------------------------------------- */
 
 static bool is_alone(const wf__rnn_lane *lane) { return atomic_load(&lane->group->refs) == 1; }
 
@@ -98,66 +49,7 @@ static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start,
   return status;
 }
 
-/* --- costs -------------------------------------------------------------------------------------------------------- */
-
-static float sound(double cost) { return fabs(cost) <= 1e20 ? (float)cost : INFINITY; }
-
-/* The new model's cost: of the recurrent and the n-gram model together. */
-static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram) {
-  double weight = (double)o->rnnlm_weight;
-  if (weight == 1) return recurrent;
-  if (weight == 0) return ngram;
-  return o->interpolation == 0 ? weight * recurrent + (1 - weight) * ngram : wf__log_add(recurrent - log(weight), ngram - log(1 - weight));
-}
-
-int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label) {
-  if (rnn->options.rnnlm_weight == 0) return -1;
-  return label == WF__END_OF_WORDS ? rnn->rnnlm->eos : rnn->labels[label].rnn;
-}
-
-float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label, float recurrent, wf__rnn_context *behind) {
-  const wf__rnn_labels *ids = label == WF__END_OF_WORDS ? NULL : &rnn->labels[label];
-  float ngram = 0, small = 0;
-  *behind = *at;
-  if (rnn->ngram != NULL)
-    ngram = ids == NULL ? wf_lm_final(rnn->ngram, at->ngram_state, NULL) : wf_lm_step(rnn->ngram, at->ngram_state, ids->ngram, &behind->ngram_state, NULL);
-  if (rnn->small != NULL)
-    small = ids == NULL ? wf_lm_final(rnn->small, at->small_state, NULL) : wf_lm_step(rnn->small, at->small_state, ids->small, &behind->small_state, NULL);
-  double fresh = mix(&rnn->options, (double)recurrent, (double)ngram);
-  return sound((double)rnn->options.rnnlm_scale * fresh - (double)rnn->options.small_scale * (double)small);
-}
-
-uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn) {
-  return rnn->options.history_merge_order > 0 ? (uint32_t)rnn->options.history_merge_order - 1 : UINT32_MAX;
-}
-
-uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *m, int32_t label, const wf__rnn_context *behind) {
-  if (label == WF__END_OF_WORDS) return behind->hash;
-  uint64_t history = wf__rnn_history_hash(m, behind->history, rnn->labels[label].rnn, wf__rnn_words_kept(rnn));
-  return wf__rnn_context_hash(history, behind->ngram_state, behind->small_state);
-}
-
-wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *m, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err) {
-  *next = behind->hash;
-  if (label == WF__END_OF_WORDS) return WF_OK;
-  int32_t word = rnn->labels[label].rnn;
-  if (word >= 0) WF__TRY(wf__rnn_extend(m, behind->history, word, &behind->history, err));
-  WF__TRY(wf__rnn_shorten(m, behind->history, wf__rnn_words_kept(rnn), &behind->history, err));
-  return wf__rnn_intern(m, *behind, next, err);
-}
-
-wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, uint32_t *place, wf_error *err) {
-  *place = wf__rnn_context_at(m, context);
-  if (*place != NONE) return WF_OK;
-  const wf__rnn_result *origin = wf__rnn_results_origin(&m->results, context);
-  if (origin == NULL) return WF_OK;
-  wf__rnn_context behind;
-  uint64_t made;
-  wf__rnn_mixed_cost(rnn, &m->contexts.data[wf__rnn_context_at(m, origin->context)], origin->word, 0, &behind);
-  WF__TRY(wf__rnn_make_next(rnn, m, origin->word, &behind, &made, err));
-  *place = wf__rnn_context_at(m, context);
-  return WF_OK;
-}
+/* --- questions ---------------------------------------------------------------------------------------------------- */
 
 /* One question, worked out. */
 static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
@@ -244,11 +136,11 @@ static const char *rnn_flatten(const wf_scorer *self, wf__flat_scorer *out) { re
 
 static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join, .ask = wf__rnn_ask, .answer = wf__rnn_answer, .is_full = wf__rnn_is_full, .keep = wf__rnn_keep};
 static const wf__scorer_ops rnn_ops = {
-    .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .flatten = rnn_flatten,
+    .name = "recurrent", .free = rnn_free, .open = wf__rnn_open, .close = wf__rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .flatten = rnn_flatten,
     .batch = &batch_ops};
 /* rnnlm_cache=none: what deduplication and caches save is measured against this. */
 static const wf__scorer_ops forgetful_ops = {
-    .name = "recurrent", .free = rnn_free, .open = rnn_open, .close = rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final};
+    .name = "recurrent", .free = rnn_free, .open = wf__rnn_open, .close = wf__rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final};
 
 /* --- making one --------------------------------------------------------------------------------------------------- */
 

@@ -73,11 +73,17 @@ const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
 /* The same with another copy of the recurrent model, and little memory: for costs along single paths. */
 wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out, wf_error *err);
-/* Words of a history that count; UINT32_MAX: all. */
-uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
+
+/* rnn_group.c: open, join and close as in wf__scorer_ops and wf__scorer_batch_ops. */
+wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err);
+wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
+void wf__rnn_close(const wf_scorer *self, void *memory);
 /* Adds what was counted to the scorer's figures, and counts from 0 again. */
 void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts);
-wf_status wf__rnn_lane_open(wf__rnn_group *group, void **out, wf_error *err);
+
+/* rnn_costs.c */
+/* Words of a history that count; UINT32_MAX: all. */
+uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
 /* Word of the recurrent model to ask for; -1: its cost is not needed, or unknown_cost. */
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
 /* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models' states moved on. */
@@ -90,11 +96,9 @@ wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, i
 wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context, uint32_t *place, wf_error *err);
 
 /* rnn_batch.c: see wf__scorer_batch_ops. */
-wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
 wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
 wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err);
 bool wf__rnn_is_full(const wf_scorer *self, const void *memory);
 wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err);
-void wf__rnn_batch_free(wf__rnn_batch *batch);
 
 #endif

@@ -2,7 +2,6 @@
  * the decoder itself: graph, options, scores are read back from where a kernel would read them. */
 #include <string.h>
 
-#include "cpu/links.h"
 #include "cpu/search.h"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "cuda/search/search_params.h"

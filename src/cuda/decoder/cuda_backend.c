@@ -8,6 +8,8 @@
 
 #include "cuda/decoder/cuda_backend.h"
 
+#include "base/callbacks.h"
+
 enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
 
 /* --- opening and closing ---------------------------------------------------------------------------------------------- */

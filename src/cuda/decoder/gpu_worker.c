@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "math/score.h"
 

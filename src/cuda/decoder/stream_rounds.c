@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "cuda/decoder/cuda_backend.h"
 

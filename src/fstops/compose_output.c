@@ -1,0 +1,11 @@
+/* compose_output.c - the arrays that a composition fills: freed, or found too large. */
+#include "fstops/compose_job.h"
+
+void wf__compose_output_free(wf__compose_output *out) {
+  wf__csr_free(&out->csr);
+  wf__vec_free(&out->origins);
+}
+
+wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err) {
+  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %llu (max_bytes)", (unsigned long long)bytes, (unsigned long long)max_bytes);
+}
