@@ -1,6 +1,12 @@
 # The rules of the house hold (tools/check_includes.py), and the checker sees it when they do not.
 fail() { echo "$1" >&2; exit 1; }
-python3 "$SOURCE_DIR/tools/check_includes.py"
+objects=()
+for target in warpfst_objects warpfst_kernels; do
+  folder=$(dirname "$WARPFST")/CMakeFiles/$target.dir/src
+  [ ! -d "$folder" ] || objects+=(--objects "$folder")
+done
+[ ${#objects[@]} -gt 0 ] || fail "no object files beside $WARPFST"
+python3 "$SOURCE_DIR/tools/check_includes.py" "${objects[@]}"
 
 mkdir -p tree/tools tree/include tree/cli tree/src/base tree/src/fst tree/src/io tree/src/mystery
 cp "$SOURCE_DIR/tools/check_includes.py" tree/tools
@@ -31,3 +37,30 @@ python3 tree/tools/check_includes.py > out.txt
 grep -q 'function of 7[0-9] lines: .*int b' out.txt || fail "a long function is not reported"
 ! python3 tree/tools/check_includes.py --strict > out.txt || fail "--strict"
 rm tree/src/io/function.c
+
+# Calls, of objects that are compiled here.
+calls() { # FILE TEXT
+  mkdir -p "$(dirname "objects/$1")"
+  printf '%b' "$2" > call.c
+  cc -c call.c -o "objects/$1.o"
+}
+refused() { # MESSAGE
+  ! python3 tree/tools/check_includes.py --objects objects > out.txt || fail "passes, not '$1'"
+  grep -q "^error: $1" out.txt || fail "'$1' is not in $(cat out.txt)"
+}
+refused 'src/objects: no object files'
+calls base/low.c 'int low(void) { return 1; }\n'
+calls fst/high.c 'int low(void);\nint high(void) { return low(); }\n'
+python3 tree/tools/check_includes.py --objects objects > out.txt || fail "a call downwards is refused: $(cat out.txt)"
+calls base/up.c 'int high(void);\nint up(void) { return high(); }\n'
+refused 'src/base/up.c: base may not call high of fst/high.c: fst is above it'
+rm objects/base/up.c.o
+calls fst/other.c 'int high(void);\nint other(void) { return high(); }\n'
+calls fst/high.c 'int other(void);\nint high(void) { return other(); }\n'
+refused 'src/fst/high.c: 2 files call each other: fst/high.c calls other of fst/other.c; fst/other.c calls high of fst/high.c'
+mkdir -p tree/src/fstops
+echo '/* x */ int wf__device_other(void);' > tree/src/fstops/compose_device.h
+rm objects/fst/*
+calls fstops/port.c 'int wf__device_other(void);\nint port(void) { return wf__device_other(); }\n'
+calls cuda/compose/device.c 'int port(void);\nint wf__device_other(void) { return port(); }\n'
+python3 tree/tools/check_includes.py --objects objects > out.txt || fail "a call that a port allows is refused: $(cat out.txt)"

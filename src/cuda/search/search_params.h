@@ -15,7 +15,7 @@
  *   for all lanes
  *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
  *
- * There are two kernels from one source. The second one, search_scored.cu, searches with scorers (docs/semantics.md, "With a scorer"): tokens are pairs
+ * instances/ compiles the search for each wf__search_kind. With scorers (docs/semantics.md, "With a scorer") tokens are pairs
  * (state, context), and each block of a lane also has
  *
  *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
@@ -33,7 +33,7 @@
  * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
  * Utterances to whose graph words were added (search_graph.cuh) go with those that have scorers.
  *
- * Both are compiled once more for streams (search_plain_streams.cu, search_scored_streams.cu; stream_ends.cuh has what differs): an "utterance" is then a chunk of a
+ * For streams (stream_ends.cuh has what differs) an "utterance" is a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
  *
  *   per stream

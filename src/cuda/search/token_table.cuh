@@ -8,8 +8,8 @@
  * The state's hash names the rank that owns it (top bits) and its home there, four slots that one load shows (the next bits); then the next four. They are
  * taken in order, so a state is never behind a free slot. A frame uses 2^bits slots.
  *
- * All of lane_*.cuh is compiled six times (and the way back for lattices once more, in backward_global.cu): in search_plain.cu, in search_scored.cu for searches with scorers, in search_deferred.cu for recurrent ones, and in
- * search_plain_streams.cu, search_scored_streams.cu and search_deferred_streams.cu for streams. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the state's place:
+ * The kernels are compiled once for each file of instances/, which says what is searched. With scorers SCORED is true, a key is 64 bits, and the pair (state, context) takes the
+ * state's place:
  *
  *   key  HAS_EPSILONS (1 bit) | state | context (context_bits)
  *
