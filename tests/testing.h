@@ -98,7 +98,7 @@ const char *test_save_fst(const wf_fst *fst, const char *name);
 uint64_t test_states_of(const char *path);
 /* By random paths: Debian's packages leave fstrandequivalent out, so this takes ours. */
 void test_assert_equivalent_to_file(const wf_fst *fst, const char *path);
-/* As many as WARPFST_TEST_SEEDS says: compute-sanitizer is a hundred times slower. */
+/* As many as WARPFST_TEST_SEEDS says, as compute-sanitizer is a hundred times slower; else `usual`, with the address sanitizer a quarter of it. */
 uint64_t test_seeds(uint64_t usual);
 /* The first argument of a GPU test's program: test_small and test_kernels are the tests whose names begin with test_small; another name is that test; none is all. */
 void test_filter(int argc, char **argv);
