@@ -206,10 +206,6 @@ def figures(rows, walls, threads, decoding, npath, finish_only):
 
 
 def main():
-    if any(word.startswith("--device") for word in sys.argv[1:]):
-        import graph_device
-        graph_device.main()
-        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--threads", default="1,0")

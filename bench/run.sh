@@ -64,7 +64,13 @@ case $what in
       *) build_kenlm && python3 bench/lm.py "$@" ;;
     esac
     ;;
-  decode | rnnlm | lattice | stream | graph | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
+  graph)
+    case " $* " in
+      *' --device'*) python3 bench/graph_device.py "$@" ;;
+      *) python3 bench/graph.py "$@" ;;
+    esac
+    ;;
+  decode | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"

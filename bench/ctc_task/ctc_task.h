@@ -26,6 +26,12 @@ static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
   return state;
 }
 
+/* --- files ---------------------------------------------------------------------------------------------------------------- */
+
+/* Both say on stderr what went wrong. */
+bool file_open(const char *folder, const char *name, void **out);
+bool file_close(void *file, const char *name);
+
 /* --- words and text ------------------------------------------------------------------------------------------------------ */
 
 /* Ranks 0 .. n - 1 with weight (rank + 2.7) to the power of -exponent. */
@@ -62,8 +68,6 @@ bool text_process_make(uint32_t num_words, uint64_t seed, struct text_process *o
 void text_process_free(struct text_process *process);
 /* Adds a sentence of 5 to 90 words, half of them below 28. `random` goes on. */
 bool text_add_sentence(const struct text_process *process, uint64_t *random, struct text *text);
-bool file_open(const char *folder, const char *name, void **out);
-bool file_close(void *file, const char *name);
 
 /* --- language model ------------------------------------------------------------------------------------------------------ */
 

@@ -21,22 +21,6 @@ struct arguments {
   uint64_t words, tokens, text_words, min_bigram, min_trigram, utterances, train_words, seed;
 };
 
-bool file_open(const char *folder, const char *name, void **out) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "w");
-  *out = file;
-  if (file == NULL) perror(path);
-  return file != NULL;
-}
-
-bool file_close(void *file, const char *name) {
-  bool good = ferror((FILE *)file) == 0;
-  good = fclose(file) == 0 && good;
-  if (!good) perror(name);
-  return good;
-}
-
 static bool parse(int argc, char **argv, struct arguments *out) {
   *out = (struct arguments){.words = 200000, .tokens = 128, .text_words = 80000000, .min_bigram = 1, .min_trigram = 2, .utterances = 400, .seed = 20111};
   struct {
