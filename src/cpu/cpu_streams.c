@@ -286,8 +286,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (result->status != WF_OK) return; /* it had failed before */
   if (status == WF_OK) status = consume(step, i, worker, err);
   if (status == WF_OK) return;
-  result->status = status;
-  snprintf(result->message, sizeof result->message, "%s", err->message);
+  wf__result_fail(result, status, err);
   if (status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) atomic_store(&step->failed, (int)status);
 }
 

@@ -1,6 +1,4 @@
 /* cpu_utterance.c - one utterance and the search that it is given: its scores checked, its result filled, its own error in its result. */
-#include <stdio.h>
-
 #include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
 #include "math/score.h"
@@ -46,8 +44,6 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
 
 wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {
   if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
-  wf_result *result = batch->results[i];
-  result->status = status;
-  snprintf(result->message, sizeof result->message, "%s", err->message);
+  wf__result_fail(batch->results[i], status, err);
   return WF_OK;
 }

@@ -152,6 +152,8 @@ typedef struct wf__score_sum {
 /* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does nothing without a scorer. */
 wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
+/* The utterance has failed, for a reason of its own: `status`, and the message of `err`. */
+void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
 

@@ -94,6 +94,11 @@ void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, floa
   else snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
 }
 
+void wf__result_fail(wf_result *result, wf_status status, const wf_error *err) {
+  result->status = status;
+  snprintf(result->message, sizeof result->message, "%s", err->message);
+}
+
 struct by_length {
   int64_t num_frames;
   uint32_t i;

@@ -191,8 +191,7 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
   for (size_t i = 0; i < count; i++) {
     wf_error own = {0};
     if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK) continue;
-    streams[i]->result->status = own.code;
-    snprintf(streams[i]->result->message, sizeof streams[i]->result->message, "%s", own.message);
+    wf__result_fail(streams[i]->result, own.code, &own);
     if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED) status = wf__fail(err, own.code, "%s", own.message);
   }
   return status;
@@ -331,10 +330,7 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
     if (err != NULL) *err = own;
     return status;
   }
-  if (status != WF_OK) {
-    result->status = status;
-    snprintf(result->message, sizeof result->message, "%s", own.message);
-  }
+  if (status != WF_OK) wf__result_fail(result, status, &own);
   if (own.code == WF_ERR_CANCELLED) {
     if (err != NULL) *err = own;
     return status;

@@ -708,7 +708,14 @@ static void test_small(void **state) {
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
-  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)}, kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_no_room)};
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
+  const struct CMUnitTest kernels[] = {
+      cmocka_unit_test(test_small),
+      cmocka_unit_test(test_no_room),
+#if !defined(FAKE_CUDA) || defined(SIMT)
+      cmocka_unit_test(test_interrupt),
+#endif
+  };
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {

@@ -210,24 +210,13 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
 
 /* --- a batch ----------------------------------------------------------------------------------------------------------- */
 
-enum { HOST = -1, NOWHERE = -2 };
-
 /* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed, neither. */
 static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores, wf_result *result, int *home, wf_error *err) {
-  struct cudaPointerAttributes attributes = {0};
-  *home = HOST;
-  if (!scores->on_device || scores->num_frames == 0) return WF_OK;
-  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
-  *home = attributes.type == cudaMemoryTypeManaged ? self->devices.numbers[0] : attributes.device; /* managed memory is everywhere */
-  if (attributes.type != cudaMemoryTypeManaged && attributes.type != cudaMemoryTypeDevice) {
-    snprintf(result->message, sizeof result->message, "scores said to be in device memory are not");
-  } else if (wf__devices_sharing(&self->devices, *home) == 0) {
-    snprintf(result->message, sizeof result->message, "scores lie on GPU %d, which is none of this decoder's", *home);
-  } else {
-    return WF_OK;
-  }
-  result->status = WF_ERR_ARGUMENT;
-  *home = NOWHERE;
+  WF__TRY(wf__gpu_find_scores(scores, result, home, err));
+  if (*home == WF__SCORES_EVERYWHERE) *home = self->devices.numbers[0];
+  if (*home < 0 || wf__devices_sharing(&self->devices, *home) > 0) return WF_OK;
+  wf__gpu_wrong_home(result, *home, "which is none of this decoder's");
+  *home = WF__SCORES_NOWHERE;
   return WF_OK;
 }
 
@@ -251,19 +240,19 @@ static wf_status make_deal(const struct wf__cuda_backend *self, wf__deal *deal, 
   for (uint32_t i = 0; i < count; i++) {
     const wf_scores *scores = &batch->scores[order[i]];
     WF__TRY(find_home(self, scores, batch->results[order[i]], &homes[i], err));
-    if (homes[i] == NOWHERE) continue;
+    if (homes[i] == WF__SCORES_NOWHERE) continue;
     shape->num_utterances++;
     shape->sum_frames += scores->num_frames;
     if (scores->num_frames > shape->max_frames) shape->max_frames = scores->num_frames;
     if (scores->dtype == WF_FLOAT32) shape->dtype = WF_FLOAT32;
-    shape->on_device = shape->on_device && homes[i] != HOST;
+    shape->on_device = shape->on_device && homes[i] != WF__SCORES_ON_HOST;
   }
   for (int i = 0; i < self->num_workers; i++) {
     bool known = false;
     for (int k = 0; k < i; k++) known = known || self->workers[k].device == self->workers[i].device;
     if (!known) add_to_queue(deal, order, homes, count, self->workers[i].device);
   }
-  add_to_queue(deal, order, homes, count, HOST);
+  add_to_queue(deal, order, homes, count, WF__SCORES_ON_HOST);
   return WF_OK;
 }
 

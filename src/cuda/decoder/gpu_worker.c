@@ -5,14 +5,11 @@
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
-#include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/callbacks.h"
 #include "base/interrupt.h"
-#include "math/score.h"
 
 enum {
   OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
@@ -139,29 +136,6 @@ static wf_status launch(wf__gpu_worker *worker, wf__flight *flight, wf_error *er
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* Waits for what the stream holds, this last copy included. */
-static wf_status fetch(cudaStream_t stream, void *to, const void *from, uint64_t bytes, const char *what, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  return WF_OK;
-}
-
-wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err) {
-  const uint64_t element = wf__dtype_bytes(scores->dtype);
-  *host = *scores;
-  *copy = NULL;
-  host->num_frames = scores->num_frames - from;
-  host->data = scores->data != NULL ? (const char *)scores->data + (uint64_t)(from * scores->stride) * element : NULL;
-  if (!scores->on_device || host->num_frames == 0) return WF_OK;
-  const uint64_t bytes = ((uint64_t)(host->num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * element; /* the last row may end with its last column */
-  *copy = wf__alloc(bytes, 1);
-  if (*copy == NULL) return wf__fail_memory(err, bytes, "scores");
-  WF__TRY(fetch(stream, *copy, host->data, bytes, "scores from the GPU", err));
-  host->data = *copy;
-  host->on_device = false;
-  return WF_OK;
-}
-
 /* The same utterance on the CPU, for what the plan has no room for. */
 static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const wf_graph *graph, const wf_scores *scores, const wf_scorer *scorer, int thread,
                                wf_result *result, wf_error *err) {
@@ -179,22 +153,6 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__flight *flight, const
   if (status == WF_OK && worker->options.lattice_beam > 0) status = wf__search_lattice(search, &host, &result->lattice, err);
   free(copy);
   return status;
-}
-
-wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err) {
-  const int64_t frame = (int64_t)(place >> 32);
-  const int32_t column = (int32_t)(uint32_t)place;
-  wf_scores one = {.num_frames = 1, .num_columns = 1, .stride = 1, .dtype = scores->dtype};
-  const uint64_t element = wf__dtype_bytes(scores->dtype);
-  const char *at = (const char *)scores->data + (uint64_t)(frame * scores->stride + column) * element;
-  uint32_t bits = 0;
-  if (scores->on_device)
-    WF__TRY(fetch(stream, &bits, at, element, "a score from the GPU", err));
-  else
-    memcpy(&bits, at, element);
-  one.data = &bits;
-  wf__result_bad_score(result, first + frame, column, wf__score_at(&one, 0, 0));
-  return WF_OK;
 }
 
 /* What the scorer has said along the path, as the CPU search adds it up. */
@@ -248,8 +206,8 @@ static wf_status fill_result(wf__landing *landing, uint32_t i, int thread, wf_re
     case WF__LANE_OK:
       WF__TRY(fill_from_path(worker, graph, outcome, path, scorer, thread, result, err));
       return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, graph, outcome, path, &landing->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
-    case WF__LANE_CLOSURE: return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
-    case WF__LANE_CYCLE: return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+    case WF__LANE_CLOSURE:
+    case WF__LANE_CYCLE: return wf__gpu_outcome_error(outcome->status, &worker->options, err);
     case WF__LANE_TABLE_FULL:
       if (wf__gpu_wider_bits(worker) == 0) break;
       atomic_fetch_sub(&landing->deal->num_done, 1);
@@ -279,8 +237,7 @@ static void land_one(void *user, uint64_t item, int thread) {
     if (atomic_compare_exchange_strong(&landing->deal->failed, &none, (int)status)) landing->error = *err;
     return;
   }
-  result->status = status; /* its own fault: the others stand */
-  snprintf(result->message, sizeof result->message, "%s", err->message);
+  wf__result_fail(result, status, err); /* the others stand */
 }
 
 int wf__gpu_wider_bits(const wf__gpu_worker *worker) {
@@ -332,26 +289,6 @@ static uint32_t count_outcomes(const wf__flight *flight, const wf__lane_outcome 
   return count;
 }
 
-static wf_status is_done(cudaStream_t stream, bool *out, wf_error *err) {
-  const cudaError_t code = cudaStreamQuery(stream);
-  *out = code == cudaSuccess;
-  if (code != cudaErrorNotReady) WF__CUDA_TRY(code, "results from the GPU");
-  else (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
-  return WF_OK;
-}
-
-/* Waits for what the stream holds, unless the call is to end. */
-static wf_status wait_for_stream(cudaStream_t stream, const char *what, wf_error *err) {
-  bool done = false;
-  while (!done && wf__interrupt_current() != NULL) {
-    WF__TRY(wf__interrupted(err));
-    WF__TRY(is_done(stream, &done, err));
-    if (!done) sched_yield();
-  }
-  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  return WF_OK;
-}
-
 /* Lattices that asked for these tables. Those in device memory are allocated for as many as need them; if there is no room, the CPU makes these lattices. */
 static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__flight *flight, wf__backward_tables tables, wf_error *err) {
   const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
@@ -363,7 +300,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__flight *
     return WF_OK;
   }
   WF__TRY(make_lattices(worker, flight, tables, err));
-  return wait_for_stream(flight->back_stream, "the kernel of lattices", err);
+  return wf__gpu_wait(flight->back_stream, "the kernel of lattices", err);
 }
 
 /* Of a flight whose kernels have ended. */
@@ -374,9 +311,9 @@ static void free_global_tables(wf__flight *flight) {
 
 /* Waits for the flight, and sees to lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__flight *flight, wf_error *err) {
-  WF__TRY(wait_for_stream(flight->stream, "the search kernel", err));
+  WF__TRY(wf__gpu_wait(flight->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
-  WF__TRY(wait_for_stream(flight->back_stream, "the kernel of lattices", err));
+  WF__TRY(wf__gpu_wait(flight->back_stream, "the kernel of lattices", err));
   for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++) WF__TRY(make_larger_lattices(worker, flight, tables, err));
   free_global_tables(flight);
   return WF_OK;
@@ -447,7 +384,7 @@ struct view {
 static wf_status look_at(wf__gpu_worker *worker, wf__flight *flight, struct view *view, wf_error *err) {
   bool done = false;
   if (flight->stage == WF__COPIED) {
-    WF__TRY(is_done(flight->stream, &done, err));
+    WF__TRY(wf__gpu_is_done(flight->stream, &done, err));
     if (done) fill(worker, flight);
     else view->copied++;
   }
@@ -458,7 +395,7 @@ static wf_status look_at(wf__gpu_worker *worker, wf__flight *flight, struct view
   if (flight->stage != WF__IN_THE_AIR) return WF_OK;
   view->in_the_air++;
   if (view->oldest == NULL || flight->number < view->oldest->number) view->oldest = flight;
-  WF__TRY(is_done(flight->back_stream, &done, err));
+  WF__TRY(wf__gpu_is_done(flight->back_stream, &done, err));
   if (done && (view->back == NULL || flight->number < view->back->number)) view->back = flight;
   return WF_OK;
 }
@@ -494,7 +431,7 @@ static wf_status oldest_filled(wf__gpu_worker *worker, wf__deal *deal, wf__fligh
   if (*out == NULL) return WF_OK;
   WF__TRY(wait_for(worker, *out, err));
   WF__TRY(fetch_results(worker, *out, deal, -1, err));
-  WF__TRY(wait_for_stream((*out)->stream, "results from the GPU", err));
+  WF__TRY(wf__gpu_wait((*out)->stream, "results from the GPU", err));
   fill(worker, *out);
   return settle(worker, *out, err);
 }

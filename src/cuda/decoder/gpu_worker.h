@@ -9,6 +9,7 @@
  *   gpu_worker.c           chunk after chunk: scores to the GPU, search, results back
  *   upload_scores.c        scores from host memory: checked, packed and sent by several threads
  *   rnn_scoring.c          the search with a recurrent scorer (rnn_scoring.h)
+ *   gpu_pipeline.c         what batches, streams and recurrent scoring do alike (gpu_pipeline.h)
  *   read_lattice.c         the lattice of an utterance from what a lane wrote of it
  *
  * Streams have gpu_streams.h. */
@@ -23,7 +24,7 @@
 #include "base/threads.h"
 #include "cpu/search.h"
 #include "cuda/decoder/gpu_plan.h"
-#include "cuda/device/cuda_call.h"
+#include "cuda/decoder/gpu_pipeline.h"
 #include "lm/wlm_read.h"
 
 /* A batch that workers share: they take chunks, longest utterances first. */
@@ -243,10 +244,6 @@ wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const w
 /* gpu_worker.c */
 /* What the kernels must know of graph and options. */
 void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
-/* Into the result: which score is bad, of scores on the GPU, too. `first`: number of the scores' first frame. */
-wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err);
-/* Rows from `from` on of scores that may lie on the GPU, in host memory: *copy is to be freed, also after a failure. */
-wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream, wf_scores *host, void **copy, wf_error *err);
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
 /* Bits of a lane's blocks one size up from the plan's; 0 if there are no such lanes. */

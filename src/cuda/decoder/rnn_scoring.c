@@ -86,9 +86,7 @@ static wf_status make_tables(struct wf__gpu_asking *a, wf_error *err) {
 }
 
 static wf_status fetch_counters(struct wf__gpu_asking *a, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__ASKING_COUNTERS].data, sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(a->stream), "the search kernel");
-  return WF_OK;
+  return wf__gpu_read_back(a->stream, a->counters, a->arrays[WF__ASKING_COUNTERS].data, sizeof *a->counters, "the search kernel", err);
 }
 
 /* What the streams' slots hold goes to the GPU. */

@@ -385,19 +385,11 @@ static wf_status land(const struct round *round, uint64_t number, int thread, wf
       if (item->bits == 0) item->then = WF__ITEM_TO_CPU;
       return WF_OK;
     case WF__LANE_CLOSURE:
-      item->then = WF__ITEM_DONE;
-      return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", worker->options.max_tokens);
     case WF__LANE_CYCLE:
       item->then = WF__ITEM_DONE;
-      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+      return wf__gpu_outcome_error(advance->status, &worker->options, err);
     default: item->then = WF__ITEM_TO_CPU; return WF_OK;
   }
-}
-
-/* A stream's failure is its own. */
-static void blame(wf_result *result, wf_status status, const wf_error *err) {
-  result->status = status;
-  snprintf(result->message, sizeof result->message, "%s", err->message);
 }
 
 static void land_item(void *user, uint64_t number, int thread) {
@@ -408,7 +400,7 @@ static void land_item(void *user, uint64_t number, int thread) {
   const wf_status status = land(round, number, thread, err);
   if (status == WF_OK) return;
   item->then = WF__ITEM_DONE;
-  blame(round->batch->results[item->index], status, err);
+  wf__result_fail(round->batch->results[item->index], status, err);
 }
 
 /* What the next round should know of these chunks. */
@@ -473,15 +465,11 @@ static void check_item(void *user, uint64_t i, int thread) {
 
 /* Do the scores lie where the stream is searched? Else its result says so. */
 static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores, wf_result *result, wf_error *err) {
-  struct cudaPointerAttributes attributes = {0};
-  if (!scores->on_device || scores->num_frames == 0) return WF_OK;
-  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
-  if (attributes.type == cudaMemoryTypeManaged || (attributes.type == cudaMemoryTypeDevice && attributes.device == worker->device)) return WF_OK;
-  result->status = WF_ERR_ARGUMENT;
-  if (attributes.type == cudaMemoryTypeDevice)
-    snprintf(result->message, sizeof result->message, "scores lie on GPU %d, the stream is searched on GPU %d", attributes.device, worker->device);
-  else
-    snprintf(result->message, sizeof result->message, "scores said to be in device memory are not");
+  char whose[64];
+  int home;
+  WF__TRY(wf__gpu_find_scores(scores, result, &home, err));
+  snprintf(whose, sizeof whose, "the stream is searched on GPU %d", worker->device);
+  if (home >= 0 && home != worker->device) wf__gpu_wrong_home(result, home, whose);
   return WF_OK;
 }
 
@@ -519,8 +507,8 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
 }
 
 /* Chunks that the call has not finished, nor will. */
-static void blame_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
-  for (uint64_t i = 0; i < items->size; i++) blame(batch->results[items->data[i].index], why->code, why);
+static void fail_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
+  for (uint64_t i = 0; i < items->size; i++) wf__result_fail(batch->results[items->data[i].index], why->code, why);
 }
 
 /* Nothing may be on its way when the caller gets its scores back. */
@@ -531,8 +519,8 @@ static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_st
     if (streams == NULL) continue;
     if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
     for (uint64_t k = 0; k < streams->flight.size; k++) streams->flight.data[k].channel->in_flight = 0;
-    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->pending, &why);
-    if (status == WF_ERR_CANCELLED) blame_all(batch, &streams->flight, &why);
+    if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->pending, &why);
+    if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->flight, &why);
     streams->pending.size = streams->flight.size = 0;
   }
 }
@@ -542,13 +530,13 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *ba
   wf_status status = deal(self, batch, channels, &rest, err);
   if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
   if (status != WF_OK) abandon(self, batch, status);
-  if (status == WF_ERR_CANCELLED) blame_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
+  if (status == WF_ERR_CANCELLED) fail_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
   for (uint64_t i = 0; i < rest.size && status == WF_OK; i++) {
     wf_error own = {0};
     const wf_status said = go_on_by_cpu(self, batch, &rest.data[i], &own);
     if (said == WF_ERR_DEVICE) status = said;
     if (said == WF_ERR_DEVICE && err != NULL) *err = own;
-    if (said != WF_OK) blame(batch->results[rest.data[i].index], said, &own);
+    if (said != WF_OK) wf__result_fail(batch->results[rest.data[i].index], said, &own);
   }
   wf__vec_free(&rest);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
