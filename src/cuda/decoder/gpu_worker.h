@@ -1,5 +1,4 @@
-/* gpu_worker.h - one GPU's worker: its graph, its memory, its flights (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder, each file
- * entered once (docs/engineering.md):
+/* gpu_worker.h - one GPU's worker: its graph, its memory, its flights (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder:
  *
  *   cuda_backend.c         checks; the decoder's workers, one host thread each; who decodes what
  *   gpu_plan.c             how much memory, before any is allocated
