@@ -48,7 +48,7 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   wf__search *search;
   bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
-  wf__search_set_graph(search, wf__cpu_graph_of(self, job->batch, i));
+  wf__search_set_graph(search, wf__batch_graph(job->batch, i, self->graph));
   WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
   WF__TRY(wf__cpu_begin(self, search, job->batch, i, &good, err));
   if (!good) return WF_OK;

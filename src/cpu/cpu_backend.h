@@ -19,8 +19,6 @@ struct wf__cpu_backend {
 wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
 /* Fails the result, unless its scores were bad before, if one of these is. The first of them is the utterance's frame `first`. */
 bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result);
-/* The graph that utterance i of a batch searches: with words of its own, or the decoder's. */
-const wf_graph *wf__cpu_graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i);
 /* Begins utterance i of a batch in a search that has its scorer; false: its scores are bad, and its result says so. */
 wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, bool *good, wf_error *err);
 /* Fills its result, when its frames are consumed. */

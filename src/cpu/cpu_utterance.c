@@ -29,14 +29,10 @@ wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const 
   return *good ? wf__search_begin(search, err) : WF_OK;
 }
 
-const wf_graph *wf__cpu_graph_of(const struct wf__cpu_backend *self, const wf__batch *batch, uint32_t i) {
-  return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : self->graph;
-}
-
 wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
   WF__TRY(wf__search_finish(search, scores, err));
-  WF__TRY(wf__result_fill(batch->results[i], wf__cpu_graph_of(self, batch, i), &self->options, &search->path, err));
+  WF__TRY(wf__result_fill(batch->results[i], wf__batch_graph(batch, i, self->graph), &self->options, &search->path, err));
   if (self->options.lattice_beam <= 0) return WF_OK;
   WF__TRY(wf__search_lattice(search, scores, &batch->results[i]->lattice, err));
   return wf__result_determinize(batch, batch->results[i], err);

@@ -36,6 +36,11 @@ typedef struct wf__batch {
   wf__determinizers *determinizers;
 } wf__batch;
 
+/* The graph that utterance i searches: one with words of its own, or the decoder's. */
+static inline const wf_graph *wf__batch_graph(const wf__batch *batch, size_t i, const wf_graph *decoders) {
+  return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : decoders;
+}
+
 /* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's tokens, the trace behind them down to what all tokens share,
  * the lattice's history. One call at a time for all channels of a decoder. */
 typedef struct wf__stream_backend {

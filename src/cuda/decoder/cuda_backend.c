@@ -3,7 +3,6 @@
  * Each GPU has a worker with a host thread of its own. Utterances are dealt out in chunks from a queue, longest first, so that GPUs of any speed
  * finish together; those whose scores lie on a GPU already stay there. Results do not depend on who decoded what. */
 #ifdef WARPFST_CUDA
-#include <stdio.h>
 #include <string.h>
 
 #include "cuda/decoder/cuda_backend.h"
@@ -215,7 +214,8 @@ static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores 
   WF__TRY(wf__gpu_find_scores(scores, result, home, err));
   if (*home == WF__SCORES_EVERYWHERE) *home = self->devices.numbers[0];
   if (*home < 0 || wf__devices_sharing(&self->devices, *home) > 0) return WF_OK;
-  wf__gpu_wrong_home(result, *home, "which is none of this decoder's");
+  wf_error own;
+  wf__result_fail(result, wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, which is none of this decoder's", *home), &own);
   *home = WF__SCORES_NOWHERE;
   return WF_OK;
 }

@@ -3,7 +3,6 @@
 #include "cuda/decoder/gpu_pipeline.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -19,15 +18,10 @@ wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *o
   WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
   *out = attributes.type == cudaMemoryTypeManaged ? WF__SCORES_EVERYWHERE : attributes.device;
   if (attributes.type == cudaMemoryTypeManaged || attributes.type == cudaMemoryTypeDevice) return WF_OK;
-  result->status = WF_ERR_ARGUMENT;
-  snprintf(result->message, sizeof result->message, "scores said to be in device memory are not");
+  wf_error own;
+  wf__result_fail(result, wf__fail(&own, WF_ERR_ARGUMENT, "scores said to be in device memory are not"), &own);
   *out = WF__SCORES_NOWHERE;
   return WF_OK;
-}
-
-void wf__gpu_wrong_home(wf_result *result, int device, const char *whose) {
-  result->status = WF_ERR_ARGUMENT;
-  snprintf(result->message, sizeof result->message, "scores lie on GPU %d, %s", device, whose);
 }
 
 /* --- waiting and reading back ----------------------------------------------------------------------------------------------- */

@@ -10,8 +10,6 @@ enum { WF__SCORES_ON_HOST = -1, WF__SCORES_EVERYWHERE = -2, WF__SCORES_NOWHERE =
 
 /* Where scores lie: the number of a GPU; host memory; managed memory, which is everywhere; nowhere, with the result failed. */
 wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *out, wf_error *err);
-/* The result: scores lie on a GPU that does not search them; `whose` ends the sentence. */
-void wf__gpu_wrong_home(wf_result *result, int device, const char *whose);
 
 /* Has all been done that is on the stream? Never waits. */
 wf_status wf__gpu_is_done(cudaStream_t stream, bool *out, wf_error *err);

@@ -199,7 +199,7 @@ static wf_status fill_result(wf__landing *landing, uint32_t i, int thread, wf_re
   const uint32_t u = ((const uint32_t *)wf__flight_box(worker, flight, WF__BOX_WHICH))[i];
   const wf_scores *scores = &landing->deal->batch->scores[u];
   const wf_scorer *scorer = landing->deal->batch->scorers != NULL ? landing->deal->batch->scorers[u] : NULL;
-  const wf_graph *graph = wf__gpu_graph_of(worker, landing->deal->batch, u);
+  const wf_graph *graph = wf__batch_graph(landing->deal->batch, u, worker->graph);
   const wf__lane_step *path = landing->steps + outcome->path_off;
   if (bad != UINT64_MAX) return wf__gpu_tell_bad_score(scores, bad, 0, flight->stream, result, err);
   switch (outcome->status) {
@@ -305,7 +305,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__flight *
 
 /* Of a flight whose kernels have ended. */
 static void free_global_tables(wf__flight *flight) {
-  cudaFree(flight->global_tables);
+  if (flight->global_tables != NULL) cudaFree(flight->global_tables);
   flight->global_tables = NULL;
 }
 

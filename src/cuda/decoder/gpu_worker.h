@@ -197,10 +197,6 @@ wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, w
 void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place);
 const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held);
 /* upload_added_words.c */
-/* The graph that an utterance of the batch searches. */
-static inline const wf_graph *wf__gpu_graph_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
-  return batch->graphs != NULL && batch->graphs[utterance] != NULL ? batch->graphs[utterance] : worker->graph;
-}
 /* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to facts.scored and scorer_bytes. */
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph);

@@ -305,7 +305,7 @@ wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bo
   if (scorer == NULL) return WF_OK;
   int bits = wf__gpu_context_bits(worker->graph);
   for (size_t i = 0; i < batch->count; i++) {
-    const int own = wf__gpu_context_bits(wf__gpu_graph_of(worker, batch, (uint32_t)i));
+    const int own = wf__gpu_context_bits(wf__batch_graph(batch, i, worker->graph));
     if (own < bits) bits = own;
   }
   if (worker->asking != NULL && worker->asking->scorer == scorer && worker->asking->bits + 1 < bits) {

@@ -5,7 +5,6 @@
  *   rest     streams that did not fit the GPU: by the CPU's code */
 #ifdef WARPFST_CUDA
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -465,11 +464,11 @@ static void check_item(void *user, uint64_t i, int thread) {
 
 /* Do the scores lie where the stream is searched? Else its result says so. */
 static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores, wf_result *result, wf_error *err) {
-  char whose[64];
+  wf_error own;
   int home;
   WF__TRY(wf__gpu_find_scores(scores, result, &home, err));
-  snprintf(whose, sizeof whose, "the stream is searched on GPU %d", worker->device);
-  if (home >= 0 && home != worker->device) wf__gpu_wrong_home(result, home, whose);
+  if (home >= 0 && home != worker->device)
+    wf__result_fail(result, wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, the stream is searched on GPU %d", home, worker->device), &own);
   return WF_OK;
 }
 

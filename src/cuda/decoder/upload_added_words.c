@@ -131,7 +131,7 @@ wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_
   wf_status status = WF_OK;
   wf__map64_clear(&worker->words_of);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)
-    if (!batch->skip[i]) status = hold_for_batch(worker, wf__gpu_graph_of(worker, batch, (uint32_t)i), before, err);
+    if (!batch->skip[i]) status = hold_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
   let_go(worker, before);
   for (uint64_t i = 0; i < worker->batch_words.size; i++) worker->facts.scorer_bytes += worker->batch_words.data[i]->bytes;
   worker->facts.scored = worker->facts.scored || worker->batch_words.size > 0;

@@ -150,7 +150,7 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const 
                                          .dtype = (int32_t)scores->dtype,
                                          .root = wf__gpu_root_of(worker, batch, which[i], i),
                                          .scorer = wf__gpu_scorer_of(worker, batch, which[i]),
-                                         .words = wf__gpu_words_of(worker, wf__gpu_graph_of(worker, batch, which[i]))};
+                                         .words = wf__gpu_words_of(worker, wf__batch_graph(batch, which[i], worker->graph))};
     if (!scores->on_device) bytes += ((uint64_t)scores->num_frames * (uint64_t)columns * wf__dtype_bytes(scores->dtype) + 255) & ~(uint64_t)255;
   }
   score_off[flight->count] = bytes;
