@@ -1,4 +1,6 @@
 /* kernels.cuh - the kernels of one kind of search, and their launch: what an instance file compiles. */
+#include <type_traits>
+
 #include "cuda/search/search.cuh"
 
 #ifdef WF_LANE_STREAMS
@@ -25,6 +27,18 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_
 
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
+/* Calls f(n), where decltype(n)::value is the number of blocks a lane, a constant. */
+template <class F>
+static int with_ranks(uint32_t ranks, F f) {
+  switch (ranks) {
+    case 1: return f(std::integral_constant<int, 1>());
+    case 2: return f(std::integral_constant<int, 2>());
+    case 4: return f(std::integral_constant<int, 4>());
+    case 8: return f(std::integral_constant<int, 8>());
+  }
+  return cudaErrorInvalidValue;
+}
+
 #ifdef WF_BACKWARD_GLOBAL
 template <int RANKS>
 static cudaError_t launch_global(const wf__lane_params *params, cudaStream_t stream) {
@@ -36,13 +50,7 @@ static cudaError_t launch_global(const wf__lane_params *params, cudaStream_t str
 }
 
 extern "C" int wf__backward_global_launch(const wf__lane_params *params, void *stream) {
-  switch (params->ranks) {
-    case 1: return launch_global<1>(params, (cudaStream_t)stream);
-    case 2: return launch_global<2>(params, (cudaStream_t)stream);
-    case 4: return launch_global<4>(params, (cudaStream_t)stream);
-    case 8: return launch_global<8>(params, (cudaStream_t)stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_ranks(params->ranks, [&](auto n) { return launch_global<decltype(n)::value>(params, (cudaStream_t)stream); });
 }
 
 extern "C" uint64_t wf__backward_global_bytes(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
@@ -121,36 +129,18 @@ static cudaError_t launch_backward(const wf__lane_params *params, wf__backward_t
 #endif
 
 extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
-  switch (params->ranks) {
-    case 1: return launch<1>(params, (cudaStream_t)stream);
-    case 2: return launch<2>(params, (cudaStream_t)stream);
-    case 4: return launch<4>(params, (cudaStream_t)stream);
-    case 8: return launch<8>(params, (cudaStream_t)stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_ranks(params->ranks, [&](auto n) { return launch<decltype(n)::value>(params, (cudaStream_t)stream); });
 }
 
 #if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
 extern "C" int ENTRY(backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
-  switch (params->ranks) {
-    case 1: return launch_backward<1>(params, tables, (cudaStream_t)stream);
-    case 2: return launch_backward<2>(params, tables, (cudaStream_t)stream);
-    case 4: return launch_backward<4>(params, tables, (cudaStream_t)stream);
-    case 8: return launch_backward<8>(params, tables, (cudaStream_t)stream);
-  }
-  return cudaErrorInvalidValue;
+  return with_ranks(params->ranks, [&](auto n) { return launch_backward<decltype(n)::value>(params, tables, (cudaStream_t)stream); });
 }
 #endif
 
 extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
-  switch (ranks) {
-    case 1: return capacity<1>(num_columns, out_lanes);
-    case 2: return capacity<2>(num_columns, out_lanes);
-    case 4: return capacity<4>(num_columns, out_lanes);
-    case 8: return capacity<8>(num_columns, out_lanes);
-  }
-  return cudaErrorInvalidValue;
+  return with_ranks((uint32_t)ranks, [&](auto n) { return capacity<decltype(n)::value>(num_columns, out_lanes); });
 }
 
 #endif
