@@ -77,10 +77,12 @@ def check_src(path):
 
 
 def symbols(objects):
-    """Of the objects in a folder: {symbol: file that defines it}, {file: symbols that it refers to}. Files are named as under src/."""
+    """Of the objects in a folder: {symbol: file that defines it}, {file: symbols that it refers to}. Files are named as under src/; objects of files that are gone do not count."""
     defined, used = {}, {}
     for path in sorted(objects.rglob("*.o")):
         file = path.relative_to(objects).as_posix().removesuffix(".o")
+        if not (ROOT / "src" / file).is_file():
+            continue
         for line in subprocess.run(["nm", "-P", path], capture_output=True, text=True, check=True).stdout.splitlines():
             name, kind = line.split()[:2]
             if kind == "U":
