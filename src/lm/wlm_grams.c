@@ -1,4 +1,4 @@
-/* wlm_grams.c - n-grams as records: into the sort of those that are there, or of those that must exist. */
+/* wlm_grams.c - puts n-grams, as records, into a build's sorts: those that the model has, and those that it must have. */
 #include "lm/wlm_build.h"
 
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost, float backoff, wf_error *err) {
