@@ -128,23 +128,34 @@ def same_times(a, b):
     return [(w.label, w.start, w.end) for w in a.words] == [(w.label, w.start, w.end) for w in b.words]
 
 
+def streamed(decoder, matrices, frames=7, at_once=100):
+    """Results of streams that get so many frames at a time."""
+    for first in range(0, len(matrices), at_once):
+        group = matrices[first : first + at_once]
+        streams = [decoder.stream() for _ in group]
+        for at in range(0, max(map(len, group)), frames):
+            open_ones = [(stream, matrix[at : at + frames]) for stream, matrix in zip(streams, group) if at < len(matrix)]
+            decoder.advance(*zip(*open_ones))
+        yield from (stream.finish() for stream in streams)
+
+
 def check(graph, scores, right_of, options, gpu):
     """(exact by the graph's aligner, exact by estimate, words, sentences that could not be laid)."""
     bare = wf.Graph(graph.fst.with_word_aligner(None), graph.columns)
     now, before = Count(), Count()
     keys = list(scores)
     decoder = wf.Decoder(graph, **options)
-    batch = decoder.decode([scores[key] for key in keys])
-    estimates = wf.Decoder(bare, **options).decode([scores[key] for key in keys])
-    others = wf.Decoder(graph, device="cuda", **options).decode([scores[key] for key in keys]) if gpu else batch
-    stream = decoder.stream()
-    for key, result, estimate, other in zip(keys, batch, estimates, others):
+    batch = decoder.decode(list(scores.values()))
+    estimates = wf.Decoder(bare, **options).decode(list(scores.values()))
+    others = [(streamed(decoder, list(scores.values())), "in a stream")]
+    if gpu:
+        on_gpu = wf.Decoder(graph, device="cuda", **options)
+        others += [(on_gpu.decode(list(scores.values())), "on the GPU"), (streamed(on_gpu, list(scores.values())), "in a stream on the GPU")]
+    for results, where in others:
+        for key, result, other in zip(keys, batch, results, strict=True):
+            assert same_times(result, other), f"{key}: another time {where}"
+    for key, result, estimate in zip(keys, batch, estimates):
         assert result.text == estimate.text and result.cost == estimate.cost
-        assert same_times(result, other), f"{key}: another time on the GPU"
-        for at in range(0, len(scores[key]), 7):
-            stream.accept(scores[key][at : at + 7])
-        assert same_times(result, stream.finish()), f"{key}: another time in a stream"
-        stream.reset()
         right = right_of(result)
         now.utterances += 1
         if right is None:
