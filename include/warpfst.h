@@ -1383,7 +1383,7 @@ typedef struct wf_plan {
 } wf_plan;
 /* The plan that wf_decode follows for such a batch, on the options' device. Allocates nothing on the GPU.
  * Errors: WF_ERR_MEMORY if even the smallest plan does not fit: needed and available bytes and the option to lower are in the message (wf_decode
- * fails so, too); WF_ERR_LIMIT if max_tokens is beyond what a GPU search holds; WF_ERR_DEVICE as for wf_decoder_create. */
+ * fails so, too); WF_ERR_LIMIT if max_tokens is beyond what the search on any GPU holds; WF_ERR_DEVICE as for wf_decoder_create. */
 WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph, before the first batch. */
 WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);

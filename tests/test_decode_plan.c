@@ -122,9 +122,9 @@ static void test_limits(void **state) {
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "the graph takes most of it"));
   options.gpu_memory = 0;
-  options.max_active = 200000;
+  options.max_active = 230000;
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
-  assert_non_null(strstr(err.message, "max_active of 200000"));
+  assert_non_null(strstr(err.message, "max_active of 230000"));
   options.max_active = options.max_tokens = 10000;
   shape = (wf_batch_shape){.num_utterances = 100000, .max_frames = INT32_MAX, .num_processors = 132};
   options.gpu_memory = 1000000000000;

@@ -9,13 +9,17 @@ typedef enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
   cudaErrorUnknown = 999
 } cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
-enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
@@ -26,6 +30,8 @@ typedef struct fake_event *cudaEvent_t;
 
 const char *cudaGetErrorString(cudaError_t code);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
@@ -57,6 +63,8 @@ struct fake_gpus {
   int num_devices;                   /* 3 unless changed */
   int num_processors;                /* 12 */
   size_t memory_bytes;               /* of each: 1 GB */
+  int shared_kb, max_rank_bits;      /* what the kernels were compiled for: 227, 3 (gpu_profile.h); 0, 0: they have no code for the GPU */
+  int driver;                        /* version of CUDA that the driver supports, 13000; less than 12000: too old */
   unsigned eager;                    /* 0: work is put off until somebody waits for it; else a seed: some of it is done earlier */
   long fail_at;                      /* the call of this number fails; 0: none */
   long num_calls;                    /* so far */

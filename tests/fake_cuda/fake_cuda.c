@@ -5,6 +5,7 @@
  * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, what lies beside an
  * allocation must be as it was when it is freed, and any call can be made to fail. One lock makes it all thread-safe. */
 #include "cuda_runtime_api.h"
+#include "cuda/device/gpu_profile.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 
 enum { MAX_ALLOCATIONS = 4096, MAX_STREAMS = 256, MAX_DEVICES = 16, FILLED_BYTES = 1 << 20, EDGE_BYTES = 256, EDGE = 0x6b };
 
-struct fake_gpus fake_gpus = {.num_devices = 3, .num_processors = 12, .memory_bytes = 1000000000};
+struct fake_gpus fake_gpus = {.num_devices = 3, .num_processors = 12, .memory_bytes = 1000000000, .shared_kb = WF__SHARED_KB, .max_rank_bits = WF__HAS_CLUSTERS ? WF__MAX_RANK_BITS : 0, .driver = 13000};
 
 struct work {
   void (*fn)(void *data);
@@ -131,8 +132,22 @@ cudaError_t cudaGetLastError(void) {
   return code;
 }
 
+enum { OLDEST_DRIVER = 12000 };
+cudaError_t cudaDriverGetVersion(int *version) { return *version = fake_gpus.driver, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int *version) { return *version = OLDEST_DRIVER, cudaSuccess; }
+
+/* WARPFST_FAKE_SHARED_KB=64: the profile of a GPU with so much shared memory and without clusters. */
+int wf__gpu_compiled_for(int32_t out[2]) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const char *shared_kb = getenv("WARPFST_FAKE_SHARED_KB");
+  out[0] = shared_kb != NULL ? atoi(shared_kb) : fake_gpus.shared_kb;
+  out[1] = shared_kb != NULL ? 0 : fake_gpus.max_rank_bits;
+  return leave(fake_gpus.shared_kb > 0 ? cudaSuccess : cudaErrorNoKernelImageForDevice);
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
   if (!enter()) return leave(cudaErrorUnknown);
+  if (fake_gpus.driver < OLDEST_DRIVER) return leave(cudaErrorInsufficientDriver);
   *count = fake_gpus.num_devices;
   return leave(cudaSuccess);
 }
@@ -152,7 +167,12 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
   if (!enter() || device < 0 || device >= fake_gpus.num_devices) return leave(cudaErrorInvalidDevice);
-  *value = attribute == cudaDevAttrClockRate ? 1000 : fake_gpus.num_processors; /* kHz: a microsecond a cycle */
+  switch (attribute) {
+    case cudaDevAttrClockRate: *value = 1000; break; /* kHz: a microsecond a cycle */
+    case cudaDevAttrComputeCapabilityMajor: *value = 7; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    default: *value = fake_gpus.num_processors;
+  }
   return leave(cudaSuccess);
 }
 

@@ -81,9 +81,9 @@ static void scribble_lattices(const wf__lane_params *p, uint64_t parts) {
 
 /* Writes to both ends of everything the lanes own. */
 static void use_lanes(const wf__lane_params *p, bool scored) {
-  uint64_t parts = (uint64_t)p->num_lanes * p->ranks;
-  scribble(p->costs, parts * WF__LANE_SLOTS * 4);
-  scribble(p->agenda, parts * WF__LANE_SLOTS * 16);
+  uint64_t parts = (uint64_t)p->num_lanes * p->ranks, slots = parts * wf__lane_slots(p->shared_kb, scored);
+  scribble(p->costs, slots * 4);
+  scribble(p->agenda, slots * 16);
   scribble(p->trace, parts * p->trace_cap * 8);
   scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
   scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
@@ -92,11 +92,11 @@ static void use_lanes(const wf__lane_params *p, bool scored) {
   if (!scored) return;
   scribble(p->contexts, parts * p->trace_cap * 16);
   scribble(p->word_log, parts * WF__LANE_WORD_LOG * sizeof *p->word_log);
-  scribble(p->sources, parts << WF__LANE_SCORED_SLOT_BITS << 3);
+  scribble(p->sources, slots * 8);
   scribble(p->memo, parts << WF__LANE_MEMO_BITS << 4);
 }
 
-static void store_path(const wf__lane_params *p, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
+static void store_path(const wf__lane_params *p, bool scored, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
   const wf__path *path = &search->path;
   *outcome = (wf__lane_outcome){.flags = path->flags,
                                 .num_decoded = path->num_decoded,
@@ -114,7 +114,7 @@ static void store_path(const wf__lane_params *p, const wf__search *search, const
     outcome->status = WF__LANE_NO_ROOM;
     return;
   }
-  if (path->num_tokens > (uint64_t)path->num_decoded * p->ranks * WF__LANE_TOKENS) {
+  if (path->num_tokens > (uint64_t)path->num_decoded * p->ranks * wf__lane_tokens(p->shared_kb, scored)) {
     outcome->status = WF__LANE_TABLE_FULL;
     return;
   }
@@ -267,7 +267,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
     if (status == WF_OK)
-      store_path(p, search, graph, &p->outcomes[u]);
+      store_path(p, scored, search, graph, &p->outcomes[u]);
     if (status == WF_OK && p->lattice_beam > 0 && p->outcomes[u].status == WF__LANE_OK && !store_lattice(p, search, &scores, graph, &p->outcomes[u]))
       p->outcomes[u].status = WF__LANE_NO_ROOM;
     if (status != WF_OK)
@@ -317,8 +317,8 @@ int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count
   return fake_enqueue(stream, run_check, check);
 }
 
-static int capacity(int ranks, int32_t num_columns, int *out_lanes) {
-  *out_lanes = fake_gpus.num_processors / ranks;
+static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
+  *out_lanes = ranks <= 1 << profile->max_rank_bits ? fake_gpus.num_processors / ranks : 0;
   return cudaSuccess;
 }
 
@@ -331,7 +331,7 @@ int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, voi
 int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
 int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return cudaErrorUnknown; }
 static int unknown_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-static int no_capacity(int ranks, int32_t num_columns, int *out_lanes) {
+static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
   return cudaSuccess;
 }

@@ -39,7 +39,7 @@ static uint32_t atomicMin(uint32_t *at, uint32_t value) { return *at = std::min(
 static uint32_t atomicMax(uint32_t *at, uint32_t value) { return *at = std::max(*at, value); }
 static uint32_t atomicCAS(uint32_t *at, uint32_t old, uint32_t value) { uint32_t was = *at; return was == old ? *at = value, was : was; }
 static uint32_t atomicOr(uint32_t *at, uint32_t value) { return *at |= value; }
-static uint32_t __reduce_or_sync(uint32_t, uint32_t value) { return value; }
+static uint32_t warp_or(uint32_t value) { return value; }
 static double __longlong_as_double(long long bits) { double value; return memcpy(&value, &bits, 8), value; }
 static long long __double_as_longlong(double value) { long long bits; return memcpy(&bits, &value, 8), bits; }
 

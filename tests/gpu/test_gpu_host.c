@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "base/interrupt.h"
+#include "cuda/device/gpu_profile.h"
 #include "decode_tasks.h"
 
 enum { BATCH = 24, SLACK = 8 };
@@ -378,14 +379,17 @@ static void test_wide_frames(void **state) {
     wf_decoder *decoder;
     wf_plan plan;
     const bool on_device = form % 2, tight = form / 2;
-    struct test_heard again = {"again in wider", 0};
+    struct test_heard again = {"again in larger", 0};
     make_forms(&forms, &task, (uint64_t)form, 24, WF_FLOAT32, on_device);
     for (int i = 0; i < TIMES * BATCH; i++) scores[i] = forms.shaped[i % BATCH];
     wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
     task.options.device = on_device ? "cuda" : devices[form];
     task.options.gpu_memory = 0;
     assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
-    assert_int_equal(plan.lane_blocks, 1);
+    int32_t compiled_for[2];
+    assert_cuda((cudaError_t)wf__gpu_compiled_for(compiled_for));
+    const bool is_large_gpu = compiled_for[0] == 227; /* on smaller ones max_active asks for other lanes at once */
+    if (is_large_gpu) assert_int_equal(plan.lane_blocks, 1);
     if (tight) task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) / (uint64_t)plan.num_lanes) * (on_device ? 1 : 2);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
@@ -396,7 +400,7 @@ static void test_wide_frames(void **state) {
       test_free_results(gpu, TIMES * BATCH);
     }
     wf_set_log(NULL, NULL);
-    assert_int_equal(again.times, 1);
+    if (is_large_gpu) assert_int_equal(again.times, 1);
     wf_decoder_free(decoder);
     test_free_results(cpu, BATCH);
     free_forms(&forms);

@@ -278,6 +278,7 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cuda
 /* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
 
 #define WF_CUDA_DEVICE_PTX_CUH
+#include "cuda/device/gpu_profile.h"
 #define WF__SHARED(type, name)       \
   static uint32_t name##_offset;     \
   type &name = *(type *)simt_static_shared(&name##_offset, sizeof(type), alignof(type))
@@ -314,6 +315,16 @@ typedef words<false> own_words;
 static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint16_t>(address); }
 static inline void store_own_pair(uint32_t address, uint32_t x, float y) { *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y}; }
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
+static inline uint32_t cluster_rank() { return simt.current->block->rank; }
+static inline void sync_cluster(SIMT_HERE) { (void)simt_barrier(SIMT_CLUSTER, 0, {file, line}); }
+template <class T>
+static inline T *shared_of_rank(T *own, uint32_t rank) {
+  return (T *)simt_shared_of(own, rank);
+}
+static inline uint32_t warp_sum(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_ADD, ~0u, value, 0, {file, line}); }
+static inline uint32_t warp_min(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_MIN, ~0u, value, 0, {file, line}); }
+static inline uint32_t warp_max(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_MAX, ~0u, value, 0, {file, line}); }
+static inline uint32_t warp_or(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_OR, ~0u, value, 0, {file, line}); }
 static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) { return simt_address_of_rank(address, rank); }
 /* cluster_ptx.cuh */
 #define WF_CUDA_DEVICE_CLUSTER_PTX_CUH

@@ -256,7 +256,7 @@ __device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pa
     u32 mark = 0; /* the link of a candidate: how many have begun up to it */
     for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++)
       if (begins[k] - first < 32) mark |= 1u << (begins[k] - first);
-    const u32 marks = __reduce_or_sync(~0u, mark), l = past + (u32)__popc(marks & to_here);
+    const u32 marks = warp_or(mark), l = past + (u32)__popc(marks & to_here);
     past += (u32)__popc(marks);
     const bool exists = first + lane < total;
     visit(look_at<WHAT>(c, pair, arrays, t, table[exists ? l : 0], l, first + lane, shift, exists), [&](u32 from) { return __match_any_sync(~0u, from); });
@@ -280,7 +280,7 @@ __global__ static void __launch_bounds__(THREADS, 5) count_kernel(const __grid_c
       const u32 num_links = list_links(c, pair, t, t.first_state, t.num_words, table);
       u32 count = 0;
       for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, 0, [&](const candidate &each, auto) { count += each.counts; });
-      count = __reduce_add_sync(~0u, count);
+      count = warp_sum(count);
       if (lane == 0) c.slots[c.first_slot[t.word]] = count;
       return;
     }

@@ -9,6 +9,7 @@
 #include "cuda/compose/compose_upload.h"
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/device/cuda_call.h"
+#include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
@@ -52,16 +53,15 @@ static uint64_t mail_bytes(uint64_t num_pairs) { return sizeof(struct mail) + (n
 /* --- making ------------------------------------------------------------------------------------------------------------- */
 
 static wf_status open_device(wf_composer *self, wf_error *err) {
-  int count = 0;
+  wf__gpu_profile profile;
   wf__devices devices;
   WF__TRY(wf__devices_parse(self->options.device, &devices, err));
   if (!devices.cuda || devices.count != 1)
     return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N", self->options.device != NULL ? self->options.device : "cpu");
   self->device = devices.numbers[0];
-  cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess || count == 0) return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", self->options.device, cudaGetErrorString(code));
-  if (self->device >= count) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", self->options.device, count);
-  WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
+  WF__TRY(wf__gpu_profile_read(self->device, &profile, err));
+  self->c.shared_bytes = (uint32_t)profile.shared_kb * 1024;
+  self->c.has_clusters = profile.max_rank_bits > 0;
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
   WF__CUDA_TRY(cudaMallocHost((void **)&self->mail, mail_bytes(self->count)), "pinned memory");
   return WF_OK;
@@ -245,6 +245,7 @@ static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem,
 
 static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(open_device(self, err));
+  problem->most_words = wf__gpu_compose_most_words(self->c.shared_bytes);
   for (size_t i = 0; i < self->count; i++) {
     self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
     self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);

@@ -38,7 +38,7 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
     u64 at = base + (threadIdx.x & 31);
     u32 pair = at < c.num_words ? c.rows[c.word_row[at]].pair : NO_ARC, count = at < c.num_words ? (u32)__popcll(c.reached[at]) : 0;
     bool one = __all_sync(~0u, pair == __shfl_sync(~0u, pair, 0)); /* the warp's words belong to one pair: one addition */
-    u32 sum = __reduce_add_sync(~0u, count);
+    u32 sum = warp_sum(count);
     if (one && (threadIdx.x & 31) == 0 && sum != 0) atomicAdd((ull *)&c.reached_count[pair], (ull)sum);
     if (!one && count != 0) atomicAdd((ull *)&c.reached_count[pair], (ull)count);
   }
@@ -46,12 +46,18 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
 
 #include "cuda/compose/compose_pairs.cuh"
 
+uint32_t wf__gpu_compose_most_words(uint32_t shared_bytes) {
+  const u32 words = (shared_bytes - (u32)group_memory<THREADS>::bytes(0, 0)) / (2 * sizeof(u64)); /* the fresh ones, and as many moved */
+  return words < WF__GPU_MAX_WORDS ? words : WF__GPU_MAX_WORDS;
+}
+
 /* Where pairs are many or have little to do, blocks or clusters search them each alone. Else the rows are visited by as many threads as make the GPU busy. */
 void wf__gpu_compose_shape(wf__gpu_compose *c) {
   enum { WARP_OUT = 512, BLOCK_OUT = 4096 };
   bool many = c->num_pairs >= WF__GPU_MANY_PAIRS;
-  c->ranks = many ? 1 : WF__GPU_PAIR_RANKS;
+  c->ranks = many || !c->has_clusters ? 1 : WF__GPU_PAIR_RANKS;
   bool fits = c->max_pair_words + (u64)(c->ranks - 1) * c->max_words <= (u64)WF__GPU_PAIR_WORDS * c->ranks && c->num_steps >> (32 - PAIR_STEP_BITS) == 0;
+  fits = fits && pair_shared_bytes(c, c->ranks) <= c->shared_bytes && (many || c->has_clusters);
   bool little = c->max_pair_work <= WF__GPU_PAIR_WORK || (c->max_pair_effort <= WF__GPU_PAIR_EFFORT && c->max_pair_rows < WF__GPU_THREAD_ROWS);
   bool narrow = c->max_words <= WF__GPU_NARROW_WORDS, lines = narrow && c->max_pair_rows >= WF__GPU_LINE_ROWS && 2 * c->num_steps <= 3 * c->num_rows;
   if (fits && (many || (little && !lines))) c->group = 0;
@@ -61,6 +67,8 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   c->tile_words = c->num_words < WF__GPU_MANY_WORDS ? 1 : WF__GPU_TILE_WORDS;
   u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT, wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);
   if (wanted < most) most = wanted; /* the less, the more groups at once */
+  const u64 room = c->group <= 1 ? most : (c->shared_bytes / (u32)(THREADS / c->group) - (c->group == 32 ? group_memory<32>::bytes(c->max_words, 0) : group_memory<THREADS>::bytes(c->max_words, 0))) / sizeof(u64);
+  if (room < most) most = room;
   c->out_words = c->max_words > most ? c->max_words : (u32)most;
 }
 

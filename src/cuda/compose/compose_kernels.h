@@ -149,6 +149,8 @@ typedef struct wf__gpu_compose {
   uint64_t num_steps;                     /* forward */
   uint64_t max_pair_words, max_pair_rows, max_pair_work; /* of a pair: words; rows; forward steps times states of B */
   uint64_t max_pair_effort;                              /* and that times the steps of a row: the more of those, the fewer levels share the work */
+  uint32_t shared_bytes; /* that a block may have */
+  bool has_clusters;
   uint32_t out_words; /* of a group's shared memory, for bits that were moved; set by wf__gpu_compose_shape */
   int32_t group;      /* threads that visit a row; 0: blocks search pairs. Set there, too, as are `both`, `ranks`, `tile_words` */
   int32_t both;       /* both directions at once */
@@ -179,6 +181,8 @@ typedef struct wf__gpu_compose {
   wf__gpu_place *places;  /* [num_pairs + 1] */
 } wf__gpu_compose;
 
+/* The widest row, in words, that a block with so much shared memory searches. */
+uint32_t wf__gpu_compose_most_words(uint32_t shared_bytes);
 /* All return a cudaError_t. `stream` is a cudaStream_t. `scratch` [*scratch_bytes] is for prefix sums; with scratch NULL the call sets its size. */
 /* How the search goes about it: group, both, out_words. */
 void wf__gpu_compose_shape(wf__gpu_compose *c);

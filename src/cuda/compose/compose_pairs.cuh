@@ -106,7 +106,7 @@ struct pair_search {
 template <int RANKS>
 __device__ static void sync_ranks() {
   if constexpr (RANKS == 1) __syncthreads();
-  else cg::this_cluster().sync();
+  else sync_cluster();
 }
 
 /* Level by level from the bits in the first of `found`, until one finds nothing. `votes` [2][RANKS]: which blocks have fresh bits in this level, or the next. Returns the number of levels. */
@@ -154,6 +154,7 @@ __device__ static void seed_pair(const wf__gpu_compose &c, const wf__gpu_pair &p
 
 template <int RANKS>
 __global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3) search_pairs_kernel(const __grid_constant__ wf__gpu_compose c) {
+  if (RANKS > 1 && !WF__HAS_CLUSTERS) return;
   WF__DYNAMIC_SHARED(u64, pair_memory);
   const u32 rank = blockIdx.x % RANKS, cluster = blockIdx.x / RANKS, back = c.connect ? cluster & 1 : 0;
   const u64 p = c.connect ? cluster / 2 : cluster;

@@ -218,7 +218,7 @@ static wf_status add_pair(wf__gpu_problem *to, const wf__compose_job *job, const
   wf__row_plan plan;
   struct places places = {0};
   uint64_t row_bytes, cells = *out_cells = wf__compose_rows_cells(job, &row_bytes);
-  *out_fits = cells <= max_cells && row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= WF__GPU_MAX_WORDS && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
+  *out_fits = cells <= max_cells && row_bytes <= MAX_ROW_BYTES && (job->b->view.num_states + 63) / 64 <= to->most_words && to->rows.size + cells / job->b->view.num_states < UINT32_MAX;
   if (*out_fits) WF__TRY(wf__compose_plan(job, &plan, out_fits, err));
   if (!*out_fits) return add_empty(to, err);
   wf_status status = job->a->fst != a ? wf__arcsort_places(a, true, &places.a, err) : WF_OK;

@@ -25,6 +25,7 @@ typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_chunk) chunks[2];
   uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort, max_pair_rows; /* as in wf__gpu_compose */
   uint32_t max_words, max_row_runs;
+  uint32_t most_words; /* of a row: wider ones do not fit */
   bool no_cells; /* there would be too many */
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
   uint64_t last_a_base, last_b_final_base;

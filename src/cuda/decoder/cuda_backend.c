@@ -75,11 +75,7 @@ static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
 static wf_status list_devices(const char *text, wf__devices *out, wf_error *err) {
   WF__TRY(wf__devices_parse(text, out, err));
   if (out->count > 0) return WF_OK;
-  cudaError_t code = cudaGetDeviceCount(&out->count);
-  if (code != cudaSuccess || out->count == 0) {
-    (void)cudaGetLastError();
-    return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", text, cudaGetErrorString(code));
-  }
+  WF__TRY(wf__gpu_count(&out->count, err));
   if (out->count > WF__MAX_WORKERS) out->count = WF__MAX_WORKERS;
   for (int i = 0; i < out->count; i++) out->numbers[i] = i;
   return WF_OK;
@@ -132,10 +128,6 @@ static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *w
 
 static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
   const int sharing = wf__devices_sharing(&self->devices, worker->device);
-  wf_status status = wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
-  if (status != WF_ERR_MEMORY || worker->facts.least_rank_bits == 0) return status;
-  worker->facts.least_rank_bits = 0; /* what a narrow lane has no room for goes to the CPU */
-  worker->cannot_widen = true;
   return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
 }
 
@@ -182,7 +174,7 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
     wf__gpu_facts facts = {0};
     wf_stream_plan plan;
     status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
-    if (status == WF_OK) status = wf__streams_read_lanes(devices.numbers[i], graph->min_columns, facts.lanes, err);
+    if (status == WF_OK) status = wf__streams_read_lanes(&facts.profile, graph->min_columns, facts.lanes, err);
     if (status == WF_OK)
       status = wf__gpu_plan_streams(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
@@ -286,27 +278,26 @@ static wf_status decode_deal(struct wf__cuda_backend *self, wf__deal *deal, cons
   return job.error.code;
 }
 
-/* All utterances; then those whose frames were too large for their lanes, in wider ones. `order` and `homes` have room for all. */
+/* All utterances; then those whose frames were too large for their lanes, in larger ones. `order` and `homes` have room for all. */
 static wf_status decode_rounds(struct wf__cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
   uint32_t count;
   WF__TRY(wf__longest_first(deal->batch, order, &count, err));
   deal->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
-    self->workers[i].facts.least_rank_bits = self->workers[i].usual_rank_bits;
-    self->workers[i].cannot_widen = false;
+    self->workers[i].facts.least_size = self->workers[i].usual_size;
   }
   while (count > 0) {
     wf_batch_shape shape;
     WF__TRY(make_deal(self, deal, order, count, homes, &shape, err));
     if (deal->num_utterances == 0) break;
     WF__TRY(decode_deal(self, deal, &shape, err));
-    count = deal->num_again; /* none if no lane can be wider */
+    count = deal->num_again; /* none if no lane can be larger */
     memcpy(order, deal->again, count * sizeof *order);
     deal->num_again = 0;
-    if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in wider ones", count);
+    if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in larger ones", count);
     for (int i = 0; i < self->num_workers && count > 0; i++) {
-      const int bits = wf__gpu_wider_bits(&self->workers[i]);
-      if (bits > 0) self->workers[i].facts.least_rank_bits = bits;
+      const int size = wf__gpu_next_size(&self->workers[i]);
+      if (size > 0) self->workers[i].facts.least_size = size;
     }
   }
   return wf__progress(deal->batch->progress, "decoding", 1, err);

@@ -15,17 +15,10 @@ wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err) {
 }
 
 wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out, wf_error *err) {
-  int count = 0;
-  cudaError_t code = cudaGetDeviceCount(&count);
-  if (code != cudaSuccess || count == 0) {
-    (void)cudaGetLastError();
-    return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: no GPU: %s", device, cudaGetErrorString(code));
-  }
-  if (device >= count) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are %d GPUs, numbered from 0", device, count);
-  WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
+  WF__TRY(wf__gpu_profile_read(device, &out->profile, err));
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(1 << b, num_columns, &out->lanes[b]), "the search kernel");
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(&out->profile, 1 << b, num_columns, &out->lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(&out->profile, 1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
   }
   if (out->lanes[0] < 1) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel does not fit this GPU", device);
   return wf__gpu_free_memory(&out->available, err);
@@ -169,6 +162,7 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   char *places = arcs + ((view->num_arcs * 16 + 255) & ~(uint64_t)255);
   if (status == WF_OK) status = upload_places(worker, places, err);
   free(piece);
+  worker->params.shared_kb = worker->facts.profile.shared_kb;
   worker->params.states = worker->graph_memory;
   worker->params.arcs = arcs;
   return status == WF_OK && worker->options.lattice_beam > 0 ? upload_for_lattices(worker, places + wf__gpu_place_bytes(worker->graph), err) : status;

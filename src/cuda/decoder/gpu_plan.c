@@ -62,12 +62,12 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
-static uint64_t tokens_beyond(const wf_decoder_options *options, const wf__gpu_facts *facts) {
-  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, wf__lane_slots(facts->scored)) : 0;
+static uint64_t tokens_beyond(const wf_decoder_options *options, uint64_t slots) {
+  return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, slots) : 0;
 }
 /* Bytes of a token's entry in the trace and beside it. */
-static uint64_t token_bytes(const wf_decoder_options *options, const wf__gpu_facts *facts) {
-  return 8 + (options->lattice_beam > 0 ? 8 : 0) + (facts->scored ? 16 : 0);
+static uint64_t token_bytes(const wf_decoder_options *options, bool scored) {
+  return 8 + (options->lattice_beam > 0 ? 8 : 0) + (scored ? 16 : 0);
 }
 
 uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
@@ -79,25 +79,45 @@ struct attempt {
   uint32_t num_flights, lanes, chunk;
 };
 
-/* Blocks a lane needs: for max_active tokens, or twice what frames of earlier batches had; an utterance with larger frames is done again in a wider lane.
- * More when there are few utterances to share the GPU and their frames are large enough. */
-static wf_status choose_ranks(const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, uint32_t *ranks, uint32_t *lanes,
-                              wf_error *err) {
-  const int32_t lane_tokens = facts->scored ? WF__LANE_SCORED_TOKENS : WF__LANE_TOKENS;
-  const int64_t expected = facts->usual_tokens > 0 ? 2 * (int64_t)facts->usual_tokens : options->max_active;
-  int least = 0, bits;
-  while (least < WF__MAX_RANK_BITS && lane_tokens << least < expected) least++;
-  if (lane_tokens << WF__MAX_RANK_BITS < options->max_tokens)
-    return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds%s: %d",
-                    options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, facts->scored ? " with scorers" : "",
-                    lane_tokens << WF__MAX_RANK_BITS);
-  if (least < facts->least_rank_bits) least = facts->least_rank_bits;
-  for (bits = least; bits < WF__MAX_RANK_BITS && (uint64_t)wf__gpu_lanes(facts, 0) >> (bits + 1) >= num_utterances;) bits++;
-  while (bits > least && facts->usual_tokens > 0 && facts->usual_tokens >> bits < FEW_TOKENS) bits--;
-  while (bits > least && wf__gpu_lanes(facts, bits) < 1) bits--;
-  if (wf__gpu_lanes(facts, bits) < 1) return wf__fail(err, WF_ERR_DEVICE, "the search kernel in clusters of %d does not fit this GPU; lower max_tokens", 1 << bits);
-  *ranks = (uint32_t)1 << bits;
-  *lanes = (uint32_t)min_u64((uint64_t)wf__gpu_lanes(facts, bits), (uint64_t)wf__gpu_lanes(facts, 0) >> bits);
+int wf__gpu_larger_size(const wf__gpu_facts *facts, int size) {
+  for (int next = size + 1; next < WF__LANE_SIZES; next++)
+    if (wf__gpu_lanes(facts, next) >= 1 && wf__gpu_lane_tokens(facts, next) > wf__gpu_lane_tokens(facts, size)) return next;
+  return 0;
+}
+
+wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *err) {
+  const int most = (int)wf__lane_tokens(WF__SHARED_KB, true) << WF__MAX_RANK_BITS;
+  if (options->max_tokens <= most) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d", options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, most);
+}
+
+/* The least size for max_active tokens, or twice what frames of earlier batches had; an utterance with larger frames is done again in a larger lane, or, where there is none, on the CPU. */
+static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, bool smallest, int *out, wf_error *err) {
+  uint64_t expected = facts->usual_tokens > 0 ? 2 * (uint64_t)facts->usual_tokens : (uint64_t)options->max_active;
+  int size = smallest ? 0 : facts->least_size;
+  if (facts->scored && size < WF__LARGE_LANE) size = WF__LARGE_LANE;
+  else if (!facts->scored) expected = min_u64(expected, graph->num_states);
+  while (size < WF__LANE_SIZES && wf__gpu_lanes(facts, size) < 1) size++;
+  if (size == WF__LANE_SIZES) return wf__fail(err, WF_ERR_DEVICE, "the search kernel does not fit this GPU");
+  for (int next; !smallest && (uint64_t)wf__gpu_lane_tokens(facts, size) < expected && (next = wf__gpu_larger_size(facts, size)) > 0;) size = next;
+  *out = size;
+  return WF_OK;
+}
+
+/* More blocks a lane than it needs when there are few utterances to share the GPU and their frames are large enough. */
+static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, wf__gpu_plan *out, uint32_t *lanes, wf_error *err) {
+  int least;
+  WF__TRY(choose_least(graph, options, facts, out->smallest, &least, err));
+  const int one = least / WF__LARGE_LANE * WF__LARGE_LANE, most = one + WF__MAX_RANK_BITS;
+  const uint64_t blocks = (uint64_t)wf__gpu_lanes(facts, one);
+  int size = least;
+  while (size < most && blocks >> (size - one + 1) >= num_utterances) size++;
+  while (size > least && facts->usual_tokens > 0 && facts->usual_tokens >> (size - one) < FEW_TOKENS) size--;
+  while (size > least && wf__gpu_lanes(facts, size) < 1) size--;
+  out->size = size;
+  out->scored = one > 0;
+  out->ranks = (uint32_t)1 << (size - one);
+  *lanes = (uint32_t)min_u64((uint64_t)wf__gpu_lanes(facts, size), blocks >> (size - one));
   if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
   if (*lanes < 1) *lanes = 1;
   return WF_OK;
@@ -127,30 +147,30 @@ static uint64_t count_pages(uint64_t frames, uint64_t chunk, uint64_t links) {
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape,
                     const wf__gpu_facts *facts, const struct attempt *attempt, uint64_t trace, uint64_t links) {
   const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
-                 num_flights = attempt->num_flights;
+                 num_flights = attempt->num_flights, block_slots = wf__lane_slots(facts->profile.shared_kb, plan->scored);
   const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
   plan->num_flights = attempt->num_flights;
   plan->lanes = attempt->lanes;
   plan->chunk = attempt->chunk;
   plan->trace_cap = (uint32_t)trace;
-  plan->trace_room = (uint32_t)(trace - tokens_beyond(options, facts));
+  plan->trace_room = (uint32_t)(trace - tokens_beyond(options, block_slots));
   plan->frames_cap = (uint32_t)frames;
   plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
   plan->steps_cap = chunk_frames * 2 + chunk * 256;
   plan->flight_bytes = 0;
   lay_out_box(plan, chunk);
-  const uint64_t slots = parts * wf__lane_slots(facts->scored);
+  const uint64_t slots = parts * block_slots;
   add_array(plan, WF__ARRAY_COSTS, slots * 4);
   add_array(plan, WF__ARRAY_AGENDA, slots * 16);
-  add_array(plan, WF__ARRAY_WORD_LOG, facts->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
-  add_array(plan, WF__ARRAY_LISTED, facts->scored ? parts * WF__LANE_LISTED_BYTES : 0);
-  add_array(plan, WF__ARRAY_ENTRIES, facts->scored ? slots * 16 : 0);
-  add_array(plan, WF__ARRAY_SOURCES, facts->scored ? slots * 8 : 0);
-  add_array(plan, WF__ARRAY_ASKED, facts->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
-  add_array(plan, WF__ARRAY_MEMO, facts->scored ? parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS : 0);
+  add_array(plan, WF__ARRAY_WORD_LOG, plan->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
+  add_array(plan, WF__ARRAY_LISTED, plan->scored ? parts * WF__LANE_LISTED_BYTES : 0);
+  add_array(plan, WF__ARRAY_ENTRIES, plan->scored ? slots * 16 : 0);
+  add_array(plan, WF__ARRAY_SOURCES, plan->scored ? slots * 8 : 0);
+  add_array(plan, WF__ARRAY_ASKED, plan->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
+  add_array(plan, WF__ARRAY_MEMO, plan->scored ? parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS : 0);
   const uint64_t lanes = plan->flight_bytes;
   add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
-  add_array(plan, WF__ARRAY_CONTEXTS, facts->scored ? parts * trace * 16 : 0);
+  add_array(plan, WF__ARRAY_CONTEXTS, plan->scored ? parts * trace * 16 : 0);
   add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
   add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
   const bool lattices = options->lattice_beam > 0;
@@ -161,7 +181,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
   plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
   add_array(plan, WF__ARRAY_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
-  add_array(plan, WF__ARRAY_PAGE_CONTEXTS, facts->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
+  add_array(plan, WF__ARRAY_PAGE_CONTEXTS, plan->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
   add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
   const uint64_t results = plan->flight_bytes;
   const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */
@@ -217,10 +237,11 @@ static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch
       (double)tokens / GIGA, (double)scores / GIGA, advice);
 }
 
-wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers,
-                            int num_sharing, wf__gpu_plan *out, wf_error *err) {
-  *out = (wf__gpu_plan){0};
+static wf_status make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers, int num_sharing, bool smallest,
+                      wf__gpu_plan *out, wf_error *err) {
+  *out = (wf__gpu_plan){.smallest = smallest};
   WF__TRY(wf__gpu_check_graph(graph, err));
+  WF__TRY(wf__gpu_check_max_tokens(options, err));
   wf_batch_shape shape = *given;
   if (shape.num_utterances < 1) shape.num_utterances = 1;
   if (shape.sum_frames == 0 || (uint64_t)shape.sum_frames > shape.num_utterances * (uint64_t)shape.max_frames)
@@ -229,14 +250,14 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   /* Scores in device memory may all lie on one GPU; others go to whoever is free. */
   const uint64_t share = ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;
-  WF__TRY(choose_ranks(options, facts, share, &out->ranks, &lanes, err));
+  WF__TRY(choose_size(graph, options, facts, share, out, &lanes, err));
   struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
   if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
     attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
     attempt.num_flights = (uint32_t)min_u64(lattices ? WF__MAX_FLIGHTS : FEW_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
   }
-  const uint64_t more = tokens_beyond(options, facts), entry = token_bytes(options, facts);
+  const uint64_t more = tokens_beyond(options, wf__lane_slots(facts->profile.shared_kb, out->scored)), entry = token_bytes(options, out->scored);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
   const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
@@ -250,16 +271,22 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
   /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
   uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
-  const uint64_t smallest = out->bytes.total_bytes;
+  const uint64_t least_bytes = out->bytes.total_bytes;
   uint64_t links = lattices ? LINKS : LEAST_LINKS, more_pages;
   for (;; links /= 2) { /* pages take half of it at most, unless there is room for all */
     lay_out(out, graph, options, &shape, facts, &attempt, least, links);
-    more_pages = out->bytes.total_bytes - smallest;
+    more_pages = out->bytes.total_bytes - least_bytes;
     if (links == LEAST_LINKS || more_pages <= room / 2 || more_pages + (full - least) * entry * parts <= room) break;
   }
   room -= more_pages;
   lay_out(out, graph, options, &shape, facts, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
   return WF_OK;
+}
+
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__gpu_facts *facts, int num_workers, int num_sharing,
+                            wf__gpu_plan *out, wf_error *err) {
+  const wf_status status = make(graph, options, shape, facts, num_workers, num_sharing, false, out, err);
+  return status == WF_ERR_MEMORY ? make(graph, options, shape, facts, num_workers, num_sharing, true, out, err) : status; /* what a small lane has no room for goes to the CPU */
 }
 
 wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err) {
@@ -274,9 +301,9 @@ wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, i
 
 wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__gpu_plan plan;
-  wf__gpu_facts facts = {.available = UINT64_MAX};
+  wf__gpu_facts facts = {.profile = {WF__SHARED_KB, WF__MAX_RANK_BITS, (int32_t)shape->num_processors}, .available = UINT64_MAX};
   int count, sharing;
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = shape->num_processors >> b;
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = facts.scored_lanes[b] = shape->num_processors >> b;
   WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));
   WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
   *out = plan.bytes;

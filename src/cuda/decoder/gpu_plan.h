@@ -18,7 +18,8 @@
 enum {
   WF__MAX_FLIGHTS = 12,
   WF__LANDINGS = 4, /* flights with lattices whose results are copied or filled in at a time */
-  WF__MAX_RANK_BITS = 3
+  WF__LARGE_LANE = WF__MAX_RANK_BITS + 1, /* sizes of lanes: below */
+  WF__LANE_SIZES = 2 * WF__LARGE_LANE
 };
 
 #ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
@@ -28,15 +29,16 @@ enum {
 #define WF__LANDING_BYTES (64 << 20) /* arcs of a flight's lattices on their way back, if they are no more: 1 ms on the bus */
 #endif
 
-/* What the plan must know of a GPU. */
+/* What the plan must know of a GPU. The size of a lane is a number: its blocks as a power of two, and WF__LARGE_LANE more if their tables are those of searches with scorers, which are larger. */
 typedef struct wf__gpu_facts {
+  wf__gpu_profile profile;
   int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
-  bool scored;                      /* some utterance has a scorer: lanes are those of search_scored.cu */
+  bool scored;                      /* some utterance has a scorer: lanes are large */
   bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
   int scored_lanes[WF__MAX_RANK_BITS + 1];
   uint64_t scorer_bytes;            /* of the batch's scorers, held already */
-  int least_rank_bits;              /* lanes of fewer blocks have no room */
+  int least_size;                   /* smaller lanes have no room */
   uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
 } wf__gpu_facts;
 
@@ -78,7 +80,10 @@ typedef enum wf__box {
 } wf__box;
 
 typedef struct wf__gpu_plan {
+  int size;       /* of a lane */
   uint32_t ranks; /* blocks a lane */
+  bool smallest;  /* there is no memory for larger lanes */
+  bool scored;    /* lanes are large: some utterance has a scorer, or frames are too large for other lanes */
   uint32_t num_flights;
   uint32_t lanes; /* of a flight */
   uint32_t chunk; /* utterances of a flight at most */
@@ -91,10 +96,15 @@ typedef struct wf__gpu_plan {
   wf_plan bytes;
 } wf__gpu_plan;
 
-/* Slots of a block's table. */
-static inline uint64_t wf__lane_slots(bool scored) { return scored ? WF__LANE_SCORED_SLOTS : WF__LANE_SLOTS; }
-/* Lanes of 2^bits blocks, of the kind that the batch needs. */
-static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int bits) { return facts->scored ? facts->scored_lanes[bits] : facts->lanes[bits]; }
+/* Lanes of a size that run at once, and the tokens that one holds. */
+static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int size) { return size >= WF__LARGE_LANE ? facts->scored_lanes[size - WF__LARGE_LANE] : facts->lanes[size]; }
+static inline int64_t wf__gpu_lane_tokens(const wf__gpu_facts *facts, int size) {
+  return (int64_t)wf__lane_tokens(facts->profile.shared_kb, size >= WF__LARGE_LANE) << size % WF__LARGE_LANE;
+}
+/* WF_ERR_LIMIT if max_tokens is more than the search on the largest GPU holds. */
+wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *err);
+/* The next size that runs and holds more tokens; 0: there is none. */
+int wf__gpu_larger_size(const wf__gpu_facts *facts, int size);
 /* Bits that a key of the search has left for contexts. */
 int wf__gpu_context_bits(const wf_graph *graph);
 /* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */

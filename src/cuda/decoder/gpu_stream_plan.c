@@ -25,8 +25,8 @@ static void lay_out_out(wf__stream_plan *plan, bool scored, bool lattices) {
   }
 }
 
-static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decoder_options *options, uint32_t parts, bool scored) {
-  const uint64_t tokens = (uint64_t)options->max_tokens, cap = plan->trace_cap, frames = WF__STREAM_FRAMES, slots = wf__lane_slots(scored);
+static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decoder_options *options, uint32_t parts, uint64_t slots, bool scored) {
+  const uint64_t tokens = (uint64_t)options->max_tokens, cap = plan->trace_cap, frames = WF__STREAM_FRAMES;
   const uint64_t chunk_bytes = round_up(frames * (uint64_t)graph->min_columns * sizeof(float));
   plan->parts = parts;
   plan->chunk = parts * WF__STREAM_CHUNKS;
@@ -55,13 +55,12 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   const uint64_t graph_bytes = out->graph_bytes = wf__gpu_graph_bytes(graph, options) + round_up(graph->view.num_arcs * sizeof(uint32_t));
   out->available = available;
   WF__TRY(wf__gpu_check_graph(graph, err));
-  const int32_t most = (scored ? WF__LANE_SCORED_TOKENS : WF__LANE_TOKENS) << WF__MAX_RANK_BITS;
-  if (options->max_tokens > most)
-    return wf__fail(err, WF_ERR_LIMIT, "max_tokens of %d is more than the GPU search holds%s: %d", options->max_tokens, scored ? " with scorers" : "", most);
+  const uint64_t slots = wf__lane_slots(facts->profile.shared_kb, scored);
+  WF__TRY(wf__gpu_check_max_tokens(options, err));
   /* A block has all tokens of a frame at most, or as many as its table. */
-  out->trace_cap = (uint32_t)((WF__STREAM_FRAMES + 1) * min_u64((uint64_t)options->max_tokens, wf__lane_slots(scored)) + 31) & ~31u;
+  out->trace_cap = (uint32_t)((WF__STREAM_FRAMES + 1) * min_u64((uint64_t)options->max_tokens, slots) + 31) & ~31u;
   for (uint32_t parts = (uint32_t)facts->lanes[0];; parts = (parts + 1) / 2) {
-    lay_out(out, graph, options, parts, scored);
+    lay_out(out, graph, options, parts, slots, scored);
     const uint64_t bytes = graph_bytes + out->bytes;
     if (bytes + out->slot_bytes <= available) {
       out->max_slots = (available - bytes) / out->slot_bytes;
@@ -99,7 +98,7 @@ wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *
 }
 
 wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
-  wf__gpu_facts facts = {.available = UINT64_MAX};
+  wf__gpu_facts facts = {.profile = {WF__SHARED_KB, WF__MAX_RANK_BITS, (int32_t)shape->num_processors}, .available = UINT64_MAX};
   int count, sharing;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = shape->num_processors >> b;
   WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));

@@ -49,11 +49,8 @@ static wf__gpu_worker *choose_worker(struct wf__cuda_backend *self) {
   return best;
 }
 
-/* What the kernel for scorers needs of the stream. */
-static wf_status make_room_for_contexts(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
-  wf__gpu_worker *worker = channel->worker;
-  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), true, err));
-  return channel->contexts == NULL ? wf__streams_take_slot(worker, (void **)&channel->contexts, err) : WF_OK;
+static wf_status make_room_for_contexts(const struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+  return wf__streams_reserve_contexts(channel, wf__devices_sharing(&self->devices, channel->worker->device), err);
 }
 
 static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_graph *graph, wf_error *err) {

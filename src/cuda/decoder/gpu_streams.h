@@ -25,7 +25,7 @@ typedef struct wf__gpu_channel {
   wf__channel base; /* first: a channel of the CPU's, whose tokens are here but when it is on_cpu */
   wf__gpu_worker *worker;
   wf__lane_token *tokens; /* slots on the GPU */
-  uint64_t *contexts;     /* NULL: it has had neither a scorer nor added words */
+  uint64_t *contexts;     /* NULL: it has had neither a scorer nor added words, and is not `large` */
   wf__held_scorer *held;  /* base.scoring's scorer on the GPU; NULL: none */
   wf__held_words *words;  /* base.graph's on the GPU; NULL: none */
   uint32_t num_tokens, usual_size;
@@ -34,12 +34,13 @@ typedef struct wf__gpu_channel {
   uint64_t select_key, select_context; /* the same */
   bool collected, watched; /* since the last chunk; partials are asked for: then the pool's threads collect each chunk as it lands */
   bool stale;  /* another scorer has changed costs: best, ending are not known */
+  bool large;  /* its frames have more tokens than the tables of searches without scorers hold */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
   uint32_t in_flight; /* number of its item there, + 1; 0: it is in none */
 } wf__gpu_channel;
 
 /* Is it searched by the kernel for scorers? */
-static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) { return channel->held != NULL || channel->words != NULL; }
+static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) { return channel->held != NULL || channel->words != NULL || channel->large; }
 
 /* A chunk on its way. */
 typedef struct wf__stream_item {
@@ -48,7 +49,7 @@ typedef struct wf__stream_item {
   int32_t from, rows;  /* frames that are consumed, and those of this launch */
   int bits;            /* of the blocks a lane, at least */
   bool unchecked;      /* nobody has looked at the scores */
-  enum { WF__ITEM_DONE, WF__ITEM_GOES_ON, WF__ITEM_TO_CPU } then;
+  enum { WF__ITEM_DONE, WF__ITEM_GOES_ON, WF__ITEM_LARGE, WF__ITEM_TO_CPU } then; /* LARGE: goes on with the larger tables */
 } wf__stream_item;
 
 typedef WF__VEC(wf__stream_item) wf__stream_items;
@@ -92,10 +93,12 @@ static inline uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
 
 /* stream_memory.c */
 /* [WF__MAX_RANK_BITS + 1] lanes of 2^b blocks that run at once on the current device, with scorers and without. */
-wf_status wf__streams_read_lanes(int device, int32_t num_columns, int *lanes, wf_error *err);
+wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes, wf_error *err);
 /* Makes worker->streams, or room for scorers in it. */
 wf_status wf__streams_reserve(wf__gpu_worker *worker, int num_sharing, bool scored, wf_error *err);
 wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *err);
+/* What the kernel for scorers needs of the stream. */
+wf_status wf__streams_reserve_contexts(wf__gpu_channel *channel, int num_sharing, wf_error *err);
 void wf__streams_return_slot(wf__gpu_worker *worker, void *slot);
 void wf__streams_release(wf__gpu_worker *worker);
 

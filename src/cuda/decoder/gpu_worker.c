@@ -1,7 +1,7 @@
 /* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results, several flights at a time.
  *
  * An utterance that does not fit the plan (a trace or a path longer than its room) is decoded again by the CPU search, whose answer is the
- * same; one whose frames do not fit the lane is left to the next round, in wider lanes. */
+ * same; one whose frames do not fit the lane is left to the next round, in larger lanes. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
@@ -12,7 +12,7 @@
 #include "base/interrupt.h"
 
 enum {
-  OFTEN = 8,              /* lanes too narrow for one in so many utterances are too narrow */
+  OFTEN = 8,              /* lanes too small for one in so many utterances are too small */
   LOOK_AGAIN_NS = 10000, /* for flights that have come back */
 };
 
@@ -104,7 +104,7 @@ static wf_status send_results(const wf__gpu_worker *worker, wf__flight *flight, 
 }
 
 static const wf__search_kernels *kernels_of(const wf__gpu_worker *worker) {
-  return &wf__search_kernels_of[worker->facts.asks ? WF__SEARCH_DEFERRED : worker->facts.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN];
+  return &wf__search_kernels_of[worker->facts.asks ? WF__SEARCH_DEFERRED : worker->plan.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN];
 }
 
 static wf_status make_lattices(const wf__gpu_worker *worker, wf__flight *flight, wf__backward_tables tables, wf_error *err) {
@@ -209,7 +209,7 @@ static wf_status fill_result(wf__landing *landing, uint32_t i, int thread, wf_re
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE: return wf__gpu_outcome_error(outcome->status, &worker->options, err);
     case WF__LANE_TABLE_FULL:
-      if (wf__gpu_wider_bits(worker) == 0) break;
+      if (wf__gpu_next_size(worker) == 0) break;
       atomic_fetch_sub(&landing->deal->num_done, 1);
       pthread_mutex_lock(&landing->deal->mutex);
       landing->deal->again[landing->deal->num_again++] = u;
@@ -240,11 +240,7 @@ static void land_one(void *user, uint64_t item, int thread) {
   wf__result_fail(result, status, err); /* the others stand */
 }
 
-int wf__gpu_wider_bits(const wf__gpu_worker *worker) {
-  int bits = 1;
-  while (bits <= WF__MAX_RANK_BITS && (1u << bits <= worker->plan.ranks || wf__gpu_lanes(&worker->facts, bits) < 1)) bits++;
-  return bits <= WF__MAX_RANK_BITS && !worker->cannot_widen ? bits : 0;
-}
+int wf__gpu_next_size(const wf__gpu_worker *worker) { return worker->plan.smallest ? 0 : wf__gpu_larger_size(&worker->facts, worker->plan.size); }
 
 /* What the next plan should know of these utterances. */
 static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
@@ -258,7 +254,7 @@ static void learn(wf__gpu_worker *worker, const wf__flight *flight) {
     frames += (uint64_t)outcomes[i].num_decoded;
   }
   if (frames > 0) worker->facts.usual_tokens = (uint32_t)(tokens / frames) + 1;
-  if (full * OFTEN > flight->count && wf__gpu_wider_bits(worker) > 0) worker->usual_rank_bits = wf__gpu_wider_bits(worker);
+  if (full * OFTEN > flight->count && wf__gpu_next_size(worker) > 0) worker->usual_size = wf__gpu_next_size(worker);
 }
 
 static char *landing_window(const wf__gpu_worker *worker, const wf__landing *landing) {
@@ -340,7 +336,7 @@ static wf_status fetch_results(wf__gpu_worker *worker, wf__flight *flight, wf__d
   if (window >= 0) worker->landing_taken[window] = true;
   WF__TRY(fetch_array(worker, flight, WF__ARRAY_STEPS, num_steps * sizeof *landing->steps, &used, (void **)&landing->steps, "paths", err));
   WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGES, num_links * sizeof *pages->links, &used, (void **)&pages->links, "lattices", err));
-  if (worker->facts.scored)
+  if (worker->plan.scored)
     WF__TRY(fetch_array(worker, flight, WF__ARRAY_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, &used, (void **)&pages->contexts, "lattices", err));
   return WF_OK;
 }

@@ -145,8 +145,7 @@ typedef struct wf__gpu_worker {
   uint32_t *stop; /* page-locked, what kernels look at: not 0, they end */
   cudaEvent_t window_sent[2], copied, entered;
   int window; /* to fill next */
-  bool cannot_widen;   /* no memory for wider lanes in this batch */
-  int usual_rank_bits; /* a batch begins with lanes of at least 2^this blocks: narrower ones were too narrow too often */
+  int usual_size;  /* a batch begins with lanes of at least this size: smaller ones were too small too often */
   wf__gpu_plan plan;
   wf_plan largest;        /* plan so far */
   wf__lane_params params; /* what all flights share */
@@ -241,8 +240,8 @@ wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const w
 void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
 /* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
-/* Bits of a lane's blocks one size up from the plan's; 0 if there are no such lanes. */
-int wf__gpu_wider_bits(const wf__gpu_worker *worker);
+/* The size of lanes after the plan's; 0 if there are no such lanes. */
+int wf__gpu_next_size(const wf__gpu_worker *worker);
 /* Decodes what flights[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
 wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err);
 

@@ -17,14 +17,14 @@ static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
 }
 
-wf_status wf__streams_read_lanes(int device, int32_t num_columns, int *lanes, wf_error *err) {
+wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes, wf_error *err) {
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
     int scored;
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(1 << b, num_columns, &lanes[b]), "the search kernel");
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(1 << b, num_columns, &scored), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(profile, 1 << b, num_columns, &lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(profile, 1 << b, num_columns, &scored), "the search kernel");
     if (scored < lanes[b]) lanes[b] = scored;
   }
-  return lanes[0] >= 1 ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel of streams does not fit this GPU", device);
+  return lanes[0] >= 1 ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "the search kernel of streams does not fit this GPU");
 }
 
 static wf_status create(wf__gpu_worker *worker, wf_error *err) {
@@ -33,7 +33,7 @@ static wf_status create(wf__gpu_worker *worker, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   streams->scratch = wf__calloc((uint64_t)wf__pool_size(worker->pool), sizeof *streams->scratch);
   if (streams->scratch == NULL) return wf__fail_memory(err, sizeof *streams, "streams");
-  WF__TRY(wf__streams_read_lanes(worker->device, worker->graph->min_columns, streams->lanes, err));
+  WF__TRY(wf__streams_read_lanes(&worker->facts.profile, worker->graph->min_columns, streams->lanes, err));
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&streams->stream, cudaStreamNonBlocking), "a stream");
   return upload_sources(worker, err);
 }
@@ -47,7 +47,7 @@ static void free_workspace(wf__gpu_streams *streams) {
 
 static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
-  wf__gpu_facts facts = {.available = 0};
+  wf__gpu_facts facts = {.profile = worker->facts.profile};
   WF__TRY(wf__gpu_free_memory(&facts.available, err));
   facts.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = streams->lanes[b];
@@ -95,6 +95,11 @@ wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *er
   }
   *out = streams->slots.data[--streams->slots.size];
   return WF_OK;
+}
+
+wf_status wf__streams_reserve_contexts(wf__gpu_channel *channel, int num_sharing, wf_error *err) {
+  WF__TRY(wf__streams_reserve(channel->worker, num_sharing, true, err));
+  return channel->contexts == NULL ? wf__streams_take_slot(channel->worker, (void **)&channel->contexts, err) : WF_OK;
 }
 
 void wf__streams_return_slot(wf__gpu_worker *worker, void *slot) {

@@ -168,7 +168,7 @@ static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, ui
 /* Blocks a lane, as bits: for max_active tokens or twice what frames usually have, what some item asks for, and more if there are few items and large frames. */
 static int choose_bits(const wf__gpu_worker *worker, bool scored) {
   const wf__gpu_streams *streams = worker->streams;
-  const int64_t room = scored ? WF__LANE_SCORED_TOKENS : WF__LANE_TOKENS, usual = streams->usual_tokens, expected = usual > 0 ? 2 * usual : worker->options.max_active;
+  const int64_t room = wf__lane_tokens(worker->facts.profile.shared_kb, scored), usual = streams->usual_tokens, expected = usual > 0 ? 2 * usual : worker->options.max_active;
   int bits = streams->least_bits;
   while (bits < WF__MAX_RANK_BITS && room << bits < expected) bits++;
   for (uint64_t i = 0; i < streams->flight.size; i++)
@@ -381,7 +381,7 @@ static wf_status land(const struct round *round, uint64_t number, int thread, wf
     case WF__LANE_NO_ANCESTORS: return WF_OK;
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
-      if (item->bits == 0) item->then = WF__ITEM_TO_CPU;
+      if (item->bits == 0) item->then = wf__is_scored_channel(item->channel) ? WF__ITEM_TO_CPU : WF__ITEM_LARGE;
       return WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE:
@@ -417,7 +417,7 @@ static void learn(wf__gpu_streams *streams) {
 }
 
 /* Waits for the round. Items that are for the CPU go to `rest`. */
-static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
+static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   struct round round = {worker, batch, NULL};
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
@@ -425,8 +425,12 @@ static wf_status finish_round(wf__gpu_worker *worker, const wf__batch *batch, wf
   wf__pool_run(worker->pool, streams->flight.size, land_item, &round);
   learn(streams);
   for (uint64_t i = 0; i < streams->flight.size; i++) {
-    const wf__stream_item item = streams->flight.data[i];
+    wf__stream_item item = streams->flight.data[i];
     item.channel->in_flight = 0;
+    if (item.then == WF__ITEM_LARGE) {
+      item.channel->large = wf__streams_reserve_contexts(item.channel, wf__devices_sharing(&self->devices, worker->device), NULL) == WF_OK;
+      item.then = item.channel->large ? WF__ITEM_GOES_ON : WF__ITEM_TO_CPU;
+    }
     if (item.then == WF__ITEM_GOES_ON) WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
     if (item.then == WF__ITEM_TO_CPU) WF__TRY(wf__vec_push(rest, item, "streams", err));
   }
@@ -497,7 +501,7 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
       if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(self, &self->workers[i], batch, err));
     for (int i = 0; i < self->num_workers; i++) {
       if (self->workers[i].streams == NULL || self->workers[i].streams->flight.size == 0) continue;
-      WF__TRY(finish_round(&self->workers[i], batch, rest, err));
+      WF__TRY(finish_round(self, &self->workers[i], batch, rest, err));
       any = any || self->workers[i].streams->pending.size > 0;
     }
     if (any) WF__TRY(wf__interrupted(err));

@@ -3,8 +3,11 @@
 #ifndef WF_CUDA_DEVICE_PTX_CUH
 #define WF_CUDA_DEVICE_PTX_CUH
 
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
+
+#include "cuda/device/gpu_profile.h"
 
 /* In a kernel or a device function: a variable of the block; the block's memory of the size given at launch. */
 #define WF__SHARED(type, name) __shared__ type name
@@ -62,6 +65,38 @@ __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
+/* A block's number in its cluster; the wait for all of the cluster's threads; where block `rank` of it has what is here at `own`. Without clusters nobody calls them. */
+#if WF__HAS_CLUSTERS
+__device__ __forceinline__ uint32_t cluster_rank() { return cooperative_groups::this_cluster().block_rank(); }
+__device__ __forceinline__ void sync_cluster() { cooperative_groups::this_cluster().sync(); }
+template <class T>
+__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t rank) { return cooperative_groups::this_cluster().map_shared_rank(own, rank); }
+#else
+__device__ __forceinline__ uint32_t cluster_rank() { return 0; }
+__device__ __forceinline__ void sync_cluster() {}
+template <class T>
+__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t) { return own; }
+#endif
+
+/* Of the values of all threads of a warp; each gets the result. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value) { return __reduce_add_sync(0xffffffffu, value); }
+__device__ __forceinline__ uint32_t warp_min(uint32_t value) { return __reduce_min_sync(0xffffffffu, value); }
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) { return __reduce_max_sync(0xffffffffu, value); }
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) { return __reduce_or_sync(0xffffffffu, value); }
+#else
+template <class F>
+__device__ __forceinline__ uint32_t warp_reduce(uint32_t value, F f) {
+#pragma unroll
+  for (int d = 16; d > 0; d >>= 1) value = f(value, __shfl_xor_sync(0xffffffffu, value, d));
+  return value;
+}
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return a + b; }); }
+__device__ __forceinline__ uint32_t warp_min(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return min(a, b); }); }
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return max(a, b); }); }
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return a | b; }); }
+#endif
+
 /* Where a rank of the cluster has what is here at `address`. */
 __device__ __forceinline__ uint32_t address_of_rank(uint32_t address, uint32_t rank) {
   uint32_t there;

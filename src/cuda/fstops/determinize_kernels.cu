@@ -26,8 +26,8 @@ __global__ static void labels_kernel(const wf__gpu_fsts f, u32 *out) {
     bits |= (u32)f.arcs[i].ilabel;
     epsilon |= f.arcs[i].ilabel == 0;
   }
-  bits = __reduce_or_sync(ALL_LANES, bits);
-  epsilon = __reduce_or_sync(ALL_LANES, epsilon);
+  bits = warp_or(bits);
+  epsilon = warp_or(epsilon);
   if (this_lane() != 0) return;
   atomicOr(&out[0], bits);
   if (epsilon != 0) atomicOr(&out[1], 1u);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
@@ -245,15 +246,16 @@ static wf_status make_upload(wf__gpu_batch *batch, const void *from, wf__gpu_blo
 wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err) {
   wf__devices devices;
   wf__gpu_context *context;
-  int num_devices = 0;
+  wf__gpu_profile profile;
   *out = NULL;
   WF__TRY(wf__devices_parse(device, &devices, err));
   if (!devices.cuda || devices.count != 1) return wf__fail(err, WF_ERR_ARGUMENT, "device %s: a batch is on one GPU, cuda or cuda:N", device);
-  cudaError_t code = cudaGetDeviceCount(&num_devices);
-  if (code != cudaSuccess || num_devices == 0) return wf__fail(err, WF_ERR_DEVICE, "device %s: no GPU: %s", device, cudaGetErrorString(code));
-  if (devices.numbers[0] >= num_devices) return wf__fail(err, WF_ERR_DEVICE, "device %s: there are %d GPUs, numbered from 0", device, num_devices);
+  const int caller = wf__callers_device();
+  wf_status status = wf__gpu_profile_read(devices.numbers[0], &profile, err);
+  wf__give_back_device(caller);
+  if (status != WF_OK) return status;
   WF__TRY(wf__gpu_context_create(devices.numbers[0], &context, err));
-  wf_status status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0, "fsts to the GPU", out, err);
+  status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0, "fsts to the GPU", out, err);
   wf__gpu_context_release(context);
   return status;
 }

@@ -497,9 +497,11 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
 
 template <int RANKS>
 __global__ void __launch_bounds__(BACK_THREADS, 2) lattice_back(const __grid_constant__ wf__lane_params p, int wanted) {
-  if (blockIdx.x % RANKS != 0) return; /* numbered as the blocks of the search, whose memory it is */
-  searcher<RANKS> s(&p);
-  s.make_lattice(wanted);
+  if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
+    if (blockIdx.x % RANKS != 0) return; /* numbered as the blocks of the search, whose memory it is */
+    searcher<RANKS> s(&p);
+    s.make_lattice(wanted);
+  }
 }
 
 }  // namespace WF_LANE_SPACE

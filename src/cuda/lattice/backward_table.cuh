@@ -76,6 +76,8 @@ __host__ __device__ constexpr u32 tables_bytes(u32 bits) {
   return 2 * (BACK_SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits) + follower_bytes(bits);
 }
 __host__ __device__ constexpr u32 back_bytes(u32 bits) { return BACK_OFFSET + tables_bytes(bits); }
+/* The largest tables of at most 2^most slots that a block has shared memory for. */
+__host__ __device__ constexpr u32 back_bits(int shared_kb, u32 most) { return back_bytes(most) <= (u32)shared_kb * 1024 ? most : back_bits(shared_kb, most - 1); }
 constexpr u32 GLOBAL_BYTES = (tables_bytes(GLOBAL_BITS) + 255) / 256 * 256, GLOBAL_HEAD = 256;
 
 __device__ __forceinline__ char *back_tables() {

@@ -73,7 +73,7 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     const u32 i = base + tid();
     const float2 known = i < size ? __ldcg(past() + first + i) : make_float2(0, INFINITY);
     const bool within = known.y <= p->lattice_beam;
-    const u32 bound = __reduce_max_sync(ALL, within ? ordered(__fsub_rn(known.x, known.y)) : 0);
+    const u32 bound = warp_max(within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
     const u32 state = within ? __ldcg(trace() + first + i).x : 0;
     u32 slot;
@@ -151,7 +151,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
   __syncthreads();
   u32 least = ALL;
   for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) least = min(least, ordered(label_cost(c)));
-  least = __reduce_min_sync(ALL, least);
+  least = warp_min(least);
   if (in_warp() == 0) atomicMin(&work.least_label, least);
   __syncthreads();
   const float least_label = cost_of(work.least_label), bound = fminf(furthest(), FLT_MAX);

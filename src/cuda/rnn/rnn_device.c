@@ -6,6 +6,7 @@
  *   box      page-locked: moves or questions on their way to the GPU, costs on their way back */
 #ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
+#include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_kernels.h"
 #include "decode/backend.h"
 #include "lm/rnn_device.h"
@@ -39,12 +40,6 @@ struct wf__rnn_device {
 static const float *weights(const wf__rnn_device *d, const float *data) { return data != NULL ? (const float *)d->lm->on_device->dense.data + (data - d->lm->dense) : NULL; }
 
 /* The calling thread keeps its current device. */
-static int callers_device(void) {
-  int device = -1;
-  if (cudaGetDevice(&device) != cudaSuccess) (void)cudaGetLastError();
-  return device;
-}
-
 static void give_back(int device) {
   if (device >= 0) cudaSetDevice(device);
   (void)cudaGetLastError(); /* of what was freed: all else has been told */
@@ -54,14 +49,14 @@ static void give_back(int device) {
 
 static wf_status find_device(const char *name, int *number, wf_error *err) {
   wf__devices devices;
-  int there = 0;
+  wf__gpu_profile profile;
   WF__TRY(wf__devices_parse(name, &devices, err));
   if (!devices.cuda || devices.count > 1) return wf__fail(err, WF_ERR_ARGUMENT, "device %s: a recurrent language model works on one GPU: cuda or cuda:N", name);
   *number = devices.count == 1 ? devices.numbers[0] : 0;
-  const cudaError_t code = cudaGetDeviceCount(&there);
-  if (code == cudaSuccess && *number < there) return WF_OK;
-  (void)cudaGetLastError();
-  return wf__fail(err, WF_ERR_DEVICE, "device %s: no such GPU (there are %d)", name, code == cudaSuccess ? there : 0);
+  const int caller = wf__callers_device();
+  const wf_status status = wf__gpu_profile_read(*number, &profile, err);
+  wf__give_back_device(caller);
+  return status;
 }
 
 static wf_status send(wf__device_buffer *to, const void *from, uint64_t bytes, wf_error *err) {
@@ -87,7 +82,7 @@ wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_wei
   wf__rnn_weights *w = wf__calloc(1, sizeof *w);
   if (w == NULL) return wf__fail_memory(err, sizeof *w, "a recurrent language model");
   w->number = number;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   wf_status status = send_all(lm, w, err);
   give_back(caller);
   if (status == WF_OK) *out = w;
@@ -97,7 +92,7 @@ wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_wei
 
 void wf__rnn_weights_free(wf__rnn_weights *w) {
   if (w == NULL) return;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   cudaSetDevice(w->number);
   cudaFree(w->dense.data);
   cudaFree(w->cells.data);
@@ -170,7 +165,7 @@ wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_de
   if (d == NULL) return wf__fail_memory(err, sizeof *d, "a recurrent language model");
   d->lm = wf_rnnlm_ref(lm);
   d->num_slots = num_slots;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   wf_status status = open_device(d, err);
   give_back(caller);
   if (status != WF_OK) {
@@ -183,7 +178,7 @@ wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_de
 
 void wf__rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
   wf__device_buffer *buffers[] = {&d->states, &d->norms, &d->rows, &d->scores, &d->box, &d->hashes};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
@@ -283,7 +278,7 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t 
 
 wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count, wf_error *err) {
   const uint64_t box_moves = BOX_BYTES / sizeof *moves, at_once = d->most_rows < box_moves ? d->most_rows : box_moves;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   wf_status status = WF_OK;
   if (count > 0) WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once) {
@@ -322,7 +317,7 @@ static int norms_of(wf__rnn_device *d, const uint32_t *slots, uint32_t count) {
 
 wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_t count, wf_error *err) {
   if (d->lm->output_kind != WF_RNNLM_SOFTMAX || count == 0) return WF_OK;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   wf_status status = WF_OK;
   WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   for (uint64_t first = 0; first < count && status == WF_OK; first += NORM_ROWS) {
@@ -359,7 +354,7 @@ wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *request
                                wf_error *err) {
   const uint64_t at_once = BOX_BYTES / (sizeof *requests + sizeof *costs);
   if (count == 0) return WF_OK;
-  const int caller = callers_device();
+  const int caller = wf__callers_device();
   WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   wf_status status = wf__device_reserve(&d->hashes, num_hashes * sizeof *hashes, "questions", err);
   if (status == WF_OK && num_hashes > 0) {

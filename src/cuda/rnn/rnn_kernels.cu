@@ -283,7 +283,7 @@ __device__ static double wide_path(const wf__rnn_output &o, question q, int32_t 
     for (u32 order = 0; order < q.orders; order++)
       for (u32 j = this_lane(); j < own; j += LANES)
         if (fabsf(__ldg(o.cells + q.hash[order] + row + j)) < 1e-6f && order < alive) alive = order;
-    q.orders = __reduce_min_sync(ALL_LANES, alive);
+    q.orders = warp_min(alive);
     double high = 0, sum = 1, taken = 0;
     for (u32 j = 0; j < own; j++) {
       const double score = (double)(sum_of_warp(partial_dot(o.rows + (row + j) * o.stride, q.top, o.stride)) + feature_sum(o, q, q.orders, row + j));

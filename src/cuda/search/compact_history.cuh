@@ -86,8 +86,8 @@ __device__ u32 searcher<RANKS>::place_in_block(bool live, u32 *count) {
   if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
   __syncthreads();
   const u32 others = own().warp_counts[in_warp()];
-  const u32 place = *count + __reduce_add_sync(ALL, in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
-  *count += __reduce_add_sync(ALL, others);
+  const u32 place = *count + warp_sum(in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
+  *count += warp_sum(others);
   return place;
 }
 

@@ -85,7 +85,7 @@ __device__ bool searcher<RANKS>::waits() {
 #pragma unroll
   for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).asks;
   l.sync(); /* nobody asks for what comes next before all have read it */
-  const u32 words = __reduce_add_sync(ALL, frame_words);
+  const u32 words = warp_sum(frame_words);
   if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().num_requests, (u64)words);
   frame_words = 0;
   return asks != 0;

@@ -106,7 +106,7 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
   live = live && candidate <= FLT_MAX;
   if (FIRST_PASS) {
     u32 known = own_words::load(l.base + OFFSET(best));
-    u32 lowest = __reduce_min_sync(ALL, live ? order : ALL);
+    u32 lowest = warp_min(live ? order : ALL);
     if (lowest < known) {
       if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
       known = lowest;
@@ -394,7 +394,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
     if (step == 255) beyond++;
     else atomicAdd(&own().hist[step], 1u);
   }
-  beyond = __reduce_add_sync(ALL, beyond);
+  beyond = warp_sum(beyond);
   if (in_warp() == 0 && beyond > 0) atomicAdd(&own().hist[255], beyond);
   const u32 want = k - pick_bin(k, &bin);
   for (u32 i = tid(); i < size; i += THREADS) {

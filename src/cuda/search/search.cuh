@@ -112,16 +112,16 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
       lowest = min(lowest, (u32)(values[k] >> 32));
     }
   }
-  lowest = __reduce_min_sync(ALL, lowest);
+  lowest = warp_min(lowest);
   if (in_warp() == 0) {
     own().warp_counts[warp()] = taken << 16 | count;
     own().warp_values[warp()] = lowest;
   }
   __syncthreads();
   u32 size = in_warp() < WARPS ? own().warp_counts[in_warp()] : 0, upto = size & 0xffff;
-  taken = __reduce_add_sync(ALL, size >> 16);
+  taken = warp_sum(size >> 16);
   size = upto;
-  lowest = __reduce_min_sync(ALL, in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL);
+  lowest = warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL);
 #pragma unroll
   for (int d = 1; d < 32; d <<= 1) {
     u32 x = __shfl_up_sync(ALL, upto, d);

@@ -4,9 +4,9 @@
  * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
  *
  *   per block of a lane (rank)
- *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame
- *     costs     [2^14]   of the tokens to expand next, in table order; their states are the trace's last
- *     agenda    [2][2^14] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
+ *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame. SLOTS is what the GPU has room for (WF__PLAIN_SLOT_BITS)
+ *     costs     [SLOTS]  of the tokens to expand next, in table order; their states are the trace's last
+ *     agenda    [2][SLOTS] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
  *               that a token is found again by its state: the way back needs no links
  *     past      {cost, extra} of the same tokens, if lattices are asked for (backward.cuh)
@@ -18,7 +18,7 @@
  * instances/ compiles the search for each wf__search_kind. With scorers (docs/semantics.md, "With a scorer") tokens are pairs
  * (state, context), and each block of a lane also has
  *
- *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots
+ *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots (WF__SCORED_SLOT_BITS)
  *     entries   [2^15] {key, value} by slot
  *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
@@ -51,8 +51,10 @@
 #ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
 #define WF_CUDA_SEARCH_SEARCH_PARAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "cuda/device/gpu_profile.h"
 #include "cuda/search/deferred_scores.h"
 #include "scorer/flat_scorer.h"
 
@@ -62,17 +64,11 @@ extern "C" {
 
 enum {
   WF__LANE_THREADS = 1024,
-  WF__LANE_SLOT_BITS = 14,
-  WF__LANE_SLOTS = 1 << WF__LANE_SLOT_BITS, /* a rank's table when frames are full; the search uses as much of it as a frame needs */
-  WF__LANE_MIN_BITS = 10,
+  WF__LANE_MIN_BITS = 10,                   /* slots of a rank's table that a frame uses at least: 2^10 */
   WF__LANE_FEW = 512,                       /* a frame with at most so many tokens a rank lists its candidates first */
-  WF__LANE_TOKENS = WF__LANE_SLOTS - 2048,  /* tokens planned for a rank: keeps probing short */
   WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
   WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
-  WF__LANE_SCORED_SLOT_BITS = 15,           /* with scorers, where values lie in device memory */
-  WF__LANE_SCORED_SLOTS = 1 << WF__LANE_SCORED_SLOT_BITS,
-  WF__LANE_SCORED_TOKENS = WF__LANE_SCORED_SLOTS - 4096,
   WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
   WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
 #ifndef WF__LANE_MEMO_BITS
@@ -85,6 +81,14 @@ enum {
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
   WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page, wf__lane_link */
 };
+
+/* Slots of a block's table, as powers of two, where a block has so much shared memory. A table of the search with scorers has only 16 bits of a slot there, the rest in device memory; so it is
+ * larger, and utterances without scorers whose frames have more tokens than the other table holds are searched with it, too. */
+#define WF__PLAIN_SLOT_BITS(shared_kb) ((shared_kb) >= 227 ? 14 : (shared_kb) >= 163 ? 13 : (shared_kb) >= 99 ? 12 : 11)
+#define WF__SCORED_SLOT_BITS(shared_kb) ((shared_kb) >= 99 ? 15 : 14)
+static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) { return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb)); }
+/* Tokens planned for a block: of eight slots seven, which keeps probing short. */
+static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) { return wf__lane_slots(shared_kb, scored) / 8 * 7; }
 
 /* Outcome of one utterance. */
 enum {
@@ -305,7 +309,7 @@ typedef struct wf__lane_params {
   float scored_slack;      /* epsilon_slack of utterances that have a scorer */
   uint64_t *contexts;      /* [parts][trace_cap][2] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
-  uint64_t *sources;       /* [parts][WF__LANE_SCORED_SLOTS] */
+  uint64_t *sources;       /* [parts][slots] */
   uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
@@ -327,8 +331,9 @@ typedef struct wf__lane_params {
   wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
   void *memo;                   /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}, with scorers; word_scores.cuh */
   wf__lane_answers answers;     /* of a recurrent scorer */
-  void *entries;                /* [parts][WF__LANE_SCORED_SLOTS] {key, value}, with scorers */
+  void *entries;                /* [parts][slots] {key, value}, with scorers */
   void *listed;                 /* [parts][WF__LANE_LISTED_BYTES] with scorers */
+  int32_t shared_kb;            /* of the GPU's profile */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
@@ -353,8 +358,8 @@ typedef struct wf__search_kernels {
   int (*launch)(const wf__lane_params *params, void *stream);
   /* When that is done, of the same params: makes the lattices whose outcome asks for these tables. NULL: there are none of this kind. */
   int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
-  /* Largest number of lanes of `ranks` blocks that run at once on the current device; 0 if none does. */
-  int (*capacity)(int ranks, int32_t num_columns, int *out_lanes);
+  /* Largest number of lanes of `ranks` blocks that run at once on the current device, which has this profile; 0 if none does. */
+  int (*capacity)(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes);
 } wf__search_kernels;
 
 extern const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS]; /* search_kernels.c */

@@ -79,7 +79,7 @@ struct searcher {
   __device__ void mark(int) {}
   __device__ void begin_marks() {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= WF__LANE_MAX_ROW) {
+  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= (int32_t)most_columns(WF__SHARED_KB)) {
 #ifdef WF_LANE_SCORED
     l.entries = (ulonglong2 *)p->entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS;
 #endif

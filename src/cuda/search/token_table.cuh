@@ -18,7 +18,6 @@
 #ifndef WF_CUDA_SEARCH_TOKEN_TABLE_CUH
 #define WF_CUDA_SEARCH_TOKEN_TABLE_CUH
 
-#include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <float.h>
@@ -46,8 +45,6 @@
 
 namespace WF_LANE_SPACE {
 
-namespace cg = cooperative_groups;
-
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
@@ -70,7 +67,7 @@ constexpr bool ASKING = false;
 #endif
 constexpr bool GATHERS = SCORED && !ASKING; /* candidates over arcs with words, to ask for them together */
 constexpr bool LATTICES = !STREAMS && !ASKING;
-constexpr u32 SLOT_BITS = SCORED ? WF__LANE_SCORED_SLOT_BITS : WF__LANE_SLOT_BITS, SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
+constexpr u32 SLOT_BITS = SCORED ? WF__SCORED_SLOT_BITS(WF__SHARED_KB) : WF__PLAIN_SLOT_BITS(WF__SHARED_KB), SLOTS = 1u << SLOT_BITS, THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
 #ifdef WF_LANE_SCORED
 typedef uint16_t table_print; /* what shared memory has of a key */
@@ -164,6 +161,18 @@ struct lane_shared {
   }
 };
 
+/* The same for the host, which learns from the profile what the device's code was compiled for. */
+__host__ __device__ constexpr u32 tables_of_search(int shared_kb) {
+  return SCORED ? 2 * 8 + (2u << WF__SCORED_SLOT_BITS(shared_kb)) : 12u << WF__PLAIN_SLOT_BITS(shared_kb);
+}
+/* Bytes before the row of costs, and columns that have room in it; wider rows are read where they are. */
+__host__ __device__ constexpr u32 bytes_before_row(int shared_kb) { return offsetof(lane_shared, values) + tables_of_search(shared_kb); }
+__host__ __device__ constexpr u32 most_columns(int shared_kb) {
+  const u32 room = ((u32)shared_kb * 1024 - bytes_before_row(shared_kb)) / sizeof(float) - 4;
+  return room < WF__LANE_MAX_ROW ? room : WF__LANE_MAX_ROW;
+}
+static_assert(offsetof(lane_shared, row) == bytes_before_row(WF__SHARED_KB), "the host must know the layout");
+
 __device__ __forceinline__ lane_shared &own() {
   WF__DYNAMIC_SHARED(unsigned char, lane_memory);
   return *reinterpret_cast<lane_shared *>(lane_memory);
@@ -187,14 +196,14 @@ struct lane {
   /* Address of the shared memory of a rank. */
   __device__ __forceinline__ u32 base_of(u32 r) const { return RANKS == 1 ? base : address_of_rank(base, r); }
 
-  __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cg::this_cluster().block_rank(); }
+  __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cluster_rank(); }
   __device__ __forceinline__ void sync() {
     if (RANKS == 1) __syncthreads();
-    else cg::this_cluster().sync();
+    else sync_cluster();
   }
   __device__ __forceinline__ lane_shared &of(u32 r) {
     if (RANKS == 1) return own();
-    return *cg::this_cluster().map_shared_rank(&own(), r);
+    return *shared_of_rank(&own(), r);
   }
   /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the next use of the same cell. */
   template <typename F>
@@ -264,7 +273,7 @@ struct arc_share {
   /* Arc and source cost (and source context) of arc k0 + lane. */
   __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost, u64 *context) {
     u32 from = before - k0;
-    u32 starts = __reduce_or_sync(ALL, degree > 0 && from < 32 ? 1u << from : 0);
+    u32 starts = warp_or(degree > 0 && from < 32 ? 1u << from : 0);
     const u32 mine = box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1);
     u64 own = own_words::load64(mine);
     *context = SCORED ? own_words::load64(mine + CONTEXT_BOXES) : 0;

@@ -14,13 +14,15 @@ namespace WF_LANE_SPACE {
 #ifndef WF_BACKWARD_GLOBAL
 template <int RANKS>
 __global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
-  searcher<RANKS> s(&p);
+  if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
+    searcher<RANKS> s(&p);
 #ifdef WF_LANE_ASKING
-  s.run_asking();
+    s.run_asking();
 #else
-  s.run();
+    s.run();
 #endif
-  if (RANKS > 1) cg::this_cluster().sync(); /* nobody leaves while others may read its shared memory */
+    if (RANKS > 1) sync_cluster(); /* nobody leaves while others may read its shared memory */
+  }
 }
 
 #endif
@@ -55,14 +57,14 @@ extern "C" int wf__backward_global_launch(const wf__lane_params *params, void *s
 
 extern "C" uint64_t wf__backward_global_bytes(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
 #else
-static size_t shared_bytes(int32_t num_columns) {
-  size_t row = num_columns <= WF__LANE_MAX_ROW ? (size_t)num_columns : 1;
-  return sizeof(lane_shared) + row * sizeof(float);
+static size_t shared_bytes(int shared_kb, int32_t num_columns) {
+  const size_t row = num_columns <= (int32_t)most_columns(shared_kb) ? (size_t)num_columns : 1;
+  return (bytes_before_row(shared_kb) + sizeof(float) + 15) / 16 * 16 + row * sizeof(float);
 }
 
 template <int RANKS>
-static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute, unsigned lanes, int32_t num_columns, cudaStream_t stream) {
-  size_t bytes = shared_bytes(num_columns);
+static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute, unsigned lanes, int shared_kb, int32_t num_columns, cudaStream_t stream) {
+  size_t bytes = shared_bytes(shared_kb, num_columns);
   cudaError_t code = cudaFuncSetAttribute(lane_search<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   if (code != cudaSuccess) return code;
   attribute->id = cudaLaunchAttributeClusterDimension;
@@ -82,24 +84,22 @@ template <int RANKS>
 static cudaError_t launch(const wf__lane_params *params, cudaStream_t stream) {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attribute;
-  cudaError_t code = configure<RANKS>(&config, &attribute, params->num_lanes, params->num_columns, stream);
+  cudaError_t code = configure<RANKS>(&config, &attribute, params->num_lanes, params->shared_kb, params->num_columns, stream);
   if (code != cudaSuccess) return code;
   code = cudaLaunchKernelEx(&config, lane_search<RANKS>, *params);
   return code != cudaSuccess ? code : cudaGetLastError();
 }
 
 template <int RANKS>
-static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
+static cudaError_t capacity(const wf__gpu_profile *profile, int32_t num_columns, int *out_lanes) {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attribute;
-  cudaError_t code = configure<RANKS>(&config, &attribute, 1, num_columns, 0);
+  cudaError_t code = configure<RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
   if (code != cudaSuccess) return code;
   if (RANKS > 1) return cudaOccupancyMaxActiveClusters(out_lanes, lane_search<RANKS>, &config);
-  int device = 0, processors = 0, blocks = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  int blocks = 0;
   code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, lane_search<RANKS>, WF__LANE_THREADS, config.dynamicSmemBytes);
-  *out_lanes = blocks * processors;
+  *out_lanes = blocks * profile->num_processors;
   return code;
 }
 
@@ -107,8 +107,8 @@ static cudaError_t capacity(int32_t num_columns, int *out_lanes) {
 template <int RANKS>
 static cudaError_t launch_backward(const wf__lane_params *params, wf__backward_tables tables, cudaStream_t stream) {
   wf__lane_params p = *params;
-  p.back_bits = tables == WF__BACKWARD_LARGE ? LARGE_BITS : BACK_BITS;
-  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(LARGE_BITS));
+  p.back_bits = back_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? LARGE_BITS : BACK_BITS);
+  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(back_bits(params->shared_kb, LARGE_BITS)));
   if (code != cudaSuccess) return code;
   return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, tables == WF__BACKWARD_LARGE ? (int)WF__LANE_LARGE_LATTICE : (int)WF__LANE_OK);
 }
@@ -138,9 +138,10 @@ extern "C" int ENTRY(backward)(const wf__lane_params *params, wf__backward_table
 }
 #endif
 
-extern "C" int ENTRY(capacity)(int ranks, int32_t num_columns, int *out_lanes) {
+extern "C" int ENTRY(capacity)(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
-  return with_ranks((uint32_t)ranks, [&](auto n) { return capacity<decltype(n)::value>(num_columns, out_lanes); });
+  if (ranks > 1 << profile->max_rank_bits) return cudaSuccess;
+  return with_ranks((uint32_t)ranks, [&](auto n) { return capacity<decltype(n)::value>(profile, num_columns, out_lanes); });
 }
 
 #endif
