@@ -202,7 +202,17 @@ static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
 
 /* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many lanes if it is to be `tight`; returns how many of them
  * the GPU had no room for. */
-static int decode_long(struct decode_task *task, bool tight, int64_t num_frames, size_t count) {
+static void decode_with(const char *device, struct decode_task *task, const wf_scores *batch, const wf_scorer *scorer, size_t count, wf_result **results) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  const wf_scorer *scorers[BATCH] = {scorer}; /* of the first utterance alone */
+  task->options.device = device;
+  assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
+  assert_ok(wf_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL, results, &err));
+  wf_decoder_free(decoder);
+}
+
+static int decode_long(struct decode_task *task, bool tight, const wf_scorer *scorer, int64_t num_frames, size_t count) {
   wf_error err = {0};
   wf_scores batch[BATCH];
   float *data[BATCH];
@@ -230,9 +240,9 @@ static int decode_long(struct decode_task *task, bool tight, int64_t num_frames,
     assert_true(plan.trace_bytes * 2 < full.trace_bytes);
     break;
   }
-  test_decode_on("cpu", task->graph, task->options, batch, count, cpu);
+  decode_with("cpu", task, batch, scorer, count, cpu);
   wf_set_log(test_listen, &misfits);
-  test_decode_on("cuda", task->graph, task->options, batch, count, gpu);
+  decode_with("cuda", task, batch, scorer, count, gpu);
   wf_set_log(NULL, NULL);
   test_assert_same_batch((uint64_t)count, cpu, gpu, count);
   free_batch(cpu, gpu, data, count);
@@ -247,7 +257,7 @@ static void test_pruning(void **state) {
   for (size_t count = 1; count <= (few ? 1 : BATCH); count += BATCH - 1) {
     task.options.lattice_beam = 0.5f;
     if (count > 1 || few) set_blank_options(&task.options, 4); /* a sixth of the frames are skipped */
-    assert_int_equal(decode_long(&task, true, few ? 40 : 400, count), 0);
+    assert_int_equal(decode_long(&task, true, NULL, few ? 40 : 400, count), 0);
   }
   test_free_task(&task);
 }
@@ -257,7 +267,7 @@ static void test_no_pages(void **state) {
   (void)state;
   struct decode_task task = wide_task(400, 4000);
   task.options.lattice_beam = 1000;
-  assert_true(decode_long(&task, false, test_seeds(400) < 400 ? 12 : 60, 2) > 0);
+  assert_true(decode_long(&task, false, NULL, test_seeds(400) < 400 ? 12 : 60, 2) > 0);
   test_free_task(&task);
 }
 
@@ -298,7 +308,13 @@ static void test_many_tokens(void **state) {
   const int depth = 13;
 #endif
   struct decode_task task = tree_task(depth);
-  assert_int_equal(decode_long(&task, false, 2 * depth, 1), 0);
+  test_rng rng = {3};
+  wf_symbols *words = random_scorer_words();
+  wf_scorer *scorer = random_scorer(&rng, words);
+  assert_int_equal(decode_long(&task, false, NULL, 2 * depth, 1), 0);
+  assert_int_equal(decode_long(&task, false, scorer, 2 * depth, 2), 0);
+  wf_scorer_free(scorer);
+  wf_symbols_free(words);
   test_free_task(&task);
 }
 

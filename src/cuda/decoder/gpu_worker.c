@@ -290,7 +290,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__flight *
   const wf__lane_outcome *outcomes = wf__flight_box(worker, flight, WF__BOX_OUTCOMES);
   const uint32_t count = count_outcomes(flight, outcomes, tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
   if (count == 0) return WF_OK;
-  if (tables == WF__BACKWARD_GLOBAL && cudaMalloc(&flight->global_tables, wf__backward_global_bytes(count)) != cudaSuccess) {
+  if (tables == WF__BACKWARD_GLOBAL && cudaMalloc(&flight->global_tables, kernels_of(worker)->global_bytes(count)) != cudaSuccess) {
     (void)cudaGetLastError(); /* or the next launch takes it for its own error */
     flight->global_tables = NULL;
     return WF_OK;

@@ -485,7 +485,7 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   outcome->last_page = own_back().page + 1;
   outcome->num_states = own_back().num_states;
   outcome->num_links = own_back().num_links;
-  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE && !SCORED ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
+  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
 #ifdef WF_LANE_PROFILE
   const double n = frame;
   const long long *c = own().phase;

@@ -341,7 +341,7 @@ typedef struct wf__lane_params {
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
-/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor or of one; in device memory, for searches without scorers alone. Each level does what the
+/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor or of one; in device memory. Each level does what the
  * one before had no room for. */
 typedef enum wf__backward_tables { WF__BACKWARD_SMALL, WF__BACKWARD_LARGE, WF__BACKWARD_GLOBAL, WF__BACKWARD_LEVELS } wf__backward_tables;
 
@@ -358,14 +358,14 @@ typedef struct wf__search_kernels {
   int (*launch)(const wf__lane_params *params, void *stream);
   /* When that is done, of the same params: makes the lattices whose outcome asks for these tables. NULL: there are none of this kind. */
   int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
+  /* Bytes of params.global_tables for so many lattices. */
+  uint64_t (*global_bytes)(uint32_t num_lattices);
   /* Largest number of lanes of `ranks` blocks that run at once on the current device, which has this profile; 0 if none does. */
   int (*capacity)(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes);
 } wf__search_kernels;
 
 extern const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS]; /* search_kernels.c */
 
-/* Bytes of params.global_tables for so many lattices. */
-uint64_t wf__backward_global_bytes(uint32_t num_lattices);
 /* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
 

@@ -27,7 +27,9 @@
 #include "cuda/device/ptx.cuh"
 #include "cuda/search/search_params.h"
 
-#if defined(WF_BACKWARD_GLOBAL)
+#if defined(WF_BACKWARD_GLOBAL) && defined(WF_LANE_SCORED)
+#define WF_LANE_SPACE backward_global_scored
+#elif defined(WF_BACKWARD_GLOBAL)
 #define WF_LANE_SPACE backward_global
 #elif defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
 #define WF_LANE_SPACE lane_asking_streams

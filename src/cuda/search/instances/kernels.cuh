@@ -51,11 +51,17 @@ static cudaError_t launch_global(const wf__lane_params *params, cudaStream_t str
   return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, BACK_OFFSET, stream, p, (int)WF__LANE_GLOBAL_LATTICE);
 }
 
-extern "C" int wf__backward_global_launch(const wf__lane_params *params, void *stream) {
+#ifdef WF_LANE_SCORED
+#define GLOBAL_ENTRY(what) wf__backward_global_scored_##what
+#else
+#define GLOBAL_ENTRY(what) wf__backward_global_##what
+#endif
+
+extern "C" int GLOBAL_ENTRY(launch)(const wf__lane_params *params, void *stream) {
   return with_ranks(params->ranks, [&](auto n) { return launch_global<decltype(n)::value>(params, (cudaStream_t)stream); });
 }
 
-extern "C" uint64_t wf__backward_global_bytes(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
+extern "C" uint64_t GLOBAL_ENTRY(bytes)(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
 #else
 static size_t shared_bytes(int shared_kb, int32_t num_columns) {
   const size_t row = num_columns <= (int32_t)most_columns(shared_kb) ? (size_t)num_columns : 1;
