@@ -102,6 +102,33 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
   for (int i = 0; i < 2; i++) wf_decoder_free(decoders[i]);
 }
 
+/* --- formats of scores ------------------------------------------------------------------------------------------------ */
+
+size_t test_score_size(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
+
+/* Rounded to what every format holds: a sign, three bits of fraction. */
+static uint32_t bits_of(float value, wf_dtype dtype) {
+  float coarse = isfinite(value) ? roundf(value * 8) / 8 : value;
+  if (coarse < -15) coarse = isfinite(coarse) ? -15 : coarse;
+  uint32_t bits;
+  memcpy(&bits, &coarse, 4);
+  if (dtype == WF_FLOAT32) return bits;
+  if (dtype == WF_BFLOAT16) return bits >> 16;
+  uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 255;
+  if (exponent == 255) return sign | 0x7c00 | (bits >> 13 & 0x3ff);
+  return exponent == 0 ? sign : sign | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff);
+}
+
+void test_put_score(void *data, int64_t i, float value, wf_dtype dtype) {
+  uint32_t bits = bits_of(value, dtype);
+  if (dtype == WF_FLOAT32)
+    ((uint32_t *)data)[i] = bits;
+  else
+    ((uint16_t *)data)[i] = (uint16_t)bits;
+}
+
+/* --- results ---------------------------------------------------------------------------------------------------------- */
+
 static bool same(const wf_result *a, const wf_result *b) {
   return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
          a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&

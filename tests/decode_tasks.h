@@ -17,6 +17,9 @@ void test_free_task(struct decode_task *task);
 wf_result *test_decode_alone(struct decode_task *task);
 /* `count` matrices for the task's graph, of fewer than max_frames frames each; data[i] is to be freed. */
 void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames);
+/* Bytes of a score, and score i of `data` set to the value, rounded to what every format holds: a sign and multiples of 1/8 up to 15. */
+size_t test_score_size(wf_dtype dtype);
+void test_put_score(void *data, int64_t i, float value, wf_dtype dtype);
 /* Two short utterances, one with the scorer if there is one, on the CPU and twice by a decoder on the GPU, which after the first time knows how few tokens there
  * are and makes its lanes narrower. For racecheck, to which a barrier costs a look at all of a block's shared memory. */
 void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_t seed);
