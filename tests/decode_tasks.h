@@ -13,6 +13,8 @@ struct decode_task {
 };
 
 struct decode_task test_random_task(uint64_t seed);
+/* For test_changed_fst: adds potentials to the weights, so that arcs (epsilons too) may be negative while every cycle keeps its cost. */
+bool test_add_potentials(test_rng *rng, uint32_t state, wf_arc *arc);
 void test_free_task(struct decode_task *task);
 wf_result *test_decode_alone(struct decode_task *task);
 /* `count` matrices for the task's graph, of fewer than max_frames frames each; data[i] is to be freed. */
@@ -27,6 +29,11 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
 void test_assert_same_result(const wf_result *a, const wf_result *b);
 /* The same of two batches, lattices included. */
 void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count);
+/* So many frames of a matrix in host memory, for a stream: without data if there are none. */
+wf_scores test_rows(const wf_scores *scores, int64_t first, int64_t count);
+/* The partials of two streams, or their errors, and what events say. */
+void test_assert_same_partials(wf_stream *const *streams);
+void test_assert_same_event(const wf_stream_event *a, const wf_stream_event *b);
 void test_free_results(wf_result **results, size_t count);
 /* With a decoder of its own. */
 void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **results);

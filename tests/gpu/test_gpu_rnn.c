@@ -346,13 +346,6 @@ static void test_small_chains(void **unused) {
 
 enum { STREAMS = 4 };
 
-static wf_scores rows_of(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return count == 0 ? (wf_scores){0} : part;
-}
-
 /* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
 static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers, wf_result *const *want) {
   wf_decoder_options options = t->options;
@@ -379,7 +372,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
       int64_t some = test_below(rng, 4);
       if (some > scores->num_frames - fed[i]) some = scores->num_frames - fed[i];
       ready[count] = streams[i];
-      chunks[count++] = rows_of(scores, fed[i], some);
+      chunks[count++] = test_rows(scores, fed[i], some);
       fed[i] += some;
     }
     if (open == 0) break;
@@ -471,7 +464,7 @@ static void test_small_stream_changes(void **unused) {
         assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
         for (int part = 0; part < 3; part++) {
           const int64_t from = t.scores[u].num_frames * part / 3, end = t.scores[u].num_frames * (part + 1) / 3;
-          const wf_scores chunk = rows_of(&t.scores[u], from, end - from);
+          const wf_scores chunk = test_rows(&t.scores[u], from, end - from);
           assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
           assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
         }
@@ -502,7 +495,7 @@ static void test_small_failures(void **unused) {
     wf_stream *stream = NULL;
     wf_result *results[2] = {NULL, NULL}, *result = NULL;
     wf_decoder_options options = t.options;
-    const wf_scores chunk = rows_of(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
+    const wf_scores chunk = test_rows(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
     const wf_scorer *scorers[2] = {t.chains[0], t.chains[t.num_chains - 1]};
     options.device = "cuda";
     fake_gpus.num_calls = 0;
