@@ -5,9 +5,8 @@
 
 /* --- random tasks --------------------------------------------------------------------------------------------------- */
 
-/* Adds potentials to the weights, so that arcs (epsilons too) may be negative while every cycle keeps its cost. */
 static float potential(uint32_t state) { return (float)(state * 37 % 17) / 8 - 1; }
-static bool add_potentials(test_rng *rng, uint32_t state, wf_arc *arc) {
+bool test_add_potentials(test_rng *rng, uint32_t state, wf_arc *arc) {
   arc->weight += potential(arc->nextstate) - potential(state);
   return true;
 }
@@ -26,7 +25,7 @@ struct decode_task test_random_task(uint64_t seed) {
   shape.num_ilabels = num_columns;
   shape.num_arcs = shape.num_states * (1 + test_below(&rng, 4));
   wf_fst *fst = test_random_fst(&rng, &shape);
-  if (seed % 2 == 0) fst = test_changed_fst(fst, &rng, add_potentials);
+  if (seed % 2 == 0) fst = test_changed_fst(fst, &rng, test_add_potentials);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
   wf_decoder_options_init(&task.options);
@@ -102,12 +101,40 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
   for (int i = 0; i < 2; i++) wf_decoder_free(decoders[i]);
 }
 
+/* --- formats of scores ------------------------------------------------------------------------------------------------ */
+
+size_t test_score_size(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
+
+/* Rounded to what every format holds: a sign, three bits of fraction. */
+static uint32_t bits_of(float value, wf_dtype dtype) {
+  float coarse = isfinite(value) ? roundf(value * 8) / 8 : value;
+  if (coarse < -15) coarse = isfinite(coarse) ? -15 : coarse;
+  uint32_t bits;
+  memcpy(&bits, &coarse, 4);
+  if (dtype == WF_FLOAT32) return bits;
+  if (dtype == WF_BFLOAT16) return bits >> 16;
+  uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 255;
+  if (exponent == 255) return sign | 0x7c00 | (bits >> 13 & 0x3ff);
+  return exponent == 0 ? sign : sign | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff);
+}
+
+void test_put_score(void *data, int64_t i, float value, wf_dtype dtype) {
+  uint32_t bits = bits_of(value, dtype);
+  if (dtype == WF_FLOAT32)
+    ((uint32_t *)data)[i] = bits;
+  else
+    ((uint16_t *)data)[i] = (uint16_t)bits;
+}
+
+/* --- results ---------------------------------------------------------------------------------------------------------- */
+
 static bool same(const wf_result *a, const wf_result *b) {
   return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
          a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&
          a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
          (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
-         (a->num_decoded == 0 || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
+         (a->alignment == NULL) == (b->alignment == NULL) && /* a stream that forgets has none */
+         (a->num_decoded == 0 || a->alignment == NULL || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
 }
 
 static void print_result(const char *name, const wf_result *r) {
@@ -138,6 +165,36 @@ void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t 
     }
     fail_msg("the lattices differ");
   }
+}
+
+/* --- streams ---------------------------------------------------------------------------------------------------------- */
+
+wf_scores test_rows(const wf_scores *scores, int64_t first, int64_t count) {
+  wf_scores part = *scores;
+  part.data = (const char *)scores->data + (size_t)(first * scores->stride) * test_score_size(scores->dtype);
+  part.num_frames = count;
+  return count == 0 ? (wf_scores){0} : part;
+}
+
+void test_assert_same_partials(wf_stream *const *streams) {
+  wf_error err = {0};
+  wf_partial partial[2];
+  const wf_status status = wf_stream_partial(streams[0], &partial[0], &err);
+  assert_int_equal(wf_stream_partial(streams[1], &partial[1], &err), status);
+  if (status != WF_OK) return;
+  assert_int_equal(partial[0].num_words, partial[1].num_words);
+  assert_int_equal(partial[0].num_frames, partial[1].num_frames);
+  assert_int_equal(partial[0].start_frame, partial[1].start_frame);
+  assert_int_equal(partial[0].flags, partial[1].flags);
+  assert_int_equal(partial[0].num_stable, partial[1].num_stable); /* both have just looked for more */
+  assert_int_equal(partial[0].stable_frames, partial[1].stable_frames);
+  for (size_t i = 0; i < partial[0].num_words; i++) assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));
+}
+
+void test_assert_same_event(const wf_stream_event *a, const wf_stream_event *b) {
+  assert_int_equal(a->num_frames, b->num_frames);
+  assert_int_equal(a->endpoint, b->endpoint);
+  assert_true(a->trailing_silence == b->trailing_silence && a->relative_cost == b->relative_cost);
 }
 
 void test_free_results(wf_result **results, size_t count) {

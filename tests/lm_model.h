@@ -106,9 +106,9 @@ static inline void make_model(model *m, test_rng *rng, bool holes) {
   }
 }
 
-/* As ARPA, in static storage. */
+/* As ARPA, in storage of the thread. */
 static inline const char *model_text(const model *m, test_rng *rng) {
-  static char text[1 << 16];
+  static _Thread_local char text[1 << 16];
   char *at = text;
   at += sprintf(at, "\\data\\\n");
   int order[MAX_NGRAMS]; /* lines of a section come in any order */

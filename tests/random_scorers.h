@@ -46,7 +46,7 @@ static inline wf_scorer *random_phrase_boost(test_rng *rng) {
 /* `coarse`: costs are multiples of 1/2. */
 static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
   wf_error err = {0};
-  static model m;
+  static _Thread_local model m;
   make_model(&m, rng, false);
   for (int i = 0; i < m.size && coarse; i++) {
     m.grams[i].p = isinf(m.grams[i].p) ? m.grams[i].p : floor(m.grams[i].p * 2) / 2;

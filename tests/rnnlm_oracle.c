@@ -59,7 +59,7 @@ void test_rnn_free(test_rnn *r) {
 }
 
 const char *test_rnn_write(const test_rnn *r) {
-  static char path[512];
+  static _Thread_local char path[512];
   snprintf(path, sizeof path, "%s", test_temp_path("rnn"));
   FILE *file = fopen(path, "w");
   assert_non_null(file);

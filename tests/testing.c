@@ -1,6 +1,7 @@
 /* testing.c - seeded random fsts, path enumeration and path sums by definition, files, for tests. */
 #include "testing.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -375,6 +376,9 @@ double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, i
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 static char g_folder[256];
+static pthread_mutex_t g_folder_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int g_num_threads;               /* that have asked for paths */
+static _Thread_local int g_thread = -1; /* number of this one */
 
 static void remove_folder(void) {
   char command[320];
@@ -382,17 +386,26 @@ static void remove_folder(void) {
   if (system(command) != 0) fprintf(stderr, "could not remove %s\n", g_folder);
 }
 
-const char *test_temp_path(const char *name) {
-  static char paths[8][512];
-  static unsigned turn;
+/* Makes the folder, and numbers the thread. */
+static void enter_folder(void) {
+  pthread_mutex_lock(&g_folder_mutex);
+  if (g_thread < 0) g_thread = g_num_threads++;
   if (g_folder[0] == '\0') {
     const char *base = getenv("TMPDIR");
     snprintf(g_folder, sizeof g_folder, "%s/warpfst-test-XXXXXX", base != NULL ? base : "/tmp");
     assert_non_null(mkdtemp(g_folder));
     atexit(remove_folder);
   }
+  pthread_mutex_unlock(&g_folder_mutex);
+}
+
+const char *test_temp_path(const char *name) {
+  static _Thread_local char paths[8][512];
+  static _Thread_local unsigned turn;
+  enter_folder();
   char *path = paths[turn++ % 8];
-  snprintf(path, sizeof paths[0], "%s/%s", g_folder, name);
+  if (g_thread == 0) snprintf(path, sizeof paths[0], "%s/%s", g_folder, name);
+  else snprintf(path, sizeof paths[0], "%s/%d-%s", g_folder, g_thread, name);
   return path;
 }
 

@@ -87,7 +87,7 @@ void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only,
  * NULL) is x[t]. Found by relaxing until nothing changes; no cycle of epsilons may have negative cost. */
 double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames);
 
-/* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Static buffer, cycled over 8 calls. */
+/* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Each thread has files, and a buffer, of its own; cycled over 8 calls. */
 const char *test_temp_path(const char *name);
 /* Writes bytes to a fresh temporary file and returns its path. */
 const char *test_write_file(const char *name, const void *data, size_t size);

@@ -446,7 +446,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   start->arc = WF__NO_ARC;
   search->cutoff = search->options.beam;
   wf_status status = close_epsilons(search, err);
-  if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of the start state", search->options.max_tokens);
+  if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
   if (status != WF_OK) return status;
   WF__TRY(settle(search, search->options.beam, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */

@@ -1,6 +1,7 @@
 /* test_gpu_determinize.c - determinization on the GPU against wf_determinize: results byte for byte, failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs,
  * of one thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; tables and levels are so small there that they grow and are cut. */
 #include "compose_oracle.h"
+#include "random_fsts.h"
 #include "fst/fst.h"
 #include "testing.h"
 
@@ -50,42 +51,6 @@ static void check(wf_fst *const *fsts, size_t count, const wf_determinize_option
   }
 }
 
-static wf_fst *empty_fst(void) {
-  wf_error err = {0};
-  wf_fst *none;
-  assert_ok(wf__fst_empty(WF_TROPICAL, &none, &err));
-  return none;
-}
-
-/* The output is a function of the input, and mostly of several labels: what follows from label 1, 2, 3. */
-static bool function_of_input(test_rng *rng, uint32_t state, wf_arc *arc) {
-  (void)rng, (void)state;
-  arc->olabel = arc->ilabel == 2 ? 0 : arc->ilabel;
-  return true;
-}
-
-/* Costs that the label says, so that cycles can be determinized; a few that are never taken. */
-static bool cost_of_label(test_rng *rng, uint32_t state, wf_arc *arc) {
-  (void)state;
-  arc->weight = (float)arc->ilabel * 0.25f;
-  if (test_below(rng, 30) == 0) arc->weight = INFINITY;
-  arc->olabel = arc->ilabel;
-  return true;
-}
-
-/* Acceptors, functions, and relations, with cycles or without; states without ways on, no states. */
-static wf_fst *random_fst(test_rng *rng) {
-  uint32_t n = 2 + test_below(rng, 30), kind = test_below(rng, 10);
-  bool cycles = kind >= 8;
-  test_fst_shape shape = {.num_states = n, .num_arcs = 2 * n + test_below(rng, n), .num_ilabels = 2 + (int32_t)test_below(rng, 2), .num_olabels = 3, .final_share = 0.2f, .max_weight = 6,
-                          .acyclic = !cycles, .acceptor = kind < 3, .semiring = WF_TROPICAL};
-  if (kind == 7 && test_below(rng, 3) == 0) return empty_fst();
-  if (kind == 6) shape.epsilon_share = 0.1f; /* epsilon is a label here */
-  wf_fst *fst = test_random_fst(rng, &shape);
-  if (cycles) return test_changed_fst(fst, rng, cost_of_label);
-  return kind >= 3 && kind < 6 ? test_changed_fst(fst, rng, function_of_input) : fst;
-}
-
 static void test_small_random(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -101,7 +66,7 @@ static void test_small_random(void **state) {
     if (seed % 3 == 0) o.subsequential_label = (int32_t)(seed % 7);
     if (seed % 6 == 1) o.delta = 0;
     snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-    for (size_t i = 0; i < count; i++) fsts[i] = random_fst(&rng);
+    for (size_t i = 0; i < count; i++) fsts[i] = random_relation(&rng);
     check(fsts, count, &o, what, &tally);
     for (size_t i = 0; i < count; i++) wf_fst_free(fsts[i]);
   }
@@ -249,7 +214,7 @@ static void test_small_refusals(void **state) {
     wf_fst_batch_free(in);
     wf_fst_free(fst);
   }
-  wf_fst *none[2] = {empty_fst(), test_fst_of(WF_TROPICAL, "0 1 1 1 1")}; /* no final state */
+  wf_fst *none[2] = {no_states(WF_TROPICAL), test_fst_of(WF_TROPICAL, "0 1 1 1 1")}; /* no final state */
   check(none, 2, &o, "nothing", &tally);
   for (int k = 0; k < 2; k++) wf_fst_free(none[k]);
 }

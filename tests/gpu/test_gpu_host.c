@@ -22,35 +22,12 @@ enum { NUM_DEVICES = sizeof devices / sizeof *devices };
 
 /* --- scores in every form --------------------------------------------------------------------------------------------- */
 
-/* Rounded to what every format holds: a sign, three bits of fraction. */
-static uint32_t bits_of(float value, wf_dtype dtype) {
-  float coarse = isfinite(value) ? roundf(value * 8) / 8 : value;
-  if (coarse < -15) coarse = isfinite(coarse) ? -15 : coarse;
-  uint32_t bits;
-  memcpy(&bits, &coarse, 4);
-  if (dtype == WF_FLOAT32) return bits;
-  if (dtype == WF_BFLOAT16) return bits >> 16;
-  uint32_t sign = bits >> 16 & 0x8000, exponent = bits >> 23 & 255;
-  if (exponent == 255) return sign | 0x7c00 | (bits >> 13 & 0x3ff);
-  return exponent == 0 ? sign : sign | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff);
-}
-
-static void put(void *data, int64_t i, float value, wf_dtype dtype) {
-  uint32_t bits = bits_of(value, dtype);
-  if (dtype == WF_FLOAT32)
-    ((uint32_t *)data)[i] = bits;
-  else
-    ((uint16_t *)data)[i] = (uint16_t)bits;
-}
-
 /* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for. */
 struct forms {
   wf_scores plain[BATCH], shaped[BATCH];
   void *owned[2 * BATCH]; /* host */
   void *on_device[BATCH];
 };
-
-static size_t element(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
 
 static void *to_device(const void *data, size_t bytes) {
   void *copy;
@@ -62,10 +39,10 @@ static void *to_device(const void *data, size_t bytes) {
 /* A matrix of `stride` elements a frame whose columns beyond num_columns, and a few of those, are NaN: nobody may look at them. */
 static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t stride, wf_dtype dtype, void **owned) {
   int64_t size = plain->num_frames * stride;
-  *owned = malloc((size_t)(size + 1) * element(dtype));
-  for (int64_t i = 0; i < size; i++) put(*owned, i, NAN, dtype);
+  *owned = malloc((size_t)(size + 1) * test_score_size(dtype));
+  for (int64_t i = 0; i < size; i++) test_put_score(*owned, i, NAN, dtype);
   for (int64_t t = 0; t < plain->num_frames; t++)
-    for (int32_t c = 0; c < plain->num_columns; c++) put(*owned, t * stride + c, ((const float *)plain->data)[t * plain->stride + c], dtype);
+    for (int32_t c = 0; c < plain->num_columns; c++) test_put_score(*owned, t * stride + c, ((const float *)plain->data)[t * plain->stride + c], dtype);
   return (wf_scores){.data = *owned, .num_frames = plain->num_frames, .num_columns = plain->num_columns + extra, .stride = stride, .dtype = dtype};
 }
 
@@ -78,13 +55,13 @@ static void make_forms(struct forms *forms, struct decode_task *task, uint64_t s
   for (size_t i = 0; i < BATCH; i++) {
     wf_scores *plain = &forms->plain[i];
     forms->owned[i] = data[i];
-    for (int64_t k = 0; k < plain->num_frames * plain->stride; k++) put(data[i], k, test_below(&rng, 30) == 0 ? -INFINITY : data[i][k], WF_FLOAT32);
+    for (int64_t k = 0; k < plain->num_frames * plain->stride; k++) test_put_score(data[i], k, test_below(&rng, 30) == 0 ? -INFINITY : data[i][k], WF_FLOAT32);
     plain->num_columns = wf_graph_min_columns(task->graph);
     int32_t extra = (int32_t)test_below(&rng, 3) * 7;
     int64_t stride = plain->num_columns + extra + (int64_t)test_below(&rng, 2) * 3;
     forms->shaped[i] = shape_matrix(plain, extra, stride, dtype, &forms->owned[BATCH + i]);
     if (!on_device) continue;
-    forms->on_device[i] = to_device(forms->shaped[i].data, (size_t)(plain->num_frames * stride) * element(dtype));
+    forms->on_device[i] = to_device(forms->shaped[i].data, (size_t)(plain->num_frames * stride) * test_score_size(dtype));
     forms->shaped[i].data = forms->on_device[i];
     forms->shaped[i].on_device = true;
   }
@@ -143,19 +120,19 @@ static void test_padded(void **state) {
     columns = forms.plain[0].num_columns;
     frame_stride = seed % 2 == 0 ? columns : columns + 5;
     utterance_stride = seed % 4 < 2 ? longest * frame_stride : longest * frame_stride + 11;
-    char *tensor = malloc((size_t)(BATCH * utterance_stride + 1) * element(dtype));
-    for (int64_t i = 0; i < BATCH * utterance_stride; i++) put(tensor, i, NAN, dtype);
+    char *tensor = malloc((size_t)(BATCH * utterance_stride + 1) * test_score_size(dtype));
+    for (int64_t i = 0; i < BATCH * utterance_stride; i++) test_put_score(tensor, i, NAN, dtype);
     for (int64_t i = 0; i < BATCH; i++) {
       lengths[i] = forms.plain[i].num_frames;
       for (int64_t t = 0; t < lengths[i]; t++)
         for (int64_t c = 0; c < columns; c++)
-          put(tensor, i * utterance_stride + t * frame_stride + c, ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c], dtype);
+          test_put_score(tensor, i * utterance_stride + t * frame_stride + c, ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c], dtype);
     }
     wf_padded_scores padded = {
         .data = tensor, .num_utterances = BATCH, .max_frames = longest, .num_columns = (int32_t)columns, .lengths = lengths, .dtype = dtype};
     if (seed % 2 != 0) padded.frame_stride = frame_stride;
     if (seed % 4 >= 2) padded.utterance_stride = utterance_stride;
-    void *copy = to_device(tensor, (size_t)(BATCH * utterance_stride) * element(dtype));
+    void *copy = to_device(tensor, (size_t)(BATCH * utterance_stride) * test_score_size(dtype));
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     for (int on_device = 0; on_device < 2; on_device++) {
       wf_scores list[BATCH];
@@ -200,7 +177,7 @@ static void test_bad_scores(void **state) {
     test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu);
     for (int on_device = 0; on_device < 2; on_device++) {
       for (size_t i = 0; i < BATCH && on_device; i++) {
-        forms.on_device[i] = to_device(forms.shaped[i].data, (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * element(dtype));
+        forms.on_device[i] = to_device(forms.shaped[i].data, (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * test_score_size(dtype));
         forms.shaped[i].data = forms.on_device[i];
         forms.shaped[i].on_device = true;
       }

@@ -1,7 +1,7 @@
 /* test_gpu_minimize.c - minimization on the GPU against wf_minimize: results byte for byte, failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
  * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; names of classes are so short there that they collide, and rounds so few that the CPU must go on. */
 #include "compose_oracle.h"
-#include "fst/fst.h"
+#include "random_fsts.h"
 #include "fstops/device_batch.h"
 #include "testing.h"
 
@@ -62,86 +62,6 @@ static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *
   }
 }
 
-static wf_builder *builder_of(wf_semiring semiring, uint32_t num_states) {
-  wf_error err = {0};
-  wf_builder *builder;
-  assert_ok(wf_builder_create(semiring, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, num_states, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, 0, &err));
-  return builder;
-}
-
-static wf_fst *finish(wf_builder *builder) {
-  wf_error err = {0};
-  wf_fst *fst;
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
-  wf_builder_free(builder);
-  return fst;
-}
-
-static void add_arc(wf_builder *builder, uint32_t from, uint32_t to, int32_t ilabel, int32_t olabel, float weight) {
-  wf_error err = {0};
-  assert_ok(wf_builder_add_arc(builder, from, (wf_arc){to, weight, ilabel, olabel}, &err));
-}
-
-static void set_final(wf_builder *builder, uint32_t state, float cost) {
-  wf_error err = {0};
-  assert_ok(wf_builder_set_final(builder, state, cost, &err));
-}
-
-/* `copies` of each of `core` states that act alike once costs are pushed: each state has a height, which its arcs climb, so that costs may be below zero while cycles are not. Arcs in any order. */
-static wf_fst *unfolded(test_rng *rng, uint32_t core, uint32_t copies, bool cycles, bool nondeterministic, wf_semiring semiring) {
-  uint64_t seed = test_next(rng), heights = test_next(rng);
-  uint32_t turn = test_below(rng, 3);
-  wf_builder *builder = builder_of(semiring, core * copies);
-  for (uint32_t s = 0; s < core * copies; s++) {
-    test_rng own = {seed + s % core * 1000003u}; /* the same draws for all that act alike */
-    uint32_t layer = cycles ? 0 : s / core + 1, num_labels = 1 + test_below(&own, 4);
-    test_rng hill = {heights + s};
-    float height = semiring == WF_LOG ? 0 : 0.25f * (float)test_below(&hill, 9);
-    if (s % core == 0 || test_below(&own, 4) == 0) set_final(builder, s, 0.25f * (float)test_below(&own, 3) + height);
-    for (uint32_t k = 0; k < num_labels && layer < copies; k++) {
-      int32_t label = 1 + (int32_t)((k + turn * s) % num_labels), olabel = (int32_t)(seed >> label & 1);
-      test_rng act = {seed + s % core * 1000003u + (uint64_t)label};
-      uint32_t to = (layer + test_below(rng, cycles ? copies : 1)) * core + test_below(&act, core);
-      test_rng there = {heights + to};
-      float climbs = semiring == WF_LOG ? 3 : height - 0.25f * (float)test_below(&there, 9), cost = 0.5f * (float)test_below(&act, 3);
-      for (uint32_t twice = 0; twice <= (nondeterministic && label == 2); twice++) add_arc(builder, s, to, label, olabel, cost + climbs);
-    }
-  }
-  return finish(builder);
-}
-
-/* As a file may have it. */
-static wf_fst *without_start(wf_semiring semiring) {
-  wf_error err = {0};
-  wf__csr csr = {0};
-  wf_fst *fst;
-  for (int s = 0; s < 2; s++) assert_ok(wf__csr_add_state(&csr, 0.5f, &err));
-  assert_ok(wf__csr_push(&csr, (wf_arc){0, 1, 1, 1}, &err));
-  assert_ok(wf__fst_from_csr(&csr, -1, semiring, NULL, NULL, &fst, &err));
-  return fst;
-}
-
-/* Few states, of which some are equal; acceptors; arcs that are never taken; no states, no way to the end, no start. */
-static wf_fst *random_fst(test_rng *rng, wf_semiring semiring) {
-  uint32_t kind = test_below(rng, 40);
-  if (kind == 0) {
-    wf_fst *none;
-    wf_error err = {0};
-    assert_ok(wf__fst_empty(semiring, &none, &err));
-    return none;
-  }
-  if (kind == 1) return test_fst_of(semiring, "0 1 1 1 1");
-  if (kind == 2) return without_start(semiring);
-  if (kind < 6) {
-    test_fst_shape shape = {.num_states = 2 + test_below(rng, 20), .num_arcs = 2 + test_below(rng, 30), .num_ilabels = 9, .num_olabels = 3, .epsilon_share = 0.1f, .final_share = 0.3f,
-                            .max_weight = 2, .acyclic = kind == 3, .acceptor = kind == 4, .semiring = semiring};
-    return test_random_fst(rng, &shape);
-  }
-  return unfolded(rng, 1 + test_below(rng, 6), 1 + test_below(rng, 5), kind % 2 == 0, kind == 7, semiring);
-}
-
 static void check_random(uint64_t seed, struct tally *tally) {
   test_rng rng = {seed};
   char what[64];
@@ -154,7 +74,7 @@ static void check_random(uint64_t seed, struct tally *tally) {
   o.encode_labels = seed % 10 != 0;
   if (seed % 5 == 0) o.delta = seed % 2 == 0 ? 0 : 0.6f;
   snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-  for (size_t i = 0; i < count; i++) fsts[i] = random_fst(&rng, seed % 8 < 2 ? WF_LOG : WF_TROPICAL);
+  for (size_t i = 0; i < count; i++) fsts[i] = random_unfolded(&rng, seed % 8 < 2 ? WF_LOG : WF_TROPICAL);
   check(fsts, count, &o, what, tally);
   for (size_t i = 0; i < count; i++) wf_fst_free(fsts[i]);
 }

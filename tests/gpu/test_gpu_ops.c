@@ -1,21 +1,12 @@
 /* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
  * thread (tests/fake_ops/), which runs everywhere and shows the kernels' logic, though not their races. */
 #include "compose_oracle.h"
+#include "random_fsts.h"
 #if defined(FAKE_CUDA) && !defined(SIMT)
 #include "fstops/device_batch.h"
 #endif
 
 enum { BATCH = 9 };
-
-/* With empty fsts, states of many arcs, parallel arcs. */
-static wf_fst *random_fst(test_rng *rng, bool acyclic, wf_semiring semiring) {
-  static const uint32_t sizes[] = {1, 4, 9, 60, 700};
-  uint32_t n = 1 + test_below(rng, sizes[test_below(rng, 5)]);
-  test_fst_shape shape = {.num_states = n, .num_arcs = n < 5 ? test_below(rng, 400) : test_below(rng, n * 4), .num_ilabels = 1 + (int32_t)test_below(rng, 40), .num_olabels = 5,
-                          .epsilon_share = 0.3f, .final_share = 0.2f, .max_weight = 6, .acyclic = acyclic && n > 1, .semiring = semiring};
-  if (acyclic && n == 1) shape.num_arcs = 0;
-  return test_random_fst(rng, &shape);
-}
 
 struct both {
   wf_fst *fsts[BATCH];
@@ -26,7 +17,7 @@ static struct both both_of(test_rng *rng, bool acyclic, wf_semiring semiring) {
   struct both b;
   wf_error err = {0};
   for (int i = 0; i < BATCH; i++) {
-    b.fsts[i] = random_fst(rng, acyclic, semiring);
+    b.fsts[i] = random_any_fst(rng, acyclic, semiring);
     if (test_below(rng, 6) != 0) continue;
     wf_fst *none;
     wf_builder *builder;
@@ -171,18 +162,6 @@ static void test_small_paths(void **state) {
     free_both(&b);
   }
   assert_true(found > 3);
-}
-
-/* Weights of 0, 1/8 and 1/4, several final states: nearly every fst has several best paths. `shift`: potentials make some weights negative and leave the order of the
- * paths as it is. */
-static wf_fst *fst_of_ties(test_rng *rng, bool shift) {
-  uint32_t n = 1 + test_below(rng, 12);
-  double moved;
-  bool acyclic = n > 1 && test_below(rng, 2) == 0;
-  test_fst_shape shape = {.num_states = n, .num_arcs = test_below(rng, 5 * n), .num_ilabels = 60, .num_olabels = 60, .final_share = 0.3f, .max_weight = 0.25f, .acyclic = acyclic};
-  wf_fst *plain = test_random_fst(rng, &shape), *fst = test_reweighted_fst(rng, plain, 0, shift, &moved);
-  wf_fst_free(plain);
-  return fst;
 }
 
 /* Of paths of equal cost both devices take the same, by the rule of the header. */

@@ -1,6 +1,7 @@
 /* test_gpu_rmepsilon.c - epsilon removal on the GPU against the CPU's: in the tropical semiring byte for byte. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
  * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere. */
 #include "compose_oracle.h"
+#include "random_fsts.h"
 #include "testing.h"
 
 enum { BATCH = 7 };
@@ -8,35 +9,6 @@ enum { BATCH = 7 };
 #if defined(FAKE_CUDA) && !defined(SIMT)
 int fake_fail_after = -1;
 #endif
-
-/* Two arcs in five become epsilons where they lead on to larger states, so that there are no cycles of them; a few of those, and of others, are never taken. */
-static bool with_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
-  if (arc->ilabel == 0) arc->ilabel = 1;
-  if (arc->nextstate > state && test_below(rng, 5) < 2) arc->ilabel = arc->olabel = 0;
-  if (test_below(rng, 400) == 0) arc->weight = INFINITY;
-  if (test_below(rng, 400) == 0) arc->weight = -1e30f;
-  return true;
-}
-
-/* Such as have few labels, so that arcs become equal; some have cycles (of labels), states without ways on, no states, no final state, or costs beyond all bounds. */
-static wf_fst *random_fst(test_rng *rng, wf_semiring semiring) {
-  static const uint32_t sizes[] = {1, 5, 20, 300};
-  wf_error err = {0};
-  uint32_t n = 1 + test_below(rng, sizes[test_below(rng, 4)]);
-  bool wide = test_below(rng, 4) == 0;
-  test_fst_shape shape = {.num_states = n, .num_arcs = wide && n < 10 ? 300 + test_below(rng, 300) : test_below(rng, n * 4), .num_ilabels = 1 + (int32_t)test_below(rng, 3), .num_olabels = 2,
-                          .final_share = test_below(rng, 8) == 0 ? 0 : 0.2f, .max_weight = 6, .acyclic = n > 1 && test_below(rng, 2) == 0, .semiring = semiring};
-  if (test_below(rng, 9) != 0) {
-    wf_fst *fst = test_random_fst(rng, &shape);
-    return test_below(rng, 8) == 0 ? fst : test_changed_fst(fst, rng, with_epsilons);
-  }
-  wf_fst *none;
-  wf_builder *builder;
-  assert_ok(wf_builder_create(semiring, &builder, &err));
-  assert_ok(wf_builder_finish(builder, NULL, NULL, &none, &err));
-  wf_builder_free(builder);
-  return none;
-}
 
 static uint64_t num_epsilons(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
@@ -97,7 +69,7 @@ static void test_small_random(void **state) {
     wf_rmepsilon_options_init(&o);
     o.connect = seed % 3 != 0;
     snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-    for (int i = 0; i < BATCH; i++) fsts[i] = random_fst(&rng, seed % 4 == 1 ? WF_LOG : WF_TROPICAL);
+    for (int i = 0; i < BATCH; i++) fsts[i] = random_epsilons_fst(&rng, seed % 4 == 1 ? WF_LOG : WF_TROPICAL);
     removed += check(fsts, 1 + test_below(&rng, BATCH), &o, what);
     for (int i = 0; i < BATCH; i++) wf_fst_free(fsts[i]);
   }

@@ -2,8 +2,7 @@
  * computed with them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with small limits on what goes together. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
-#include "random_scorers.h"
-#include "rnn_models.h"
+#include "rnn_chains.h"
 
 static wf_error err;
 
@@ -233,14 +232,6 @@ static void test_small_errors(void **unused) {
 
 /* --- decoding ---------------------------------------------------------------------------------------------------------------- */
 
-enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
-
-static wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
-  wf_scorer *scorer;
-  assert_ok(wf_scorer_from_rnnlm(rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
-  return scorer;
-}
-
 static void decode_with(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *scorer, const wf_scores *scores, size_t at_once, wf_result **results) {
   wf_decoder *decoder;
   options.device = device;
@@ -248,16 +239,6 @@ static void decode_with(const wf_graph *graph, wf_decoder_options options, const
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
   for (size_t i = 0; i < UTTERANCES; i += at_once) assert_ok(wf_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
   wf_decoder_free(decoder);
-}
-
-static bool is_close(double a, double b) { return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */ }
-
-/* Words as on the CPU, costs but for rounding. */
-static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
-  bool alike = got->status == want->status && got->flags == want->flags && got->num_words == want->num_words && is_close(got->cost, want->cost) &&
-               is_close(got->scorer_cost, want->scorer_cost);
-  for (size_t i = 0; alike && i < got->num_words; i++) alike = got->words[i].label == want->words[i].label && got->words[i].start_frame == want->words[i].start_frame;
-  if (!alike) fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost, want->cost, got->message);
 }
 
 /* The search on the GPU, too: alike, and the same bits in a batch of another size, with a model that the search itself puts there. */
@@ -336,51 +317,6 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder_free(decoder);
 }
 
-/* Utterances, some with a recurrent scorer alone, some in chains, their own or others'. */
-enum { MOST_CHAINS = 4 };
-typedef struct chain_task {
-  models m;
-  wf_fst *fst;
-  wf_graph *graph;
-  wf_decoder_options options;
-  wf_symbols *words;
-  wf_scorer *chains[MOST_CHAINS]; /* the first is the recurrent scorer alone */
-  uint32_t num_chains;
-  float data[UTTERANCES][LONGEST * INPUTS];
-  wf_scores scores[UTTERANCES];
-  const wf_scorer *scorers[UTTERANCES];
-} chain_task;
-
-static void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) {
-  t->words = random_scorer_words();
-  t->m = random_models(rng);
-  wf_rnn_scorer_options o = random_options(rng);
-  o.rnnlm_cache = 1 + (int32_t)test_below(rng, 2);
-  o.rnnlm_memory = seed % 2 == 0 ? 65536 : 1 << 20;
-  t->fst = random_word_fst(rng, INPUTS);
-  assert_ok(wf_graph_create(t->fst, NULL, 0, &t->graph, &err));
-  wf_decoder_options_init(&t->options);
-  t->options.beam = 6;
-  t->options.max_active = 60;
-  t->options.num_threads = 2;
-  t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
-  t->num_chains = 1 + test_below(rng, MOST_CHAINS);
-  for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
-  for (int u = 0; u < UTTERANCES; u++) {
-    t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
-    for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);
-    t->scores[u] = (wf_scores){t->data[u], (int64_t)test_below(rng, LONGEST + 1), INPUTS, INPUTS};
-  }
-}
-
-static void free_chain_task(chain_task *t) {
-  for (uint32_t k = 0; k < t->num_chains; k++) wf_scorer_free(t->chains[k]);
-  wf_graph_free(t->graph);
-  wf_fst_free(t->fst);
-  wf_symbols_free(t->words);
-  free_models(&t->m);
-}
-
 /* As on the CPU, and whatever the batch. */
 static void test_small_chains(void **unused) {
   (void)unused;
@@ -410,13 +346,6 @@ static void test_small_chains(void **unused) {
 
 enum { STREAMS = 4 };
 
-static wf_scores rows_of(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return count == 0 ? (wf_scores){0} : part;
-}
-
 /* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
 static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers, wf_result *const *want) {
   wf_decoder_options options = t->options;
@@ -443,7 +372,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
       int64_t some = test_below(rng, 4);
       if (some > scores->num_frames - fed[i]) some = scores->num_frames - fed[i];
       ready[count] = streams[i];
-      chunks[count++] = rows_of(scores, fed[i], some);
+      chunks[count++] = test_rows(scores, fed[i], some);
       fed[i] += some;
     }
     if (open == 0) break;
@@ -535,7 +464,7 @@ static void test_small_stream_changes(void **unused) {
         assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
         for (int part = 0; part < 3; part++) {
           const int64_t from = t.scores[u].num_frames * part / 3, end = t.scores[u].num_frames * (part + 1) / 3;
-          const wf_scores chunk = rows_of(&t.scores[u], from, end - from);
+          const wf_scores chunk = test_rows(&t.scores[u], from, end - from);
           assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
           assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
         }
@@ -566,7 +495,7 @@ static void test_small_failures(void **unused) {
     wf_stream *stream = NULL;
     wf_result *results[2] = {NULL, NULL}, *result = NULL;
     wf_decoder_options options = t.options;
-    const wf_scores chunk = rows_of(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
+    const wf_scores chunk = test_rows(&t.scores[0], 0, 2), scores[2] = {chunk, chunk};
     const wf_scorer *scorers[2] = {t.chains[0], t.chains[t.num_chains - 1]};
     options.device = "cuda";
     fake_gpus.num_calls = 0;

@@ -17,13 +17,6 @@ static wf_decoder *decoder_on(const char *device, const wf_graph *graph, wf_deco
   return decoder;
 }
 
-static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return count == 0 ? (wf_scores){0} : part;
-}
-
 static struct decode_task stream_task(uint64_t seed) {
   struct decode_task task = test_random_task(seed);
   test_rng rng = {seed * 31};
@@ -57,27 +50,11 @@ static void close_pair(struct pair *pair) {
   }
 }
 
-static void compare_partials(const struct pair *pair) {
-  wf_partial partial[2];
-  const wf_status status = wf_stream_partial(pair->stream[0], &partial[0], &err);
-  assert_int_equal(wf_stream_partial(pair->stream[1], &partial[1], &err), status);
-  if (status != WF_OK) return;
-  assert_int_equal(partial[0].num_words, partial[1].num_words);
-  assert_int_equal(partial[0].num_frames, partial[1].num_frames);
-  assert_int_equal(partial[0].start_frame, partial[1].start_frame);
-  assert_int_equal(partial[0].flags, partial[1].flags);
-  assert_int_equal(partial[0].num_stable, partial[1].num_stable); /* both have just looked for more */
-  assert_int_equal(partial[0].stable_frames, partial[1].stable_frames);
-  for (size_t i = 0; i < partial[0].num_words; i++) assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));
-}
-
 static void accept_both(const struct pair *pair, const wf_scores *chunk, bool events) {
   wf_stream_event event[2];
   memset(event, 0, sizeof event);
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(pair->stream[i], chunk, events ? &event[i] : NULL, &err));
-  assert_int_equal(event[0].num_frames, event[1].num_frames);
-  assert_int_equal(event[0].endpoint, event[1].endpoint);
-  assert_true(event[0].trailing_silence == event[1].trailing_silence && event[0].relative_cost == event[1].relative_cost);
+  test_assert_same_event(&event[0], &event[1]);
 }
 
 static wf_result *decode_alone(const struct decode_task *task, const wf_scorer *scorer) {
@@ -113,10 +90,10 @@ static void test_chunks(void **state) {
       for (int64_t fed = 0; fed < task.scores.num_frames;) {
         int64_t count = test_below(&rng, longest);
         if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
-        const wf_scores chunk = rows(&task.scores, fed, count);
+        const wf_scores chunk = test_rows(&task.scores, fed, count);
         accept_both(&pair, &chunk, test_below(&rng, 2) == 0);
         fed += count;
-        if (test_below(&rng, 3) == 0) compare_partials(&pair);
+        if (test_below(&rng, 3) == 0) test_assert_same_partials(pair.stream);
       }
       for (int i = 0; i < 2; i++) {
         assert_ok(wf_stream_finish(pair.stream[i], &result, &err));
@@ -156,11 +133,11 @@ static void test_list_changes(void **state) {
     for (int64_t fed = 0; fed < task.scores.num_frames;) {
       int64_t count = test_below(&rng, 5);
       if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
-      const wf_scores chunk = rows(&task.scores, fed, count);
+      const wf_scores chunk = test_rows(&task.scores, fed, count);
       accept_both(&pair, &chunk, test_below(&rng, 2) == 0);
       fed += count;
       if (test_below(&rng, 2) == 0) set_both(&pair, scorers[test_below(&rng, 3)]);
-      if (test_below(&rng, 3) == 0) compare_partials(&pair);
+      if (test_below(&rng, 3) == 0) test_assert_same_partials(pair.stream);
     }
     for (int i = 0; i < 2; i++) assert_ok(wf_stream_finish(pair.stream[i], &result[i], &err));
     for (int i = 0; i < 2; i++) /* the GPU recombines at once what a change has made equal, the CPU in the next frame */
@@ -227,7 +204,7 @@ static void test_neighbours(void **state) {
         }
         if (more > left) more = left;
         ready[num_ready] = streams[i];
-        chunks[num_ready++] = rows(&batch[i], fed[i], more);
+        chunks[num_ready++] = test_rows(&batch[i], fed[i], more);
         fed[i] += more;
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
@@ -264,7 +241,7 @@ static void test_large_tasks(void **state) {
     for (int64_t fed = 0; fed < 40; fed += 3) {
       for (size_t i = 0; i < count; i++) {
         const int64_t left = batch[i].num_frames - fed;
-        chunks[i] = rows(&batch[i], fed, left > 3 ? 3 : left > 0 ? left : 0);
+        chunks[i] = test_rows(&batch[i], fed, left > 3 ? 3 : left > 0 ? left : 0);
       }
       assert_ok(wf_streams_advance(decoder, streams, chunks, count, NULL, &err));
     }
@@ -295,9 +272,9 @@ static void test_long(void **state) {
   wf_result *expected = test_decode_alone(&task), *result;
   struct pair pair = open_pair(task.graph, task.options, NULL);
   for (int64_t fed = 0; fed < num_frames; fed += CHUNK) {
-    const wf_scores chunk = rows(&task.scores, fed, num_frames - fed < CHUNK ? num_frames - fed : CHUNK);
+    const wf_scores chunk = test_rows(&task.scores, fed, num_frames - fed < CHUNK ? num_frames - fed : CHUNK);
     accept_both(&pair, &chunk, fed % 3 == 0);
-    if (fed % 1000 == 0) compare_partials(&pair);
+    if (fed % 1000 == 0) test_assert_same_partials(pair.stream);
     assert_true(wf_stream_bytes(pair.stream[1]) < 1500000 + (uint64_t)fed * 30);
   }
   for (int i = 0; i < 2; i++) {
@@ -375,7 +352,7 @@ static void test_device_scores(void **state) {
     for (int64_t fed = 0; fed < there.num_frames;) {
       int64_t count = 1 + test_below(&rng, 25);
       if (count > there.num_frames - fed) count = there.num_frames - fed;
-      const wf_scores chunk = rows(&there, fed, count);
+      const wf_scores chunk = test_rows(&there, fed, count);
       assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
       fed += count;
     }
@@ -402,7 +379,7 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
   for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_stream_open(decoder, NULL, &streams[i], &err);
   if (status == WF_OK) status = wf_stream_set_scorer(streams[0], scorers[0], &err);
   for (int64_t fed = 0; fed < 6 && status == WF_OK; fed += 3) {
-    const wf_scores chunks[2] = {rows(&task->scores, fed, 3), rows(&task->scores, fed, 3)};
+    const wf_scores chunks[2] = {test_rows(&task->scores, fed, 3), test_rows(&task->scores, fed, 3)};
     status = wf_streams_advance(decoder, streams, chunks, 2, NULL, &err);
     if (status == WF_OK && fed == 0) status = wf_stream_set_scorer(streams[0], scorers[1], &err);
   }
@@ -495,7 +472,7 @@ static void test_races(void **state) {
     for (int64_t fed = 0; fed < 6; fed += 2) {
       for (int i = 0; i < 2; i++) {
         const int64_t left = batch[i].num_frames - fed;
-        chunks[i] = rows(&batch[i], fed, left > 2 ? 2 : left > 0 ? left : 0);
+        chunks[i] = test_rows(&batch[i], fed, left > 2 ? 2 : left > 0 ? left : 0);
       }
       assert_ok(wf_streams_advance(decoder, streams, chunks, 2, NULL, &err));
     }

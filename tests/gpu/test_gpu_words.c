@@ -109,29 +109,12 @@ static void test_own_graph(void **state) {
   }
 }
 
-static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return count == 0 ? (wf_scores){0} : part;
-}
-
-static void compare_partials(wf_stream *const *streams) {
-  wf_partial partials[2];
-  const wf_status status = wf_stream_partial(streams[0], &partials[0], &err);
-  assert_int_equal(wf_stream_partial(streams[1], &partials[1], &err), status);
-  if (status != WF_OK) return;
-  assert_int_equal(partials[0].num_words, partials[1].num_words);
-  assert_int_equal(partials[0].num_stable, partials[1].num_stable);
-  for (size_t i = 0; i < partials[0].num_words; i++) assert_memory_equal(&partials[0].words[i], &partials[1].words[i], sizeof(wf_word));
-}
-
 /* An utterance of a stream on both, in chunks; scorers change in the middle. */
 static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *const *scorers, test_rng *rng, wf_result **results) {
   for (int64_t fed = 0; fed < scores->num_frames;) {
     int64_t count = test_below(rng, 6);
     if (count > scores->num_frames - fed) count = scores->num_frames - fed;
-    const wf_scores chunk = rows(scores, fed, count);
+    const wf_scores chunk = test_rows(scores, fed, count);
     const wf_scorer *scorer = scorers[test_below(rng, 3)];
     const bool changes = test_below(rng, 4) == 0;
     for (int i = 0; i < 2; i++) {
@@ -139,7 +122,7 @@ static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *c
       if (changes) assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
     }
     fed += count;
-    if (test_below(rng, 3) == 0) compare_partials(streams);
+    if (test_below(rng, 3) == 0) test_assert_same_partials(streams);
   }
   for (int i = 0; i < 2; i++) {
     assert_ok(wf_stream_finish(streams[i], &results[i], &err));
@@ -178,7 +161,7 @@ static void test_streams(void **state) {
         assert_ok(wf_stream_set_graph(streams[i], graphs[round], &err));
         assert_ok(wf_stream_set_scorer(streams[i], seed % 2 == 0 ? scorers[round] : NULL, &err));
       }
-      const wf_scores said_here = rows(&task.task.scores, 0, task.task.scores.num_frames < longest ? task.task.scores.num_frames : longest);
+      const wf_scores said_here = test_rows(&task.task.scores, 0, task.task.scores.num_frames < longest ? task.task.scores.num_frames : longest);
       say(streams, &said_here, scorers, &rng, results);
       test_assert_same_result(results[0], results[1]);
       said += round < 2 && results[0]->num_words > 0;

@@ -1,0 +1,193 @@
+/* soak.c - the soak of the GPU backend. Each seed is a random task, done on the GPU and on the CPU; the first bit that differs ends the program with the seed, which makes the
+ * same task again. Needs a GPU, or is built for the imitated one of tests/simt, which takes thousands of times as long. */
+#include "soak.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROGRESS_SECONDS = 10, MOST_THREADS = 256, SHARES = 20 };
+
+static const struct kind {
+  const char *name;
+  void (*run)(test_rng *rng, struct soak_counts *counts);
+  uint32_t shares; /* of the seeds */
+} kinds[] = {{"batches", soak_batches, 7}, {"streams", soak_streams, 4}, {"fsts", soak_fsts, 8}, {"recurrent", soak_recurrent, 1}};
+enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
+
+static struct {
+  uint64_t first, most; /* seeds; the most 0: no end */
+  double seconds;       /* 0: no end; negative: not said */
+  int threads, only;    /* 0: one per processor; -1: all kinds */
+  bool plant;
+} options = {.first = 1, .seconds = -1, .only = -1};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t next_seed, num_taken;
+static _Atomic uint64_t num_utterances, num_operations, num_seeds, num_misfits;
+static _Atomic int num_running;
+static atomic_flag reported = ATOMIC_FLAG_INIT, planted = ATOMIC_FLAG_INIT;
+static struct timespec began;
+static _Thread_local struct {
+  uint64_t seed;
+  const char *kind;
+  char note[200];
+} now;
+
+static double seconds_passed(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)(t.tv_sec - began.tv_sec) + (double)(t.tv_nsec - began.tv_nsec) * 1e-9;
+}
+
+void soak_note(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(now.note, sizeof now.note, format, args);
+  va_end(args);
+}
+
+bool soak_plant(void) { return options.plant && !atomic_flag_test_and_set(&planted); }
+
+/* A failed assertion aborts, once it has said what differs; so does a crash. The first that comes here is told, and ends the program. */
+static void report(int number) {
+  char text[512];
+  if (atomic_flag_test_and_set(&reported)) pause();
+  const int size = snprintf(text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n", (unsigned long long)now.seed, now.kind != NULL ? now.kind : "start", now.note,
+                            number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now.seed);
+  if (write(STDOUT_FILENO, text, (size_t)size) < size) _exit(2);
+  _exit(1);
+}
+
+static int kind_of(uint64_t seed) {
+  test_rng rng = {seed ^ 0x5eed};
+  uint32_t drawn = test_below(&rng, SHARES);
+  int kind = 0;
+  while (drawn >= kinds[kind].shares) drawn -= kinds[kind++].shares;
+  return kind;
+}
+
+/* False: no more. */
+static bool take_seed(uint64_t *out) {
+  const bool late = options.seconds > 0 && seconds_passed() >= options.seconds;
+  pthread_mutex_lock(&mutex);
+  const bool some = !late && (options.most == 0 || num_taken < options.most);
+  if (some) {
+    while (options.only >= 0 && kind_of(next_seed) != options.only) next_seed++;
+    *out = next_seed++;
+    num_taken++;
+  }
+  pthread_mutex_unlock(&mutex);
+  return some;
+}
+
+static void *soak(void *unused) {
+  struct soak_counts counts = {0}, told = {0};
+  while (take_seed(&now.seed)) {
+    test_rng rng = {now.seed};
+    const struct kind *kind = &kinds[kind_of(now.seed)];
+    now.kind = kind->name;
+    soak_note("begins");
+    kind->run(&rng, &counts);
+    num_utterances += counts.utterances - told.utterances;
+    num_operations += counts.operations - told.operations;
+    num_seeds++;
+    told = counts;
+  }
+  num_running--;
+  return unused;
+}
+
+/* Utterances that did not fit the GPU and were decoded on the CPU prove little: they are counted. */
+static void count_misfits(void *user, wf_log_level level, const char *text) {
+  (void)user, (void)level;
+  if (strstr(text, "did not fit") != NULL) num_misfits++;
+}
+
+static void show_progress(void) {
+  fprintf(stderr, "%.0f s: %llu seeds, %llu utterances, %llu operations\n", seconds_passed(), (unsigned long long)num_seeds, (unsigned long long)num_utterances,
+          (unsigned long long)num_operations);
+}
+
+static void run_threads(void) {
+  pthread_t threads[MOST_THREADS];
+  num_running = options.threads;
+  for (int i = 0; i < options.threads; i++) assert_int_equal(pthread_create(&threads[i], NULL, soak, NULL), 0);
+  for (double next = PROGRESS_SECONDS; num_running > 0;) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (seconds_passed() < next) continue;
+    show_progress();
+    next += PROGRESS_SECONDS;
+  }
+  for (int i = 0; i < options.threads; i++) pthread_join(threads[i], NULL);
+}
+
+static void show_gpu(void) {
+#ifdef FAKE_CUDA
+  printf("an imitated GPU\n");
+#else
+  struct cudaDeviceProp gpu;
+  if (cudaGetDeviceProperties(&gpu, 0) == cudaSuccess)
+    printf("%s, compute capability %d.%d, %d multiprocessors, %.0f GB\n", gpu.name, gpu.major, gpu.minor, gpu.multiProcessorCount, (double)gpu.totalGlobalMem * 1e-9);
+#endif
+  fflush(stdout);
+}
+
+static int usage(void) {
+  fprintf(stderr, "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] [--only=batches|streams|fsts|recurrent] [--plant]\n"
+                  "Without --seeds it runs for 60 seconds; a thread per processor. --plant changes a result, which must be found.\n");
+  return 2;
+}
+
+static bool read_argument(const char *text) {
+  if (strcmp(text, "--plant") == 0) return options.plant = true;
+  const char *value = strchr(text, '=');
+  if (value == NULL) return false;
+  const size_t size = (size_t)(++value - text);
+  if (strncmp(text, "--only=", size) == 0) {
+    for (int k = 0; k < NUM_KINDS; k++)
+      if (strcmp(value, kinds[k].name) == 0) options.only = k;
+    return options.only >= 0;
+  }
+  char *end;
+  const uint64_t number = strtoull(value, &end, 10);
+  if (*value == '\0' || *end != '\0') return false;
+  if (strncmp(text, "--seconds=", size) == 0) return options.seconds = (double)number, true;
+  if (strncmp(text, "--seeds=", size) == 0) return options.most = number, true;
+  if (strncmp(text, "--seed=", size) == 0) return options.first = number, true;
+  if (strncmp(text, "--threads=", size) == 0) return options.threads = (int)number, number > 0 && number <= MOST_THREADS;
+  return false;
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (!read_argument(argv[i])) return usage();
+  if (options.threads == 0) options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN) < MOST_THREADS ? (int)sysconf(_SC_NPROCESSORS_ONLN) : MOST_THREADS;
+  if (options.seconds < 0) options.seconds = options.most > 0 ? 0 : 60;
+  if (test_no_gpu()) return 77;
+  show_gpu();
+  setenv("CMOCKA_TEST_ABORT", "1", 1);
+  signal(SIGABRT, report);
+#ifndef __SANITIZE_ADDRESS__ /* which tells more of a crash */
+  signal(SIGSEGV, report);
+  signal(SIGBUS, report);
+  signal(SIGFPE, report);
+#endif
+  wf_set_log(count_misfits, NULL);
+  next_seed = options.first;
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  run_threads();
+  if (num_misfits > 0) printf("%llu utterances did not fit the GPU and were decoded on the CPU\n", (unsigned long long)num_misfits);
+  printf("soak: %llu utterances, %llu operations, %llu seeds, %.1f s, 0 differences\n", (unsigned long long)num_utterances, (unsigned long long)num_operations,
+         (unsigned long long)num_seeds, seconds_passed());
+#ifdef FAKE_CUDA
+  if (fake_gpus.num_objects != 0) {
+    printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);
+    return 1;
+  }
+#endif
+  return 0;
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# test_soak.sh SOAK - the soak on an imitated GPU: a few seeds of each kind agree, and a result that is changed is found, with the seed that has it.
+set -euo pipefail
+soak=$1
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+fail() { echo "$1" >&2; exit 1; }
+
+"$soak" --seed=1 --seeds="${WARPFST_TEST_SEEDS:-12}" --threads=2 | tee "$TMPDIR/out.txt"
+grep -q '^soak: [1-9][0-9]* utterances, [1-9][0-9]* operations, [1-9][0-9]* seeds, [0-9.]* s, 0 differences$' "$TMPDIR/out.txt" || fail 'no closing line'
+
+for kind in batches streams fsts recurrent; do
+  status=0
+  "$soak" --only=$kind --seed=100 --seeds=3 --plant >"$TMPDIR/out.txt" 2>&1 || status=$?
+  [ $status = 1 ] || fail "$kind: exit status $status though a result was changed: $(cat "$TMPDIR/out.txt")"
+  seed=$(sed -n "s/^seed \([0-9]*\): $kind: .*: the result is another$/\1/p" "$TMPDIR/out.txt")
+  [ -n "$seed" ] || fail "$kind: no seed in $(cat "$TMPDIR/out.txt")"
+  grep -q "^again: --seed=$seed --seeds=1$" "$TMPDIR/out.txt" || fail "$kind: nothing on how to repeat it"
+  "$soak" --seed="$seed" --seeds=1 | grep -q '1 seeds.*, 0 differences$' || fail "$kind: seed $seed differs without the change"
+done
