@@ -15,7 +15,7 @@ import zipfile
 
 MAX_BYTES = 80_000_000
 TAG = "-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
-MAY_NEED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2", "libz.so.1"}
+MAY_NEED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 FATBIN_MAGIC, PTX, CUBIN = 0xBA55ED50, 1, 2
 LZ4, ZSTD = 0x2000, 0x8000  # flags of an image: how it is compressed
 ROOT = pathlib.Path(__file__).parent.parent
