@@ -124,7 +124,7 @@ static wf_status number_arcs(struct minimizer *min, wf_error *err) {
   if (min->symbol == NULL) return wf__fail_memory(err, min->view.num_arcs * sizeof *min->symbol, "minimization");
   for (uint64_t i = 0; i < min->view.num_arcs && status == WF_OK; i++) {
     const wf_arc *arc = &min->pushed.arcs.data[i];
-    uint32_t pair;
+    uint32_t pair = 0;
     status = wf__interrupted_at(i, err);
     if (status == WF_OK) status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, (uint32_t)pairs.size, &pair, NULL, "symbols", err);
     uint64_t symbol = (uint64_t)pair << 32 | wf__cost_bin(min->inverse_delta, arc->weight);

@@ -58,7 +58,7 @@ test_all() {
   try_fresh demo 'WER 37.50%$' ./run demo
   try_fresh hybrid . ./run demo-hybrid
   try_fresh docs 'pages in /warpfst/build/docs/site' ./run docs
-  try_fresh wheel 'warpfst-.*-py3-none-manylinux' ./run wheel
+  try_fresh wheel 'warpfst-.*-py3-none-manylinux2014_x86_64' ./run wheel cpu
 }
 
 reason=$(machine_reason)

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""check_wheel.py [--gpus=LIST] WHEEL - fails where a wheel is not what docs/python.md says: its tag, its size, what its library needs, the GPUs that it has code for.
+
+LIST is as WARPFST_CUDA_ARCHS is: `release`, or CMake's words for architectures; nothing for a wheel without a GPU backend. Called by `./run wheel`."""
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+MAX_BYTES = 80_000_000
+TAG = "-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
+MAY_NEED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
+FATBIN_MAGIC, PTX, CUBIN = 0xBA55ED50, 1, 2
+LZ4, ZSTD = 0x2000, 0x8000  # flags of an image: how it is compressed
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def release_archs() -> list[str]:
+    found = re.search(r"set\(WARPFST_CUDA_RELEASE_ARCHS ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())
+    assert found, "CMakeLists.txt names no WARPFST_CUDA_RELEASE_ARCHS"
+    return found[1].split()
+
+
+def wanted_images(archs: list[str]) -> set[tuple[int, int]]:
+    """{(kind, architecture)} of CMake's words: 80-real is a cubin, 80-virtual PTX, 80 both."""
+    images = set()
+    for arch in archs:
+        number, _, form = arch.partition("-")
+        for kind, name in ((CUBIN, "real"), (PTX, "virtual")):
+            if form in ("", name):
+                images.add((kind, int(number.rstrip("af"))))
+    return images
+
+
+def images_of(library: bytes) -> list[tuple[int, int, int, int]]:
+    """(kind, architecture, flags, bytes) of every image of device code. The layout is fatbinary's: a head of 16 bytes, then images, each with a head of its own."""
+    images, at = [], 0
+    while (at := library.find(struct.pack("<I", FATBIN_MAGIC), at)) >= 0:
+        _, version, head, size = struct.unpack_from("<IHHQ", library, at)
+        at += 4
+        if version != 1 or head != 16:
+            continue
+        place = at - 4 + head
+        end = place + size
+        while place < end:
+            kind, _, image_head, num_bytes = struct.unpack_from("<HHIQ", library, place)
+            arch, = struct.unpack_from("<I", library, place + 28)
+            flags, = struct.unpack_from("<Q", library, place + 40)
+            images.append((kind, arch, flags, num_bytes))
+            place += image_head + num_bytes
+        at = end
+    return images
+
+
+def needed(library: pathlib.Path) -> set[str]:
+    text = subprocess.run(["readelf", "-dW", library], check=True, capture_output=True, text=True).stdout
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
+
+
+def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
+    found = []
+    if not wheel.name.endswith(TAG):
+        found.append(f"its tag is not {TAG}")
+    if wheel.stat().st_size > MAX_BYTES:
+        found.append(f"{wheel.stat().st_size} bytes are more than {MAX_BYTES}")
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+        for name in ("warpfst/libwarpfst.so", "warpfst/bin/warpfst"):
+            path = next(pathlib.Path(folder).rglob(name))
+            others = needed(path) - MAY_NEED - {"libwarpfst.so"}
+            if others:
+                found.append(f"{name} needs {', '.join(sorted(others))}")
+        library = next(pathlib.Path(folder).rglob("warpfst/libwarpfst.so")).read_bytes()
+    images = images_of(library)
+    have = {(kind, arch) for kind, arch, _, _ in images}
+    for kind, arch in sorted(wanted_images(archs) - have):
+        found.append(f"it has no {'code' if kind == CUBIN else 'PTX'} for {arch}")
+    for kind, arch in sorted(have - wanted_images(archs)):
+        found.append(f"it has {'code' if kind == CUBIN else 'PTX'} for {arch}, which nobody asked for")
+    if any(flags & ZSTD for _, _, flags, _ in images):
+        found.append("its device code is compressed by zstd, which drivers before 550 cannot read")
+    for kind, arch in sorted(have):
+        size = sum(num_bytes for image_kind, image_arch, _, num_bytes in images if (image_kind, image_arch) == (kind, arch))
+        print(f"{'code' if kind == CUBIN else 'PTX'} for {arch}: {size / 1e6:.1f} MB")
+    print(f"library: {len(library) / 1e6:.1f} MB, wheel: {wheel.stat().st_size / 1e6:.1f} MB")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", default="")
+    parser.add_argument("wheel", type=pathlib.Path)
+    options = parser.parse_args()
+    archs = release_archs() if options.gpus == "release" else [arch for arch in options.gpus.split(";") if arch]
+    found = problems(options.wheel, archs)
+    for problem in found:
+        print(f"{options.wheel.name}: {problem}", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
