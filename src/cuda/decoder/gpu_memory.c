@@ -18,7 +18,7 @@ wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out
   WF__TRY(wf__gpu_profile_read(device, &out->profile, err));
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
     WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(&out->profile, 1 << b, num_columns, &out->lanes[b]), "the search kernel");
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(&out->profile, 1 << b, num_columns, &out->scored_lanes[b]), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(&out->profile, 1 << b, num_columns, &out->lanes[WF__LARGE_LANE + b]), "the search kernel");
   }
   if (out->lanes[0] < 1) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: the search kernel does not fit this GPU", device);
   return wf__gpu_free_memory(&out->available, err);

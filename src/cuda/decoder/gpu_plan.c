@@ -81,7 +81,7 @@ struct attempt {
 
 int wf__gpu_larger_size(const wf__gpu_facts *facts, int size) {
   for (int next = size + 1; next < WF__LANE_SIZES; next++)
-    if (wf__gpu_lanes(facts, next) >= 1 && wf__gpu_lane_tokens(facts, next) > wf__gpu_lane_tokens(facts, size)) return next;
+    if (facts->lanes[next] >= 1 && wf__gpu_lane_tokens(facts, next) > wf__gpu_lane_tokens(facts, size)) return next;
   return 0;
 }
 
@@ -97,7 +97,7 @@ static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *o
   int size = smallest ? 0 : facts->least_size;
   if (facts->scored && size < WF__LARGE_LANE) size = WF__LARGE_LANE;
   else if (!facts->scored) expected = min_u64(expected, graph->num_states);
-  while (size < WF__LANE_SIZES && wf__gpu_lanes(facts, size) < 1) size++;
+  while (size < WF__LANE_SIZES && facts->lanes[size] < 1) size++;
   if (size == WF__LANE_SIZES) return wf__fail(err, WF_ERR_DEVICE, "the search kernel does not fit this GPU");
   for (int next; !smallest && (uint64_t)wf__gpu_lane_tokens(facts, size) < expected && (next = wf__gpu_larger_size(facts, size)) > 0;) size = next;
   *out = size;
@@ -109,15 +109,15 @@ static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *op
   int least;
   WF__TRY(choose_least(graph, options, facts, out->smallest, &least, err));
   const int one = least / WF__LARGE_LANE * WF__LARGE_LANE, most = one + WF__MAX_RANK_BITS;
-  const uint64_t blocks = (uint64_t)wf__gpu_lanes(facts, one);
+  const uint64_t blocks = (uint64_t)facts->lanes[one];
   int size = least;
   while (size < most && blocks >> (size - one + 1) >= num_utterances) size++;
   while (size > least && facts->usual_tokens > 0 && facts->usual_tokens >> (size - one) < FEW_TOKENS) size--;
-  while (size > least && wf__gpu_lanes(facts, size) < 1) size--;
+  while (size > least && facts->lanes[size] < 1) size--;
   out->size = size;
   out->scored = one > 0;
   out->ranks = (uint32_t)1 << (size - one);
-  *lanes = (uint32_t)min_u64((uint64_t)wf__gpu_lanes(facts, size), blocks >> (size - one));
+  *lanes = (uint32_t)min_u64((uint64_t)facts->lanes[size], blocks >> (size - one));
   if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
   if (*lanes < 1) *lanes = 1;
   return WF_OK;
@@ -303,7 +303,7 @@ wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *
   wf__gpu_plan plan;
   wf__gpu_facts facts = {.profile = {WF__SHARED_KB, WF__MAX_RANK_BITS, (int32_t)shape->num_processors}, .available = UINT64_MAX};
   int count, sharing;
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = facts.scored_lanes[b] = shape->num_processors >> b;
+  for (int size = 0; size < WF__LANE_SIZES; size++) facts.lanes[size] = shape->num_processors >> size % WF__LARGE_LANE;
   WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));
   WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
   *out = plan.bytes;

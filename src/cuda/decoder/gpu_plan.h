@@ -32,11 +32,10 @@ enum {
 /* What the plan must know of a GPU. The size of a lane is a number: its blocks as a power of two, and WF__LARGE_LANE more if their tables are those of searches with scorers, which are larger. */
 typedef struct wf__gpu_facts {
   wf__gpu_profile profile;
-  int lanes[WF__MAX_RANK_BITS + 1]; /* [b] lanes of 2^b blocks that run at once; 0: none does */
+  int lanes[WF__LANE_SIZES];        /* of each size, that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
   bool scored;                      /* some utterance has a scorer: lanes are large */
   bool asks;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one flight */
-  int scored_lanes[WF__MAX_RANK_BITS + 1];
   uint64_t scorer_bytes;            /* of the batch's scorers, held already */
   int least_size;                   /* smaller lanes have no room */
   uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
@@ -96,8 +95,7 @@ typedef struct wf__gpu_plan {
   wf_plan bytes;
 } wf__gpu_plan;
 
-/* Lanes of a size that run at once, and the tokens that one holds. */
-static inline int wf__gpu_lanes(const wf__gpu_facts *facts, int size) { return size >= WF__LARGE_LANE ? facts->scored_lanes[size - WF__LARGE_LANE] : facts->lanes[size]; }
+/* Tokens that a lane of a size holds. */
 static inline int64_t wf__gpu_lane_tokens(const wf__gpu_facts *facts, int size) {
   return (int64_t)wf__lane_tokens(facts->profile.shared_kb, size >= WF__LARGE_LANE) << size % WF__LARGE_LANE;
 }

@@ -144,7 +144,7 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, c
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   const wf__gpu_scorers *scorers = &worker->scorers;
   wf__gpu_lm_counts counts = scorers->gone;
-  const int num_warps = 32 * worker->facts.scored_lanes[0]; /* that search at one time */
+  const int num_warps = 32 * worker->facts.lanes[WF__LARGE_LANE]; /* that search at one time */
   int khz = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];
