@@ -573,6 +573,19 @@ static void test_no_such_gpu(void **state) {
     assert_non_null(strstr(err.message, "numbered from 0"));
   }
   task.options.device = "cuda";
+#if defined(FAKE_CUDA) && !defined(SIMT)
+  const struct fake_gpus real = fake_gpus;
+  if (getenv("WARPFST_FAKE_SHARED_KB") == NULL) {
+    fake_gpus.shared_kb = 0;
+    assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
+    assert_string_equal(err.message, "device cuda:0: this build has no code for GPUs of compute capability 7.0; the oldest that warpfst supports is 7.5");
+    fake_gpus.shared_kb = real.shared_kb;
+  }
+  fake_gpus.driver = 11080;
+  assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
+  assert_string_equal(err.message, "no GPU: the NVIDIA driver is too old: it supports CUDA 11.8, this build needs 12.0");
+  fake_gpus.driver = real.driver;
+#endif
   task.options.gpu_memory = 100;
   assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "the graph takes"));
