@@ -3,6 +3,7 @@
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum cudaError_t {
@@ -67,12 +68,16 @@ struct fake_gpus {
   int driver;                        /* version of CUDA that the driver supports, 13000; less than 12000: too old */
   unsigned eager;                    /* 0: work is put off until somebody waits for it; else a seed: some of it is done earlier */
   long fail_at;                      /* the call of this number fails; 0: none */
+  long lost_at;                      /* the device is lost from the call of this number on; 0: it is not */
+  bool failed_to_allocate;           /* what failed last was an allocation, on a device that was not lost */
   long num_calls;                    /* so far */
   long num_objects;                  /* that exist: allocations, streams, events */
   size_t device_bytes, pinned_bytes; /* allocated now */
 };
 extern struct fake_gpus fake_gpus;
 
+/* A call that does nothing, but may have to fail. */
+cudaError_t fake_call(void);
 /* Puts fn(data) on the stream; data is freed afterwards. */
 cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data);
 

@@ -80,6 +80,8 @@ static void do_some(void) {
   }
 }
 
+static bool is_lost(void) { return fake_gpus.lost_at > 0 && fake_gpus.num_calls >= fake_gpus.lost_at; }
+
 /* Every call begins here and ends with leave. False: it is the one that must fail. */
 static bool enter(void) {
   pthread_once(&g_once, make_mutex);
@@ -88,7 +90,8 @@ static bool enter(void) {
     if (g_seed == 0) g_seed = fake_gpus.eager;
     do_some();
   }
-  return ++fake_gpus.num_calls != fake_gpus.fail_at;
+  fake_gpus.num_calls++;
+  return fake_gpus.num_calls != fake_gpus.fail_at && !is_lost();
 }
 
 static cudaError_t leave(cudaError_t code) {
@@ -193,7 +196,10 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 
 static cudaError_t allocate(void **out, size_t bytes, int device) {
   *out = NULL;
-  if (!enter()) return leave(cudaErrorMemoryAllocation);
+  if (!enter()) {
+    fake_gpus.failed_to_allocate = !is_lost();
+    return leave(is_lost() ? cudaErrorUnknown : cudaErrorMemoryAllocation);
+  }
   if (device >= 0 && bytes > fake_gpus.memory_bytes - g_used[device]) return leave(cudaErrorMemoryAllocation);
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     if (g_allocations[i].data != NULL) continue;
@@ -286,7 +292,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   *least = 0;
   *greatest = -5;
-  return cudaSuccess;
+  return fake_call();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
@@ -377,6 +383,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
   cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, NULL);
   return code == cudaSuccess ? cudaStreamSynchronize(NULL) : code;
 }
+
+cudaError_t fake_call(void) { return leave(enter() ? cudaSuccess : cudaErrorUnknown); }
 
 cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data) {
   if (!enter()) {

@@ -260,17 +260,17 @@ static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &conf
 
 template <class F>
 static cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute attribute, int value) {
-  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > SIMT_MOST_SHARED ? cudaErrorInvalidValue : cudaSuccess;
+  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > SIMT_MOST_SHARED ? cudaErrorInvalidValue : fake_call();
 }
 template <class F>
 static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads, size_t shared_bytes) {
   *blocks = shared_bytes > SIMT_MOST_SHARED ? 0 : shared_bytes > SIMT_MOST_SHARED / 2 || threads > 512 ? 1 : 2;
-  return cudaSuccess;
+  return fake_call();
 }
 template <class F>
 static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cudaLaunchConfig_t *config) {
   *clusters = config->dynamicSmemBytes > SIMT_MOST_SHARED ? 0 : fake_gpus.num_processors / (int)(config->numAttrs > 0 ? config->attrs[0].val.clusterDim.x : 1);
-  return cudaSuccess;
+  return fake_call();
 }
 
 #define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */

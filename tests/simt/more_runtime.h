@@ -24,9 +24,9 @@ struct cudaMemPoolProps {
     int type, id;
   } location;
 };
-static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) { return (void)props, *pool = NULL, cudaSuccess; }
-static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { return (void)pool, (void)attribute, (void)value, cudaSuccess; }
-static inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return (void)pool, cudaSuccess; }
+static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) { return (void)props, *pool = NULL, fake_call(); }
+static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { return (void)pool, (void)attribute, (void)value, fake_call(); }
+static inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return (void)pool, fake_call(); }
 static inline cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return (void)pool, (void)stream, cudaMalloc(out, bytes); }
 /* What the stream still does with it comes first. */
 static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {

@@ -12,7 +12,9 @@
 /* In a kernel or a device function: a variable of the block; the block's memory of the size given at launch. */
 #define WF__SHARED(type, name) __shared__ type name
 #define WF__DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-#define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) (kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
+/* The launch's own error: one that is left of a call before, the caller's perhaps, is cleared first. */
+#define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+  ((void)cudaGetLastError(), kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
 
 /* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
  * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */

@@ -92,8 +92,7 @@ static cudaError_t launch(const wf__lane_params *params, cudaStream_t stream) {
   cudaLaunchAttribute attribute;
   cudaError_t code = configure<RANKS>(&config, &attribute, params->num_lanes, params->shared_kb, params->num_columns, stream);
   if (code != cudaSuccess) return code;
-  code = cudaLaunchKernelEx(&config, lane_search<RANKS>, *params);
-  return code != cudaSuccess ? code : cudaGetLastError();
+  return cudaLaunchKernelEx(&config, lane_search<RANKS>, *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
 }
 
 template <int RANKS>
