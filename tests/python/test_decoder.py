@@ -296,6 +296,7 @@ def test_graphs_that_cannot_be_decoded():
 def test_without_cuda_the_answer_is_clear(ctc_graph):
     reason = wf.cuda_available()
     if reason is not None:
+        assert "GPU" in reason or "without CUDA" in reason
         with pytest.raises(wf.DeviceError, match="cuda"):
             wf.Decoder(ctc_graph, device="cuda")
     with pytest.raises(wf.Error, match="tpu"):
