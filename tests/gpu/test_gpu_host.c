@@ -584,6 +584,9 @@ static void test_no_such_gpu(void **state) {
   fake_gpus.driver = 11080;
   assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
   assert_string_equal(err.message, "no GPU: the NVIDIA driver is too old: it supports CUDA 11.8, this build needs 12.0");
+  fake_gpus.driver = 0;
+  assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
+  assert_string_equal(err.message, "no GPU: there is no NVIDIA driver");
   fake_gpus.driver = real.driver;
 #endif
   task.options.gpu_memory = 100;

@@ -10,7 +10,8 @@ wf_status wf__gpu_count(int *out, wf_error *err) {
   const cudaError_t code = cudaGetDeviceCount(out);
   if (code == cudaSuccess && *out > 0) return WF_OK;
   (void)cudaGetLastError(); /* or the next launch takes it for its own error */
-  if (code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && cudaRuntimeGetVersion(&runtime) == cudaSuccess && driver > 0)
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return wf__fail(err, WF_ERR_DEVICE, "no GPU: there is no NVIDIA driver");
+  if (code == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)
     return wf__fail(err, WF_ERR_DEVICE, "no GPU: the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.%d", driver / 1000, driver % 1000 / 10, runtime / 1000,
                     runtime % 1000 / 10);
   return wf__fail(err, WF_ERR_DEVICE, "no GPU: %s", cudaGetErrorString(code));
