@@ -258,9 +258,10 @@ static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &conf
 }
 #define cudaLaunchKernelEx(config, kernel, ...) simt_enqueue(#kernel, *(config), kernel, __VA_ARGS__)
 
+/* The limit is for all threads of a process, of which one may be about to launch: so it must not change. */
 template <class F>
-static cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute attribute, int value) {
-  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > SIMT_MOST_SHARED ? cudaErrorInvalidValue : fake_call();
+static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int value) {
+  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && (value > SIMT_MOST_SHARED || !simt_keeps_limit((const void *)kernel, value)) ? cudaErrorInvalidValue : fake_call();
 }
 template <class F>
 static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads, size_t shared_bytes) {

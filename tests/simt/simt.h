@@ -137,6 +137,7 @@ void simt_copy_later(void *to, const void *from, size_t bytes);
 void simt_copies_commit(void);
 /* All but the last `but` groups. */
 void simt_copies_wait(unsigned but);
+bool simt_keeps_limit(const void *kernel, int bytes); /* a limit of shared memory that the kernel has had always */
 
 /* Tells what is wrong in the current thread, and ends the program. */
 void simt_fail(struct simt_place place, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));

@@ -1,4 +1,5 @@
 /* simt_memory.c - shared memory of the imitated blocks: where it is, its addresses, asynchronous copies into it. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,4 +95,23 @@ void simt_copies_wait(unsigned but) {
   free(copies->data);
   free(copies);
   simt.current->copies = NULL;
+}
+
+bool simt_keeps_limit(const void *kernel, int bytes) {
+  enum { KERNELS = 256 };
+  static struct {
+    const void *kernel;
+    int bytes;
+  } limits[KERNELS];
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  int i = 0;
+  pthread_mutex_lock(&mutex);
+  while (i < KERNELS && limits[i].kernel != NULL && limits[i].kernel != kernel) i++;
+  if (i < KERNELS && limits[i].kernel == NULL) {
+    limits[i].kernel = kernel;
+    limits[i].bytes = bytes;
+  }
+  const bool same = i < KERNELS && limits[i].bytes == bytes;
+  pthread_mutex_unlock(&mutex);
+  return same;
 }

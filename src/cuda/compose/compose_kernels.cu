@@ -75,7 +75,8 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
 template <int GROUP, int W = 1>
 static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared = GROUP == 1 ? 0 : THREADS / GROUP * group_memory<GROUP>::bytes(c->max_words, c->out_words);
-  cudaError_t code = cudaFuncSetAttribute(search_kernel<GROUP, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  /* The limit is the kernel's, for all threads of the process: so always the same. */
+  cudaError_t code = GROUP == 1 ? cudaSuccess : cudaFuncSetAttribute(search_kernel<GROUP, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c->shared_bytes);
   u64 blocks = (c->num_rows * GROUP + THREADS - 1) / THREADS + (GROUP == 1 ? c->num_chunks[0] : 0);
   return code == cudaSuccess ? launch_together(search_kernel<GROUP, W>, c->both ? 2 * blocks : blocks, c->both, THREADS, shared, stream, *c) : code;
 }

@@ -189,7 +189,7 @@ static size_t pair_shared_bytes(const wf__gpu_compose *c, int ranks) {
 template <int RANKS>
 static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared = pair_shared_bytes(c, RANKS);
-  cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  cudaError_t code = cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c->shared_bytes); /* always the same: it is for all threads */
   if (code != cudaSuccess) return code;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;

@@ -71,7 +71,9 @@ static size_t shared_bytes(int shared_kb, int32_t num_columns) {
 template <int RANKS>
 static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute, unsigned lanes, int shared_kb, int32_t num_columns, cudaStream_t stream) {
   size_t bytes = shared_bytes(shared_kb, num_columns);
-  cudaError_t code = cudaFuncSetAttribute(lane_search<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  /* The limit is the kernel's, for all threads of the process: so always the same, as another decoder may be about to launch. */
+  const size_t most = shared_bytes(shared_kb, (int32_t)most_columns(shared_kb));
+  cudaError_t code = cudaFuncSetAttribute(lane_search<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (code != cudaSuccess) return code;
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = RANKS;
