@@ -13,7 +13,10 @@ static cudaError_t simt_later(cudaStream_t stream, F work) {
     delete held;
   };
   void **data = (void **)malloc(sizeof *data);
-  *data = new std::function<void()>(work);
-  return fake_enqueue(stream, run, data);
+  std::function<void()> *held = new std::function<void()>(work);
+  *data = held;
+  const cudaError_t code = fake_enqueue(stream, run, data);
+  if (code != cudaSuccess) delete held; /* data is gone */
+  return code;
 }
 #endif

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROGRESS_SECONDS = 10, MOST_THREADS = 256, SHARES = 20 };
+enum { PROGRESS_SECONDS = 10, MOST_THREADS = 256, USUAL_THREADS = 16, SHARES = 20 }; /* each thread may take 4 GB of the GPU */
 
 static const struct kind {
   const char *name;
@@ -21,7 +21,7 @@ enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
 static struct {
   uint64_t first, most; /* seeds; the most 0: no end */
   double seconds;       /* 0: no end; negative: not said */
-  int threads, only;    /* 0: one per processor; -1: all kinds */
+  int threads, only;    /* 0: one per processor, USUAL_THREADS at most; -1: all kinds */
   bool plant;
 } options = {.first = 1, .seconds = -1, .only = -1};
 
@@ -138,7 +138,7 @@ static void show_gpu(void) {
 
 static int usage(void) {
   fprintf(stderr, "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] [--only=batches|streams|fsts|recurrent] [--plant]\n"
-                  "Without --seeds it runs for 60 seconds; a thread per processor. --plant changes a result, which must be found.\n");
+                  "Without --seeds it runs for 60 seconds; with a thread per processor, 16 at most. --plant changes a result, which must be found.\n");
   return 2;
 }
 
@@ -165,7 +165,7 @@ static bool read_argument(const char *text) {
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!read_argument(argv[i])) return usage();
-  if (options.threads == 0) options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN) < MOST_THREADS ? (int)sysconf(_SC_NPROCESSORS_ONLN) : MOST_THREADS;
+  if (options.threads == 0) options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN) < USUAL_THREADS ? (int)sysconf(_SC_NPROCESSORS_ONLN) : USUAL_THREADS;
   if (options.seconds < 0) options.seconds = options.most > 0 ? 0 : 60;
   if (test_no_gpu()) return 77;
   show_gpu();

@@ -219,7 +219,7 @@ wf_decoder *soak_decoder(const struct soak_task *t, const char *device, bool aga
   wf_decoder *decoder;
   wf_decoder_options options = t->task.options;
   options.device = device;
-  options.gpu_memory = (int64_t)1 << (SOAK_SMALL ? 28 : again ? 33 : 29); /* the other threads have decoders, too */
+  options.gpu_memory = (int64_t)1 << (SOAK_SMALL ? 28 : again ? 32 : 29); /* the other threads have decoders, too */
   assert_ok(wf_decoder_create(t->task.graph, &options, &decoder, &err));
   return decoder;
 }
