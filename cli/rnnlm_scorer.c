@@ -15,7 +15,7 @@ static const cli_rule rules[] = {
 };
 
 void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
-  cli_flag_str(parser, "rnnlm", 0, &source->path, "MODEL", "recurrent model: every word is scored with it as it is hypothesised (docs/rnnlm.md)");
+  cli_flag_str(parser, "rnnlm", 0, &source->path, "MODEL", "recurrent model: every word is scored with it as it is hypothesised (docs/how-to/rnnlm.md)");
   cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE", "n-gram model (ARPA) to interpolate the recurrent one with");
   cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE", "n-gram model (ARPA) that the graph was built with: its costs are taken away");
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD", "word of the recurrent model that unknown words count as");

@@ -271,7 +271,7 @@ WF_API void wf_builder_free(wf_builder *builder);
 /* Files. Reading recognises by content: warpfst's own mapped format, OpenFst vector and const (standard, log, log64; log64
  * weights are rounded to float32). Text needs wf_fst_compile. A file that is truncated, corrupt or refers outside its
  * own bounds is refused, as are negative labels, NaN and -infinity; the native file is also checked in full by its checksums.
- * An OpenFst file with states but no start state gives the empty fst. The native layout: docs/file-formats.md. */
+ * An OpenFst file with states but no start state gives the empty fst. The native layout: docs/reference/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE = 0,         /* magic, version, checksum; arrays as in wf_fst_view, mapped and usable at once */
   WF_FORMAT_OPENFST_VECTOR = 1, /* OpenFst VectorFst, arc type by semiring */
@@ -340,7 +340,7 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * order=openfst numbers states breadth first by discovery; states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
  * fstarcsort. order=canonical numbers states by (state of a, filter state, state of b), and every device and number of threads gives the same
  * bytes; the start need not be state 0. Dense results are then found by rows of bits, far faster, on num_threads threads (Sengupta, Pratap, Hannun
- * 2021 compose in parallel; docs/composition.md has the order in full and how it works).
+ * 2021 compose in parallel; docs/engineering/composition.md has the order in full and how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
  * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
  * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
@@ -520,7 +520,7 @@ WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmep
  * does it again. max_states counts for each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err);
 /* On a GPU, too, the CPU does what kernels do not: pushed output labels (encode_labels off), costs pushed in the log semiring, two arcs of a state with the same labels
- * (allow_nondet), and what thousands of rounds do not settle (docs/composition.md); and it says what is wrong. */
+ * (allow_nondet), and what thousands of rounds do not settle (docs/engineering/composition.md); and it says what is wrong. */
 WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
@@ -591,7 +591,7 @@ WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options
 /* A back-off n-gram model as a deterministic automaton. A state is a history (the last words) that is the context of some
  * n-gram or carries a back-off weight; state 0 is the empty history. p(w | h) is the explicit n-gram's if there is one, else
  * the back-off weight of h times p(w | h without its oldest word): back-off as failure, taken only when it must be.
- * Words are labels of a symbol table. Rules for odd files: docs/lm.md. */
+ * Words are labels of a symbol table. Rules for odd files: docs/how-to/lm.md. */
 typedef struct wf_lm wf_lm; /* reference counted, immutable */
 
 #define WF_LM_MAX_ORDER 16
@@ -708,7 +708,7 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
 
 /* A large n-gram model for scoring on the fly: a mapped file, made once by wf_wlm_build from ARPA of any size, open at once. With `subtract` it holds the
  * difference scale * large - small, exactly and again as a back-off model (every n-gram of the small model is in it): a graph built with the small model and
- * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/lm.md. */
+ * scored with the difference costs what a graph built with the large model would. States, costs, unknown words: as for wf_lm. docs/how-to/lm.md. */
 typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
 #define WF_WLM_OPTIONS(X)                                                                                                              \
   X(STR, subtract, 0, 0, 0, "FILE", "small model that the graph was built with (as in wf_lm_read): store large - small")                 \
@@ -776,7 +776,7 @@ WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_
 /* =====================================================================================================================
  * 6b Recurrent language models
  *
- * What a model predicts: P(word | all words before it in the sentence), </s> last. Words are ids of the model, from 0. docs/rnnlm.md tells the file
+ * What a model predicts: P(word | all words before it in the sentence), </s> last. Words are ids of the model, from 0. docs/how-to/rnnlm.md tells the file
  * formats and the rules in full.
  * ================================================================================================================== */
 
@@ -957,7 +957,7 @@ WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
  * counts their pronunciations. Errors: none of the words is in the table; no "#0" in the table when disambig is on. */
 WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *options, wf_fst **out, size_t *out_missing, wf_error *err);
 
-/* CTC topologies T: labels per frame (input) to token labels (output). What each accepts is defined in docs/topologies.md:
+/* CTC topologies T: labels per frame (input) to token labels (output). What each accepts is defined in docs/how-to/topologies.md:
  *   correct  a state per token: repeats collapse, a token again only after a blank; V states, V^2 arcs
  *   compact  token to token by an epsilon arc through the blank state; a repeat may also be the token again; V states, 3V - 2 arcs
  *   minimal  one state: every frame is blank or a token of its own; V arcs
@@ -1134,7 +1134,7 @@ WF_API void wf_graph_free(wf_graph *graph);
 /* Words added at run time. A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has places for them: arcs whose input label is called
  * #<contact> in its symbol table, at which nothing is recognised until there are words. Adding them takes no copy: the new graph shares its base's arrays and costs what the
  * phrases cost, so each utterance and each stream may have its own (wf_decode_each, wf_stream_set_graph). Searching it gives, bit for bit, what the fst
- * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/streaming.md]
+ * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/how-to/streaming.md]
  *
  * A word is the output label that results will have, which the graph's word table need not know, and the input labels of its tokens (label = column + 1), without
  * blanks. Words are written as early as the phrases of the class allow. `cost` (nats) of the phrase comes on top of what the grammar says of the class: -ln P(phrase | class).
@@ -1158,7 +1158,7 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
 /* What is searched, all written out; state and arc numbers are those of results. Without added words it is wf_graph_fst, which is the base's otherwise. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
-/* The search (docs/semantics.md says exactly what is computed, so that every backend gives the same bits). */
+/* The search (docs/reference/semantics.md says exactly what is computed, so that every backend gives the same bits). */
 #define WF_DECODER_OPTIONS(X)                                                                                                          \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")                                                \
   X(I32, max_active, 10000, 1, 2147483647, "states", "expand at most this many tokens a frame, best first")                             \
@@ -1181,7 +1181,7 @@ WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 /* What check_scores looks for. A CTC graph, one whose input symbols name tokens and a blank, expects log-posteriors of these tokens. So with one, some frames of an
  * utterance are looked at, and what can be told from the numbers is named: probabilities, base-10 logarithms, negated or transposed scores, another number of columns
  * than tokens, logits or likelihoods (frames that sum to far less or more than 1), the blank in another column. With any graph: max_active cut the beam in most frames. Results stay the same,
- * except that `error` fails the utterance. Which utterances are looked at: docs/semantics.md. */
+ * except that `error` fails the utterance. Which utterances are looked at: docs/reference/semantics.md. */
 
 typedef struct wf_decoder wf_decoder;
 /* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each batch. A GPU named twice gets two workers.
@@ -1311,7 +1311,7 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
  * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. With device=cuda the search and everything
  * that it asks for are on the GPU, in batches whose utterances all have this scorer (alone or in a chain of up to three) and in streams, without lattices and recombine=state: the same words, costs
- * within rounding (docs/rnnlm.md).
+ * within rounding (docs/how-to/rnnlm.md).
  * Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
@@ -1619,10 +1619,10 @@ WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 
-/* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/lattices.md) ---------------------------- */
+/* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/how-to/lattices.md) ---------------------------- */
 
 /* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
- * exact (integers; docs/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
+ * exact (integers; docs/engineering/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
 WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err);
 WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam, wf_compact_lattice **out, wf_error *err);
 
@@ -1746,7 +1746,7 @@ WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, co
 WF_API wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out, wf_error *err);
 WF_API wf_status wf_lattice_from_compact(const wf_compact_lattice *lattice, wf_lattice **out, wf_error *err);
 
-/* Lattice archives, as Kaldi's tools read and write them: "Lattice" (here: raw) and "CompactLattice", binary or text (docs/lattice-formats.md). */
+/* Lattice archives, as Kaldi's tools read and write them: "Lattice" (here: raw) and "CompactLattice", binary or text (docs/reference/lattice-formats.md). */
 typedef struct wf_lattice_entry {
   char *key;                   /* utterance id, NUL-ended UTF-8 */
   wf_lattice *raw;             /* one of these two, the other is NULL */
@@ -1793,7 +1793,7 @@ WF_API wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *er
 /* Frees and drops what was written (NULL is fine). */
 WF_API void wf_lattice_writer_abort(wf_lattice_writer *writer);
 
-/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics (docs/lattice-formats.md) ------------------------------------ */
+/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics (docs/reference/lattice-formats.md) ------------------------------------ */
 
 /* Share of the probability of all paths that goes over each arc, and that ends in each state; sums in double. `arc_posteriors` [num_arcs], `final_posteriors`
  * [num_states] and `out_total` (-ln of the sum over all paths; +infinity if there are none) may be NULL. Costs count as they are: scale them first (the reader's options,
@@ -1844,7 +1844,7 @@ typedef struct wf_lattice_stats {
 WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err);
 
-/* --- lattices: words in time (docs/lattice-formats.md) -------------------------------------------------------------------------- */
+/* --- lattices: words in time (docs/reference/lattice-formats.md) -------------------------------------------------------------------------- */
 
 /* How alignments, one label a frame, tell where words begin and end. Immutable, reference counted: any number of threads may use one. Graphs made by
  * wf_ctc_graph_build and wf_hmm_graph_build carry one, and the decoder takes word times from it; for a graph from elsewhere make one and wf_fst_with_word_aligner. */
@@ -1905,7 +1905,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
  * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
  * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
- * (docs/streaming.md has figures). Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive: either may be freed first. On GPUs, too.
+ * (docs/how-to/streaming.md has figures). Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive: either may be freed first. On GPUs, too.
  * ================================================================================================================== */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),

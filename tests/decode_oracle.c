@@ -1,4 +1,4 @@
-/* decode_oracle.c - docs/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all of them
+/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all of them
  * looked at in every step. */
 #include "decode_oracle.h"
 

@@ -1,4 +1,4 @@
-/* decode_oracle.h - an independent, slow decoder: docs/semantics.md put into dense arrays and full sorts.
+/* decode_oracle.h - an independent, slow decoder: docs/reference/semantics.md put into dense arrays and full sorts.
  *
  * It shares nothing with the library but the public header. */
 #ifndef TESTS_DECODE_ORACLE_H

@@ -1,4 +1,4 @@
-/* lattice_oracle.h - two slow ways to the lattice that docs/semantics.md defines, and a third check of what came out.
+/* lattice_oracle.h - two slow ways to the lattice that docs/reference/semantics.md defines, and a third check of what came out.
  *
  * Neither shares code with the library. Both decide which arcs stay and leave the order of states and arcs to the same builder. */
 #ifndef TESTS_LATTICE_ORACLE_H

@@ -8,7 +8,7 @@ static wf_error err;
 
 /* --- graphs with a chain for each phrase ----------------------------------------------------------------------------------- */
 
-/* A chain for the phrase from `from` to `to`: compact CTC as docs/topologies.md draws it. */
+/* A chain for the phrase from `from` to `to`: compact CTC as docs/how-to/topologies.md draws it. */
 static void add_chain(wf_builder *builder, uint32_t from, uint32_t to, float weight, const wf_added_phrase *phrase) {
   uint32_t at;
   assert_ok(wf_builder_add_states(builder, 1, &at, &err));

@@ -92,7 +92,7 @@ static double lm_cost(const struct world *world, int h, int w) {
 
 /* --- the direct computation ---------------------------------------------------------------------------------------------- */
 
-/* Can the topology read x as the tokens y? Straight from the definitions in docs/topologies.md. */
+/* Can the topology read x as the tokens y? Straight from the definitions in docs/how-to/topologies.md. */
 static bool reads_as(int topology, const int *x, int frames, const int *y, int size) {
   int collapsed[MAX_FRAMES], num = 0;
   if (topology == CORRECT || topology == MINIMAL) {

@@ -3,7 +3,7 @@
  * For random models, lexicons and grammars, and senones x frame by frame: the cost of the graph's best path for x is the minimum, over the grammar's sentences,
  * pronunciations, and silences and noises where they may be, of
  *     the sentence's cost  +  1/lm_weight (words, pronunciations, silences, noises  +  Viterbi alignment of x to the chain of HMMs),
- * with each phone's HMM looked up by the rule that docs/hmm.md states. */
+ * with each phone's HMM looked up by the rule that docs/reference/hmm.md states. */
 #include "testing.h"
 
 #include "base/input.h"

@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h. docs/engineering.md says why cuda/ is as it is.
+# From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h. docs/engineering/index.md says why cuda/ is as it is.
 LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("cuda/decoder",),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_wheel.py [--gpus=LIST] WHEEL - fails where a wheel is not what docs/python.md says: its tag, its size, what its library needs, the GPUs that it has code for.
+"""check_wheel.py [--gpus=LIST] WHEEL - fails where a wheel is not what docs/how-to/install.md says: its tag, its size, what its library needs, the GPUs that it has code for.
 
 LIST is as WARPFST_CUDA_ARCHS is: `release`, or CMake's words for architectures; nothing for a wheel without a GPU backend. Called by `./run wheel`."""
 from __future__ import annotations

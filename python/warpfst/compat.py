@@ -1,4 +1,4 @@
-"""Call shapes of other decoders, on what this one does. What differs is said at each; docs/python.md has tables.
+"""Call shapes of other decoders, on what this one does. What differs is said at each; docs/migrating/ has tables.
 
 Both search for best paths, not for sums over alignments.
 """

@@ -1,6 +1,6 @@
 /* search.h - the frame-synchronous beam search over one utterance, on one CPU thread.
  *
- * docs/semantics.md defines the result of each step; this is its fast sequential form.
+ * docs/reference/semantics.md defines the result of each step; this is its fast sequential form.
  *
  *   tokens    [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state, or per pair (state, context) with a scorer
  *   contexts  [n]   of the tokens, if there is a scorer

@@ -1,4 +1,4 @@
-/* word_aligner_file.c - a word aligner as bytes, the section "word boundaries" of native fst files (docs/file-formats.md):
+/* word_aligner_file.c - a word aligner as bytes, the section "word boundaries" of native fst files (docs/reference/file-formats.md):
  *
  *   u32 version, 1 | u32 way: 0 by position, 1 by mark, 2 by lexicon | i32 blank | i32 name shift | u32 flags: 1 units are runs, 2 loops repeat | u32 0
  *   6 x u64: number of places, roles, words, pronunciations, units of all pronunciations; bytes of the names

@@ -1,4 +1,4 @@
-/* rnnlm_import.c - LSTM and GRU language models of PyTorch from safetensors files (layout: docs/rnnlm.md).
+/* rnnlm_import.c - LSTM and GRU language models of PyTorch from safetensors files (layout: docs/how-to/rnnlm.md).
  *
  *   embedding.weight [V, E]    rnn.weight_ih_lK [G H, in]  rnn.weight_hh_lK [G H, H]  rnn.bias_ih_lK, rnn.bias_hh_lK [G H]    output.weight [V, H]  output.bias [V]
  *
@@ -50,7 +50,7 @@ static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t
 }
 
 static wf_status missing(const import *m, const char *name, wf_error *err) {
-  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (docs/rnnlm.md lists what there must be)", m->file->path, name);
+  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (docs/how-to/rnnlm.md lists what there must be)", m->file->path, name);
 }
 
 static wf_status find_sizes(import *m, wf_error *err) {
@@ -97,7 +97,7 @@ static wf_status find_layers(import *m, wf_error *err) {
   }
   for (uint64_t i = 0; i < m->tensors.size; i++) /* what it does to the scores is unknown: dropping it would be wrong */
     if (!m->tensors.data[i].used)
-      return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there twice (docs/rnnlm.md)", m->file->path,
+      return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there twice (docs/how-to/rnnlm.md)", m->file->path,
                       WF__SPAN_ARG(m->tensors.data[i].name));
   return WF_OK;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test.sh [all] - what README.md and docs/python.md tell a newcomer to type, in fresh minimal Debian systems that have nothing of this machine. Called by `./run test`
+# test.sh [all] - what README.md and docs/how-to/install.md tell a newcomer to type, in fresh minimal Debian systems that have nothing of this machine. Called by `./run test`
 # (build, demo, the Debian package, the block with pip) and `./run test-bare` (all: every block marked `sh`, and the other verbs of ./run that need no GPU).
 # Its last line counts.
 set -euo pipefail
@@ -54,7 +54,7 @@ test_build() {
 test_all() {
   try_block c '^000030012 ' README.md 'pkg-config --cflags'
   try_block hand 'WER' README.md 'export PATH'
-  try_block python '^warpfst [0-9.]*$' docs/python.md 'pip install'
+  try_block python '^warpfst [0-9.]*$' docs/how-to/install.md 'pip install'
   try_fresh demo 'WER 37.50%$' ./run demo
   try_fresh hybrid . ./run demo-hybrid
   try_fresh docs 'pages in /warpfst/build/docs/site' ./run docs

@@ -25,7 +25,7 @@ for seed in $(seq 0 9); do
   mkgraph --am=final.bin --tree=tree.bin --lang=lang $scales -o binary.fst --format=vector
   cmp ours.fst binary.fst || fail "seed $seed: text and binary differ"
   "$WARPFST" randequivalent --npath=100 --max-length=60 --seed="$seed" ours.fst HCLG.fst || fail "seed $seed: not Kaldi's graph"
-  # A lexicon in place of L_disambig.fst, phones without positions. (Two phones of right context can leave too few disambiguation symbols: docs/hmm.md.)
+  # A lexicon in place of L_disambig.fst, phones without positions. (Two phones of right context can leave too few disambiguation symbols: docs/reference/hmm.md.)
   if [ $((width - central)) -le 2 ]; then
     mkgraph --am=final.mdl --lang=lang --lexicon=lexicon.txt $scales -o lexicon.fst --format=vector
     "$WARPFST" randequivalent --npath=100 --max-length=60 ours.fst lexicon.fst || fail "seed $seed: lexicon.txt and L_disambig.fst give different graphs"

@@ -1,6 +1,6 @@
 """Model folders: samples to scores, and the decoder for these scores.
 
-CTC      config.json (docs/transcribe.md): an ONNX model over log-mel features, its tokens, and a graph or what one is made of
+CTC      config.json (docs/how-to/transcribe.md): an ONNX model over log-mel features, its tokens, and a graph or what one is made of
 hybrid   a CMU Sphinx model as it is distributed: pocketsphinx_batch makes the scores
 """
 
