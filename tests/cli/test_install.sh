@@ -5,8 +5,8 @@ cmake --install "$BUILD_DIR" --prefix "$prefix" >install.txt || { cat install.tx
 version=$("$prefix/bin/warpfst" version | sed 's/^warpfst //')
 library=$(dirname "$(find "$prefix" -name libwarpfst.so)")
 
-# The README shows the program that is compiled here.
-sed -n '/^```c$/,/^```$/p' "$SOURCE_DIR/README.md" | sed '1d;$d' | diff "$SOURCE_DIR/examples/c/decode.c" - || fail "README.md does not show examples/c/decode.c"
+# docs/how-to/c.md shows the program that is compiled here.
+sed -n '/^```c$/,/^```$/p' "$SOURCE_DIR/docs/how-to/c.md" | sed '1d;$d' | diff "$SOURCE_DIR/examples/c/decode.c" - || fail "docs/how-to/c.md does not show examples/c/decode.c"
 ctc=$SOURCE_DIR/examples/ctc
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o graph.wfst -q
 scores=("$ctc"/logp_phone/00003*.npy)

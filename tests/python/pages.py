@@ -17,7 +17,7 @@ _MARK = "\x1e"  # between the outputs of blocks
 
 def all_pages():
     folders = [ROOT / "docs" / "tutorials", ROOT / "docs" / "migrating"]
-    return [ROOT / "README.md", ROOT / "docs" / "python.md", *(page for folder in folders for page in sorted(folder.glob("*.md")))]
+    return [ROOT / "README.md", ROOT / "docs" / "reference" / "python.md", *(page for folder in folders for page in sorted(folder.glob("*.md")))]
 
 
 def blocks_of(page):
