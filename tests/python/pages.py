@@ -16,7 +16,7 @@ _MARK = "\x1e"  # between the outputs of blocks
 
 
 def all_pages():
-    folders = [ROOT / "docs" / "tutorials", ROOT / "docs" / "migrating"]
+    folders = [ROOT / "docs" / "tutorials", ROOT / "docs" / "how-to", ROOT / "docs" / "migrating"]
     return [ROOT / "README.md", ROOT / "docs" / "reference" / "python.md", *(page for folder in folders for page in sorted(folder.glob("*.md")))]
 
 
