@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the documentation site: build_docs.py OUTPUT_FOLDER. Needs the installed package, mkdocs-material and matplotlib (`./run docs`).
 
-    docs/*.md                      -+
+    docs/                          -+
     the package's option tables     |
     help of every command           +->  OUTPUT/pages/*.md  -> mkdocs, strict: every link and anchor must lead somewhere -> OUTPUT/site
     include/warpfst.h, docstrings   |
@@ -155,7 +155,7 @@ def torch_entries():
 
 def python_page():
     """The package's docstrings, by kind."""
-    lines = ["# Python API", "", "Made from the package's docstrings. [Python](../python.md) is the introduction.", ""]
+    lines = ["# Python API", "", "Made from the package's docstrings. [Python](python.md) is the introduction.", ""]
     chosen = {name: getattr(wf, name) for name in wf.__all__ if not name.startswith("__")}
     kinds = {
         "Classes": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and not issubclass(thing, Exception)},
@@ -203,11 +203,30 @@ def bring_links(page, source, pages):
     page.write_text(re.sub(r"(\[[^\]\n]*\])\(([^)#\s]*)(#[^)\s]*)?\)", changed, text), encoding="utf-8")
 
 
+# What people call things elsewhere, and the page that each must lead to.
+SYNONYMS = {
+    "hotwords": "how-to/hotwords.html",
+    "contextual biasing": "how-to/hotwords.html",
+    "timestamps": "how-to/word-times.html",
+    "forced alignment": "how-to/word-times.html",
+    "shallow fusion": "concepts/scorer.html",
+    "kenlm": "tutorials/large-lm.html",
+    "huggingface": "how-to/own-model.html",
+    "out-of-vocabulary": "how-to/added-words.html",
+    "multi-gpu": "how-to/several-gpus.html",
+    "slurm": "tutorials/scale-out.html",
+    "ray": "tutorials/scale-out.html",
+    "confusion network": "concepts/lattice.html",
+}
+
+
 def check_search(site):
     """Search works in pages opened as files, and finds what people type."""
     text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    found = {entry["location"].partition("#")[0] for entry in json.loads(text[text.index("{") :])["docs"] if "hotwords" in entry["text"].lower()}
-    assert "tutorials/boosting.html" in found, f"search: 'hotwords' is found in {found or 'no page'}"
+    entries = json.loads(text[text.index("{") :])["docs"]
+    for words, page in SYNONYMS.items():
+        found = {entry["location"].partition("#")[0] for entry in entries if re.search(rf"\b{words}\b", entry["text"], re.I)}
+        assert page in found, f"search: '{words}' is found in {found or 'no page'}, not in {page}"
     for page in set(site.rglob("*.html")) - {site / "404.html"}:  # that one is for servers
         scripts = re.findall(r'<script[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))
         assert not [script for script in scripts if not (page.parent / script).exists()], f"{page}: a script is not in the site: {scripts}"
@@ -219,9 +238,9 @@ def main():
     pages = output / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(DOCS, pages)
-    reference = pages / "reference"
-    reference.mkdir()
-    for name, make in (("options", options_page), ("commands", commands_page), ("c", c_page), ("python", python_page)):
+    reference = pages / "reference"  # beside what is written by hand
+    reference.mkdir(exist_ok=True)
+    for name, make in (("options", options_page), ("commands", commands_page), ("c-api", c_page), ("python-api", python_page)):
         (reference / f"{name}.md").write_text(make() + "\n", encoding="utf-8")
     subprocess.run([sys.executable, ROOT / "bench" / "plots.py", pages / "plots"], check=True)
     for page in pages.rglob("*.md"):
