@@ -23,7 +23,7 @@ int cmd_topology(int argc, char **argv) {
   const char *tokens_path = NULL, *output = NULL, *format = NULL, *blank = NULL;
   wf_topology_options options;
   cli_parser parser = {.usage = "--tokens=tokens.txt [--type=TYPE] [-o T.fst]",
-                       .about = "Makes T, a CTC topology: from labels of frames (column + 1) to labels of tokens. docs/how-to/topologies.md defines the four types."};
+                       .about = "Makes T, a CTC topology: from labels of frames (column + 1) to those of tokens. docs/how-to/topologies.md defines the types."};
   cli_flag_str(&parser, "tokens", 0, &tokens_path, "FILE", "token table, `token column` a line (required)");
   cli_flag_str(&parser, "blank", 0, &blank, "TOKEN", "the blank (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)");
   cli_flag_output(&parser, &output, &format);

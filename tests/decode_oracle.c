@@ -1,5 +1,5 @@
-/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all of them
- * looked at in every step. */
+/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all
+ * of them looked at in every step. */
 #include "decode_oracle.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-/* test_blank.c - blank_penalty and blank_skip_threshold: what docs/reference/semantics.md makes of the scores, done to a copy of them here, and the oracle on that. */
+/* test_blank.c - blank_penalty and blank_skip_threshold: what docs/reference/semantics.md makes of the scores, done to a copy here, and the oracle on it. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"

@@ -9,8 +9,8 @@
  *                                                                        scores again
  *
  * The search adds frames at the end. wf__history_prune works out backward from the newest frame what every token and link costs above the best way
- * (docs/reference/semantics.md, "Lattice"), and slides what is within the beam together. While the utterance goes on, every token of the newest frame may turn out
- * the best, so the extra costs are lower bounds: what goes would have gone at the end too, and what stays is what may still be in the lattice. So memory
+ * (docs/reference/semantics.md, "Lattice"), and slides what is within the beam together. While the utterance goes on, every token of the newest frame may turn
+ * out best, so the extra costs are lower bounds: what goes would have gone at the end too, and what stays is what may still be in the lattice. So memory
  * follows the lattice, not the search. */
 #ifndef WF_DECODE_LATTICE_HISTORY_H
 #define WF_DECODE_LATTICE_HISTORY_H
