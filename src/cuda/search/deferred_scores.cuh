@@ -68,9 +68,9 @@ __device__ bool searcher<POLICY, RANKS>::waits() {
 #pragma unroll
   for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).with_deferred.asks;
   l.sync(); /* nobody asks for what comes next before all have read it */
-  const u32 words = warp_sum(frame_words);
+  const u32 words = warp_sum(this->frame_words);
   if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().with_deferred.num_requests, (u64)words);
-  frame_words = 0;
+  this->frame_words = 0;
   return asks != 0;
 }
 
@@ -173,7 +173,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::decode_deferred(bool re
   bool died = begun && before.died;
   int status = WF__LANE_OK;
   __syncthreads(); /* all have read it */
-  frame_words = 0;
+  this->frame_words = 0;
   if constexpr (STREAMS) {
     if (!begun && !aside([](searcher &self) { return self.check_values(); })) return true;
     if (!begun) t = first_row();

@@ -47,9 +47,16 @@ struct link_end {
   u32 rank, place;
 };
 
+template <bool DEFERRED>
+struct deferred_state {};
+template <>
+struct deferred_state<true> {
+  u32 frame_words; /* on arcs of this frame, this thread's share */
+};
+
 /* What a thread keeps at hand during a launch. */
 template <class POLICY, int RANKS>
-struct searcher {
+struct searcher : deferred_state<POLICY::DEFERRED> {
   static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED, STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
   static constexpr bool GATHERS = SCORED && !DEFERRED; /* candidates over arcs with words, to ask for them together */
   typedef token_table<POLICY, RANKS> table;
@@ -70,9 +77,8 @@ struct searcher {
   frame_state f;
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
-  u32 frame_words; /* with deferred scores: on arcs of this frame, this thread's share */
   __device__ __forceinline__ void count_word() {
-    if (DEFERRED) frame_words++;
+    if constexpr (DEFERRED) this->frame_words++;
   }
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
 
