@@ -171,6 +171,7 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
   if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+  channel->collected = false; /* tokens that have recombined: more may be certain */
   return channel->base.died || (held != NULL && held->asking != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
 }
 
