@@ -1940,8 +1940,8 @@ WF_API void wf_stream_abandon(wf_stream *stream);
 
 /* The scorer (section 8) of this stream from now on, resets included; NULL: none. At first it is the decoder's at wf_stream_open. In the middle of an utterance
  * the new scorer takes the words so far as context, of every token its own, but has no say on them: what the old one added to costs stays, but for what it gave
- * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words that were certain when it was set aside, and the last of all the rest. Counts of tokens and
- * arcs may be smaller on a GPU, which recombines at once what the change has made equal. Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
+ * in advance for the rest of a phrase. `scorer_cost` of the result then is what each said of the words that were certain when it was set aside, and the last of all the rest. Tokens that
+ * have the same state and context from then on recombine at once. Errors: WF_ERR_STATE in the middle of an utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
 /* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words added (wf_graph_add_phrases). It is kept for as long as it is needed. Errors:

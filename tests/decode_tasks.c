@@ -138,8 +138,8 @@ static bool same(const wf_result *a, const wf_result *b) {
 }
 
 static void print_result(const char *name, const wf_result *r) {
-  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name,
-                r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->graph_cost, r->acoustic_cost, r->num_words,
+  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g = %.9g + %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name,
+                r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->cost, r->graph_cost, r->acoustic_cost, r->scorer_cost, r->num_words,
                 (unsigned long long)r->num_tokens, (unsigned long long)r->num_arcs, (unsigned long long)r->num_expanded, (unsigned long long)r->num_narrowed);
 }
 

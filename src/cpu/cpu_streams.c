@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/cpu_streams.h"
@@ -236,6 +237,65 @@ static void settle_pending(wf__search *search, float sign) {
     search->tokens.data[i].cost += sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
 }
 
+/* A token, and what decides which of those that a change of scorer has made equal stays. */
+struct changed_token {
+  uint64_t state, context; /* context: the new scorer's */
+  float cost;
+  uint64_t old_context;
+  uint64_t number;
+};
+
+static int by_state_context_cost(const void *a, const void *b) {
+  const struct changed_token *x = a, *y = b;
+  if (x->state != y->state) return x->state < y->state ? -1 : 1;
+  if (x->context != y->context) return x->context < y->context ? -1 : 1;
+  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+  return x->old_context < y->old_context ? -1 : x->old_context > y->old_context;
+}
+
+/* Ends the trace with records of the tokens that stay, in their order. The records before may be what others came from. */
+static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *err) {
+  const uint64_t count = search->tokens.size, base = search->trace_base, size = search->trace.records.size;
+  const bool scored = search->scoring.scorer != NULL;
+  uint64_t kept = 0;
+  WF__TRY(wf__vec_grow(&search->trace.records, count, "the token history", err));
+  WF__TRY(wf__vec_grow(&search->trace.loglikes, count, "the token history", err));
+  for (uint64_t i = 0; i < count; i++) {
+    if (!stays[i]) continue;
+    search->trace.records.data[size + kept] = search->trace.records.data[base + i];
+    search->trace.loglikes.data[size + kept] = search->trace.loglikes.data[base + i];
+    search->tokens.data[kept] = search->tokens.data[i];
+    if (scored) search->contexts.data[kept] = search->contexts.data[i];
+    kept++;
+  }
+  search->trace.records.size = search->trace.loglikes.size = size + kept;
+  search->tokens.size = kept;
+  if (scored) search->contexts.size = kept;
+  search->trace_base = size;
+  return WF_OK;
+}
+
+/* Of tokens that have the same state and, with the new scorer, the same context, the best stays; of equal ones the one whose context was the least before. */
+static wf_status recombine(wf__search *search, const uint64_t *old_contexts, wf_error *err) {
+  const uint64_t count = search->tokens.size;
+  struct changed_token *tokens = wf__alloc(count, sizeof *tokens);
+  bool *stays = wf__calloc(count, sizeof *stays);
+  uint64_t kept = 0;
+  wf_status status = tokens != NULL && stays != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  for (uint64_t i = 0; i < count && status == WF_OK; i++)
+    tokens[i] = (struct changed_token){search->tokens.data[i].state, search->scoring.scorer != NULL ? search->contexts.data[i] : 0, search->tokens.data[i].cost, old_contexts[i], i};
+  if (status == WF_OK) qsort(tokens, count, sizeof *tokens, by_state_context_cost);
+  for (uint64_t i = 0; i < count && status == WF_OK; i++) {
+    if (i > 0 && tokens[i].state == tokens[i - 1].state && tokens[i].context == tokens[i - 1].context) continue;
+    stays[tokens[i].number] = true;
+    kept++;
+  }
+  if (status == WF_OK && kept < count) status = keep_tokens(search, stays, err);
+  free(tokens);
+  free(stays);
+  return status;
+}
+
 static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
   wf__channel *channel = opaque_channel;
   if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
@@ -243,12 +303,18 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   wf__search *search;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, channel, err);
+  const uint64_t count = search->tokens.size;
+  uint64_t *old_contexts = wf__calloc(count, sizeof *old_contexts);
+  if (status == WF_OK && old_contexts == NULL) status = wf__fail_memory(err, count * sizeof *old_contexts, "a scorer's contexts");
   if (status == WF_OK) {
+    for (uint64_t i = 0; i < count && search->scoring.scorer != NULL; i++) old_contexts[i] = wf__search_context(search, i);
     settle_pending(search, 1);
     status = wf__search_set_scorer(search, scorer, err);
   }
   if (status == WF_OK) status = listen_again(search, words, num_words, err);
   if (status == WF_OK) settle_pending(search, -1);
+  if (status == WF_OK && !search->died) status = recombine(search, old_contexts, err);
+  free(old_contexts);
   return store(search, channel, status, err);
 }
 

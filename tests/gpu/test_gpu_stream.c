@@ -140,8 +140,6 @@ static void test_list_changes(void **state) {
       if (test_below(&rng, 3) == 0) test_assert_same_partials(pair.stream);
     }
     for (int i = 0; i < 2; i++) assert_ok(wf_stream_finish(pair.stream[i], &result[i], &err));
-    for (int i = 0; i < 2; i++) /* the GPU recombines at once what a change has made equal, the CPU in the next frame */
-      result[i]->num_tokens = result[i]->num_arcs = result[i]->num_expanded = result[i]->num_narrowed = 0;
     test_assert_same_result(result[0], result[1]);
     scored += result[0]->scorer_cost != 0;
     dead += (result[0]->flags & WF_RESULT_DIED) != 0;

@@ -20,8 +20,8 @@ void soak_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Must a result be changed now? Once in each run with --plant, so that the program is seen to fail. */
 bool soak_plant(void);
 
-/* An imitated GPU takes thousands of times as long. */
-#ifdef FAKE_CUDA
+/* An imitated GPU takes thousands of times as long. -DSOAK_LARGE: to look at what a GPU has found. */
+#if defined(FAKE_CUDA) && !defined(SOAK_LARGE)
 enum { SOAK_SMALL = 1 };
 #else
 enum { SOAK_SMALL = 0 };

@@ -16,9 +16,9 @@ enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory a
 static void close_worker(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
   wf__streams_release(worker);
-  wf__gpu_release_scorers(worker);
-  wf__gpu_asking_free(worker);
-  wf__gpu_release_words(worker);
+  wf__gpu_close_scorers(worker);
+  wf__gpu_close_rnn_scorings(worker);
+  wf__gpu_close_words(worker);
   wf__gpu_release(worker);
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
   for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);
@@ -45,7 +45,7 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
   worker->graph = self->graph;
   worker->options = self->options;
   worker->device = device;
-  WF__TRY(wf__gpu_facts_read(device, self->graph->min_columns, &worker->facts, err));
+  WF__TRY(wf__device_limits_read(device, self->graph->min_columns, &worker->limits, err));
   self->num_workers++; /* from here on there is something to close */
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
   cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied, &worker->entered};
@@ -120,15 +120,15 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
 /* What the GPU's workers have together: what is free besides what they hold. */
 static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
-  WF__TRY(wf__gpu_free_memory(&worker->facts.available, err));
+  WF__TRY(wf__gpu_free_memory(&worker->limits.available, err));
   for (int i = 0; i < self->num_workers; i++)
-    if (self->workers[i].device == worker->device) worker->facts.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes + self->workers[i].facts.scorer_bytes;
+    if (self->workers[i].device == worker->device) worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes + self->workers[i].limits.scorer_bytes;
   return WF_OK;
 }
 
 static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
   const int sharing = wf__devices_sharing(&self->devices, worker->device);
-  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->facts, self->num_workers, sharing, &worker->plan, err);
+  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->limits, self->num_workers, sharing, &worker->plan, err);
 }
 
 /* Plans of all workers first: the memory of one must not depend on what another has allocated meanwhile. */
@@ -152,11 +152,11 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   int caller = wf__callers_device();
   wf_status status = WF_OK;
   for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, should the GPUs differ */
-    wf__gpu_facts facts = {0};
+    wf__device_limits limits = {0};
     wf__gpu_plan plan;
-    status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
+    status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
     if (status == WF_OK)
-      status = wf__gpu_plan_make(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+      status = wf__gpu_plan_make(graph, options, shape, &limits, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
   }
   wf__give_back_device(caller);
@@ -171,12 +171,12 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
   int caller = wf__callers_device();
   wf_status status = WF_OK;
   for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the one with the least room, should the GPUs differ */
-    wf__gpu_facts facts = {0};
+    wf__device_limits limits = {0};
     wf_stream_plan plan;
-    status = wf__gpu_facts_read(devices.numbers[i], graph->min_columns, &facts, err);
-    if (status == WF_OK) status = wf__streams_read_lanes(&facts.profile, graph->min_columns, facts.lanes, err);
+    status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
+    if (status == WF_OK) status = wf__streams_read_lanes(&limits.profile, graph->min_columns, limits.lanes, err);
     if (status == WF_OK)
-      status = wf__gpu_plan_streams(graph, options, shape, &facts, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+      status = wf__gpu_plan_streams(graph, options, shape, &limits, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
   }
   wf__give_back_device(caller);
@@ -212,23 +212,23 @@ static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores 
   return WF_OK;
 }
 
-static void add_to_queue(wf__deal *deal, const uint32_t *order, const int *homes, uint32_t count, int device) {
-  const uint32_t from = deal->num_utterances;
+static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int *homes, uint32_t count, int device) {
+  const uint32_t from = work->num_utterances;
   for (uint32_t i = 0; i < count; i++)
-    if (homes[i] == device) deal->which[deal->num_utterances++] = order[i];
-  if (deal->num_utterances == from) return;
-  deal->queues[deal->num_queues].device = device;
-  deal->queues[deal->num_queues].next = from;
-  deal->queues[deal->num_queues++].end = deal->num_utterances;
+    if (homes[i] == device) work->utterances[work->num_utterances++] = order[i];
+  if (work->num_utterances == from) return;
+  work->queues[work->num_queues].device = device;
+  work->queues[work->num_queues].next = from;
+  work->queues[work->num_queues++].end = work->num_utterances;
 }
 
 /* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
-static wf_status make_deal(const struct wf__cuda_backend *self, wf__deal *deal, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
+static wf_status fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
                            wf_error *err) {
-  const wf__batch *batch = deal->batch;
+  const wf__batch *batch = work->batch;
   *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
-  deal->num_utterances = 0;
-  deal->num_queues = 0;
+  work->num_utterances = 0;
+  work->num_queues = 0;
   for (uint32_t i = 0; i < count; i++) {
     const wf_scores *scores = &batch->scores[order[i]];
     WF__TRY(find_home(self, scores, batch->results[order[i]], &homes[i], err));
@@ -242,36 +242,36 @@ static wf_status make_deal(const struct wf__cuda_backend *self, wf__deal *deal, 
   for (int i = 0; i < self->num_workers; i++) {
     bool known = false;
     for (int k = 0; k < i; k++) known = known || self->workers[k].device == self->workers[i].device;
-    if (!known) add_to_queue(deal, order, homes, count, self->workers[i].device);
+    if (!known) add_to_queue(work, order, homes, count, self->workers[i].device);
   }
-  add_to_queue(deal, order, homes, count, WF__SCORES_ON_HOST);
+  add_to_queue(work, order, homes, count, WF__SCORES_ON_HOST);
   return WF_OK;
 }
 
 struct job {
   struct wf__cuda_backend *self;
-  wf__deal *deal;
-  wf_error error; /* of the worker that set deal->failed */
+  wf__work_queue *work;
+  wf_error error; /* of the worker that set work->failed */
 };
 
 static void run_worker(void *user, uint64_t item, int thread) {
   struct job *job = user;
   wf_error err = {0};
-  wf__deal *deal = job->deal;
+  wf__work_queue *work = job->work;
   /* Thread 0 is the calling one, which may call back. */
-  wf_status status = wf__gpu_work(&job->self->workers[item], deal, job->self->stream, thread == 0 ? deal->batch->progress : NULL, &err);
+  wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream, thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
   if (status == WF_OK) return;
-  atomic_compare_exchange_strong(&deal->failed, &none, (int)status);
-  pthread_mutex_lock(&deal->mutex);
+  atomic_compare_exchange_strong(&work->failed, &none, (int)status);
+  pthread_mutex_lock(&work->mutex);
   if (job->error.code == WF_OK) job->error = err;
-  pthread_mutex_unlock(&deal->mutex);
+  pthread_mutex_unlock(&work->mutex);
 }
 
-static wf_status decode_deal(struct wf__cuda_backend *self, wf__deal *deal, const wf_batch_shape *shape, wf_error *err) {
-  struct job job = {.self = self, .deal = deal};
+static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work, const wf_batch_shape *shape, wf_error *err) {
+  struct job job = {.self = self, .work = work};
   WF__TRY(make_plans(self, shape, err));
-  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].flights[0], deal); /* nobody goes without */
+  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0], work); /* nobody goes without */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
   if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;
@@ -279,28 +279,28 @@ static wf_status decode_deal(struct wf__cuda_backend *self, wf__deal *deal, cons
 }
 
 /* All utterances; then those whose frames were too large for their lanes, in larger ones. `order` and `homes` have room for all. */
-static wf_status decode_rounds(struct wf__cuda_backend *self, wf__deal *deal, uint32_t *order, int *homes, wf_error *err) {
+static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order, int *homes, wf_error *err) {
   uint32_t count;
-  WF__TRY(wf__longest_first(deal->batch, order, &count, err));
-  deal->num_all = count;
+  WF__TRY(wf__longest_first(work->batch, order, &count, err));
+  work->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
-    self->workers[i].facts.least_size = self->workers[i].usual_size;
+    self->workers[i].limits.least_size = self->workers[i].usual_size;
   }
   while (count > 0) {
     wf_batch_shape shape;
-    WF__TRY(make_deal(self, deal, order, count, homes, &shape, err));
-    if (deal->num_utterances == 0) break;
-    WF__TRY(decode_deal(self, deal, &shape, err));
-    count = deal->num_again; /* none if no lane can be larger */
-    memcpy(order, deal->again, count * sizeof *order);
-    deal->num_again = 0;
+    WF__TRY(fill_queue(self, work, order, count, homes, &shape, err));
+    if (work->num_utterances == 0) break;
+    WF__TRY(decode_queued(self, work, &shape, err));
+    count = work->num_retry; /* none if no lane can be larger */
+    memcpy(order, work->retry, count * sizeof *order);
+    work->num_retry = 0;
     if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in larger ones", count);
     for (int i = 0; i < self->num_workers && count > 0; i++) {
       const int size = wf__gpu_next_size(&self->workers[i]);
-      if (size > 0) self->workers[i].facts.least_size = size;
+      if (size > 0) self->workers[i].limits.least_size = size;
     }
   }
-  return wf__progress(deal->batch->progress, "decoding", 1, err);
+  return wf__progress(work->batch->progress, "decoding", 1, err);
 }
 
 static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch, wf_error *err) {
@@ -316,19 +316,19 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   struct wf__cuda_backend *self = opaque;
   if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = batch->count;
-  wf__deal deal = {.batch = batch, .which = wf__alloc(n, sizeof *deal.which), .again = wf__alloc(n, sizeof *deal.again)};
+  wf__work_queue work = {.batch = batch, .utterances = wf__alloc(n, sizeof *work.utterances), .retry = wf__alloc(n, sizeof *work.retry)};
   uint32_t *order = wf__alloc(n, sizeof *order);
   int *homes = wf__alloc(n, sizeof *homes);
-  pthread_mutex_init(&deal.mutex, NULL);
-  wf_status status = deal.which != NULL && deal.again != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
+  pthread_mutex_init(&work.mutex, NULL);
+  wf_status status = work.utterances != NULL && work.retry != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
   int caller = wf__callers_device();
   if (status == WF_OK) status = take_scorers(self, batch, err);
-  if (status == WF_OK) status = decode_rounds(self, &deal, order, homes, err);
+  if (status == WF_OK) status = decode_rounds(self, &work, order, homes, err);
   wf__give_back_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
-  pthread_mutex_destroy(&deal.mutex);
-  free(deal.which);
-  free(deal.again);
+  pthread_mutex_destroy(&work.mutex);
+  free(work.utterances);
+  free(work.retry);
   free(order);
   free(homes);
   return status;

@@ -14,7 +14,7 @@ wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out, wf_error *err) {
+wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_limits *out, wf_error *err) {
   WF__TRY(wf__gpu_profile_read(device, &out->profile, err));
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
     WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(&out->profile, 1 << b, num_columns, &out->lanes[b]), "the search kernel");
@@ -89,8 +89,6 @@ static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) 
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
 }
 
-static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
-
 /* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets, then sources. */
 static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *offsets, uint32_t **out, wf_error *err) {
   const uint64_t num_states = graph->view.num_states;
@@ -118,10 +116,10 @@ static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to
   wf_status status = offsets != NULL ? find_sources(worker->graph, epsilons, offsets, &sources, err) : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
   worker->params.in_offsets[epsilons] = (const uint32_t *)*to;
   if (status == WF_OK) status = send(worker, *to, offsets, bytes, err);
-  *to += round_up(bytes);
+  *to += wf__round_up_256(bytes);
   worker->params.in_sources[epsilons] = (const uint32_t *)*to;
   if (status == WF_OK) status = send(worker, *to, sources, offsets[num_states] * sizeof *sources, err);
-  if (status == WF_OK) *to += round_up(offsets[num_states] * sizeof *sources);
+  if (status == WF_OK) *to += wf__round_up_256(offsets[num_states] * sizeof *sources);
   free(offsets);
   free(sources);
   return status;
@@ -140,7 +138,7 @@ static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error 
   if (graph->epsilon_components != NULL) {
     WF__TRY(send(worker, to, graph->epsilon_components, graph->view.num_states * 4, err));
     worker->params.components = (const uint32_t *)to;
-    to += round_up(graph->view.num_states * 4);
+    to += wf__round_up_256(graph->view.num_states * 4);
   }
   WF__TRY(upload_sources(worker, false, &to, err));
   return upload_sources(worker, true, &to, err);
@@ -148,7 +146,7 @@ static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error 
 
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   const wf_fst_view *view = &worker->graph->view;
-  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph, &worker->options), available = wf__gpu_available(&worker->facts, &worker->options);
+  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph, &worker->options), available = wf__gpu_available(&worker->limits, &worker->options);
   if (bytes > available)
     return wf__fail(err, WF_ERR_MEMORY, "device cuda:%d: the graph takes %llu bytes, the GPU has %llu (gpu_memory or what is free)", worker->device,
                     (unsigned long long)bytes, (unsigned long long)available);
@@ -162,7 +160,7 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   char *places = arcs + ((view->num_arcs * 16 + 255) & ~(uint64_t)255);
   if (status == WF_OK) status = upload_places(worker, places, err);
   free(piece);
-  worker->params.shared_kb = worker->facts.profile.shared_kb;
+  worker->params.shared_kb = worker->limits.profile.shared_kb;
   worker->params.states = worker->graph_memory;
   worker->params.arcs = arcs;
   return status == WF_OK && worker->options.lattice_beam > 0 ? upload_for_lattices(worker, places + wf__gpu_place_bytes(worker->graph), err) : status;
@@ -179,7 +177,7 @@ static void release_workspace(wf__gpu_worker *worker) {
 
 wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
   const wf__gpu_plan *plan = &worker->plan;
-  const uint64_t workspace_bytes = plan->flight_bytes * plan->num_flights, pinned_bytes = plan->bytes.pinned_bytes;
+  const uint64_t workspace_bytes = plan->chunk_bytes * plan->num_chunks, pinned_bytes = plan->bytes.pinned_bytes;
   if (workspace_bytes > worker->workspace_bytes || pinned_bytes > worker->pinned_bytes) {
     release_workspace(worker);
     WF__CUDA_TRY(cudaMalloc((void **)&worker->workspace, workspace_bytes), "the planned memory; lower gpu_memory");
@@ -189,16 +187,19 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
   }
   int last = 0, first = 0;
   WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");
-  worker->landing_windows = worker->pinned + plan->window_bytes * 2 + plan->box_bytes * plan->num_flights;
-  for (uint32_t i = 0; i < plan->num_flights; i++) {
-    wf__flight *flight = &worker->flights[i];
-    flight->memory = worker->workspace + i * plan->flight_bytes;
-    flight->box = worker->pinned + plan->window_bytes * 2 + i * plan->box_bytes;
-    flight->stage = WF__IN_THE_AIR;
-    flight->count = 0;
-    if (flight->stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithFlags(&flight->stream, cudaStreamNonBlocking), "a stream");
-    if (worker->options.lattice_beam > 0 && flight->back_stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithPriority(&flight->back_stream, cudaStreamNonBlocking, first), "a stream");
-    if (worker->options.lattice_beam > 0 && flight->searched == NULL) WF__CUDA_TRY(cudaEventCreateWithFlags(&flight->searched, cudaEventDisableTiming), "an event");
+  worker->readback_windows = worker->pinned + plan->window_bytes * 2 + plan->transfer.bytes * plan->num_chunks;
+  for (uint32_t i = 0; i < plan->num_chunks; i++) {
+    wf__batch_chunk *chunk = &worker->chunks[i];
+    chunk->memory = worker->workspace + i * plan->chunk_bytes;
+    chunk->room = (wf__search_room){.lane_memory = &plan->lane_memory,
+                                    .transfer_plan = &plan->transfer,
+                                    .lanes = chunk->memory + plan->off[WF__BATCH_LANES],
+                                    .transfer = {worker->pinned + plan->window_bytes * 2 + i * plan->transfer.bytes, chunk->memory + plan->off[WF__BATCH_TRANSFER]}};
+    chunk->stage = WF__CHUNK_SEARCHED;
+    chunk->count = 0;
+    if (chunk->stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithFlags(&chunk->stream, cudaStreamNonBlocking), "a stream");
+    if (worker->options.lattice_beam > 0 && chunk->back_stream == NULL) WF__CUDA_TRY(cudaStreamCreateWithPriority(&chunk->back_stream, cudaStreamNonBlocking, first), "a stream");
+    if (worker->options.lattice_beam > 0 && chunk->searched == NULL) WF__CUDA_TRY(cudaEventCreateWithFlags(&chunk->searched, cudaEventDisableTiming), "an event");
   }
   if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
   return WF_OK;
@@ -206,10 +207,10 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
 
 void wf__gpu_release(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
-  for (int i = 0; i < WF__MAX_FLIGHTS; i++) {
-    if (worker->flights[i].stream != NULL) cudaStreamDestroy(worker->flights[i].stream);
-    if (worker->flights[i].back_stream != NULL) cudaStreamDestroy(worker->flights[i].back_stream);
-    if (worker->flights[i].searched != NULL) cudaEventDestroy(worker->flights[i].searched);
+  for (int i = 0; i < WF__MAX_CHUNKS; i++) {
+    if (worker->chunks[i].stream != NULL) cudaStreamDestroy(worker->chunks[i].stream);
+    if (worker->chunks[i].back_stream != NULL) cudaStreamDestroy(worker->chunks[i].back_stream);
+    if (worker->chunks[i].searched != NULL) cudaEventDestroy(worker->chunks[i].searched);
   }
   cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied, worker->entered};
   for (int i = 0; i < 4; i++)

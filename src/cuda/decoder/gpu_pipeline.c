@@ -24,7 +24,12 @@ wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *o
   return WF_OK;
 }
 
-/* --- waiting and reading back ----------------------------------------------------------------------------------------------- */
+/* --- launching, waiting and reading back ----------------------------------------------------------------------------------------------- */
+
+wf_status wf__gpu_launch(wf__search_kind kind, const wf__lane_params *params, cudaStream_t stream, wf_error *err) {
+  WF__CUDA_TRY(wf__search_kernels_of[kind].launch(params, stream), "the search kernel");
+  return WF_OK;
+}
 
 wf_status wf__gpu_is_done(cudaStream_t stream, bool *out, wf_error *err) {
   const cudaError_t code = cudaStreamQuery(stream);
@@ -69,7 +74,7 @@ wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStre
   return WF_OK;
 }
 
-wf_status wf__gpu_tell_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err) {
+wf_status wf__gpu_report_bad_score(const wf_scores *scores, uint64_t place, int64_t first, cudaStream_t stream, wf_result *result, wf_error *err) {
   const int64_t frame = (int64_t)(place >> 32);
   const int32_t column = (int32_t)(uint32_t)place;
   wf_scores one = {.num_frames = 1, .num_columns = 1, .stride = 1, .dtype = scores->dtype};
@@ -89,4 +94,24 @@ wf_status wf__gpu_outcome_error(int32_t outcome, const wf_decoder_options *optio
   if (outcome == WF__LANE_CLOSURE) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", options->max_tokens);
   return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
 }
+
+/* --- what the next plan should know ----------------------------------------------------------------------------------------- */
+
+enum { OFTEN = 8 }; /* lanes too small for one in so many utterances are too small */
+
+void wf__search_tally_add(wf__search_tally *tally, int32_t outcome, uint64_t tokens, uint64_t frames) {
+  tally->num_utterances++;
+  tally->num_full += outcome == WF__LANE_TABLE_FULL;
+  if (outcome != WF__LANE_OK) return;
+  tally->tokens += tokens;
+  tally->frames += frames;
+}
+
+uint32_t wf__search_tally_usual(const wf__search_tally *tally, uint32_t before) {
+  if (tally->frames == 0) return before;
+  const uint64_t now = tally->tokens / tally->frames;
+  return (uint32_t)(before > 0 ? (before * 3ull + now) / 4 : now) + 1;
+}
+
+bool wf__search_tally_too_small(const wf__search_tally *tally) { return tally->num_full * OFTEN > tally->num_utterances; }
 #endif

@@ -1,4 +1,4 @@
-/* gpu_plan.c - the plan of gpu_plan.h: choose lanes and flights, take the largest that fits. */
+/* gpu_plan.c - the plan of gpu_plan.h: choose lanes and chunks, take the largest that fits. */
 #include "cuda/decoder/gpu_plan.h"
 
 #include <stdio.h>
@@ -12,12 +12,11 @@ enum {
   MOST_KEPT = 64,   /* words of merged histories */
   LINKS = 1024,     /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
-  FEW_FLIGHTS = 6, /* at a time: of host scores four fill the GPU, two are on their way; with lattices as many again are on their way back */
+  FEW_CHUNKS = 6, /* at a time: of host scores four fill the GPU, two are on their way; with lattices as many again are on their way back */
   GIGA = 1000000000
 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
 /* Entries of a trace, so that they fill blocks of 256 bytes: what a plan grows by is then known to the byte. */
 static uint64_t whole_blocks(uint64_t entries) { return min_u64((entries + 31) & ~(uint64_t)31, 0xf0000000u); }
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
@@ -52,36 +51,31 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
   return WF_OK;
 }
 
-uint64_t wf__gpu_place_bytes(const wf_graph *graph) { return graph->classes != NULL ? round_up(graph->classes->sites.size * sizeof(wf__lane_place)) : 0; }
+uint64_t wf__gpu_place_bytes(const wf_graph *graph) { return graph->classes != NULL ? wf__round_up_256(graph->classes->sites.size * sizeof(wf__lane_place)) : 0; }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
   const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
-  const uint64_t bytes = round_up(num_states * 16) + round_up(num_arcs * 16) + wf__gpu_place_bytes(graph);
+  const uint64_t bytes = wf__round_up_256(num_states * 16) + wf__round_up_256(num_arcs * 16) + wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
-  return bytes + (graph->epsilon_components != NULL ? round_up(num_states * 4) : 0) + 2 * round_up((num_states + 1) * 4) + round_up(num_arcs * 4) + 256;
+  return bytes + (graph->epsilon_components != NULL ? wf__round_up_256(num_states * 4) : 0) + 2 * wf__round_up_256((num_states + 1) * 4) + wf__round_up_256(num_arcs * 4) + 256;
 }
 
 /* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the trace is pruned when they are in it. */
 static uint64_t tokens_beyond(const wf_decoder_options *options, uint64_t slots) {
   return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, slots) : 0;
 }
-/* Bytes of a token's entry in the trace and beside it. */
-static uint64_t token_bytes(const wf_decoder_options *options, bool scored) {
-  return 8 + (options->lattice_beam > 0 ? 8 : 0) + (scored ? 16 : 0);
-}
-
-uint64_t wf__gpu_available(const wf__gpu_facts *facts, const wf_decoder_options *options) {
-  return options->gpu_memory > 0 ? min_u64(facts->available, (uint64_t)options->gpu_memory) : facts->available;
+uint64_t wf__gpu_available(const wf__device_limits *limits, const wf_decoder_options *options) {
+  return options->gpu_memory > 0 ? min_u64(limits->available, (uint64_t)options->gpu_memory) : limits->available;
 }
 
 /* One way to do the batch; the largest that fits is taken. */
 struct attempt {
-  uint32_t num_flights, lanes, chunk;
+  uint32_t num_chunks, lanes, chunk_size;
 };
 
-int wf__gpu_larger_size(const wf__gpu_facts *facts, int size) {
+int wf__gpu_larger_size(const wf__device_limits *limits, int size) {
   for (int next = size + 1; next < WF__LANE_SIZES; next++)
-    if (facts->lanes[next] >= 1 && wf__gpu_lane_tokens(facts, next) > wf__gpu_lane_tokens(facts, size)) return next;
+    if (limits->lanes[next] >= 1 && wf__gpu_lane_tokens(limits, next) > wf__gpu_lane_tokens(limits, size)) return next;
   return 0;
 }
 
@@ -91,125 +85,113 @@ wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *
   return wf__fail(err, WF_ERR_LIMIT, "%s of %d is more than the GPU search holds: %d", options->max_tokens > options->max_active ? "max_tokens" : "max_active", options->max_tokens, most);
 }
 
+uint64_t wf__gpu_expected_tokens(const wf_decoder_options *options, uint32_t usual_tokens) {
+  return usual_tokens > 0 ? 2 * (uint64_t)usual_tokens : (uint64_t)options->max_active;
+}
+
+int wf__gpu_spread_lanes(int least, uint64_t blocks, uint64_t num_utterances, uint64_t usual_tokens) {
+  int bits = least;
+  while (bits < WF__MAX_RANK_BITS && blocks >> (bits + 1) >= num_utterances && (usual_tokens == 0 || usual_tokens >> (bits + 1) >= FEW_TOKENS)) bits++;
+  return bits;
+}
+
 /* The least size for max_active tokens, or twice what frames of earlier batches had; an utterance with larger frames is done again in a larger lane, or, where there is none, on the CPU. */
-static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, bool smallest, int *out, wf_error *err) {
-  uint64_t expected = facts->usual_tokens > 0 ? 2 * (uint64_t)facts->usual_tokens : (uint64_t)options->max_active;
-  int size = smallest ? 0 : facts->least_size;
-  if (facts->scored && size < WF__LARGE_LANE) size = WF__LARGE_LANE;
-  else if (!facts->scored) expected = min_u64(expected, graph->num_states);
-  while (size < WF__LANE_SIZES && facts->lanes[size] < 1) size++;
+static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *options, const wf__device_limits *limits, bool smallest, int *out, wf_error *err) {
+  uint64_t expected = wf__gpu_expected_tokens(options, limits->usual_tokens);
+  int size = smallest ? 0 : limits->least_size;
+  if (limits->scored && size < WF__LARGE_LANE) size = WF__LARGE_LANE;
+  else if (!limits->scored) expected = min_u64(expected, graph->num_states);
+  while (size < WF__LANE_SIZES && limits->lanes[size] < 1) size++;
   if (size == WF__LANE_SIZES) return wf__fail(err, WF_ERR_DEVICE, "the search kernel does not fit this GPU");
-  for (int next; !smallest && (uint64_t)wf__gpu_lane_tokens(facts, size) < expected && (next = wf__gpu_larger_size(facts, size)) > 0;) size = next;
+  for (int next; !smallest && (uint64_t)wf__gpu_lane_tokens(limits, size) < expected && (next = wf__gpu_larger_size(limits, size)) > 0;) size = next;
   *out = size;
   return WF_OK;
 }
 
 /* More blocks a lane than it needs when there are few utterances to share the GPU and their frames are large enough. */
-static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, uint64_t num_utterances, wf__gpu_plan *out, uint32_t *lanes, wf_error *err) {
+static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *options, const wf__device_limits *limits, uint64_t num_utterances, wf__gpu_plan *out, uint32_t *lanes, wf_error *err) {
   int least;
-  WF__TRY(choose_least(graph, options, facts, out->smallest, &least, err));
-  const int one = least / WF__LARGE_LANE * WF__LARGE_LANE, most = one + WF__MAX_RANK_BITS;
-  const uint64_t blocks = (uint64_t)facts->lanes[one];
-  int size = least;
-  while (size < most && blocks >> (size - one + 1) >= num_utterances) size++;
-  while (size > least && facts->usual_tokens > 0 && facts->usual_tokens >> (size - one) < FEW_TOKENS) size--;
-  while (size > least && facts->lanes[size] < 1) size--;
+  WF__TRY(choose_least(graph, options, limits, out->smallest, &least, err));
+  const int one = least / WF__LARGE_LANE * WF__LARGE_LANE;
+  const uint64_t blocks = (uint64_t)limits->lanes[one];
+  int size = one + wf__gpu_spread_lanes(least - one, blocks, num_utterances, limits->usual_tokens);
+  while (size > least && limits->lanes[size] < 1) size--;
   out->size = size;
   out->scored = one > 0;
   out->ranks = (uint32_t)1 << (size - one);
-  *lanes = (uint32_t)min_u64((uint64_t)facts->lanes[size], blocks >> (size - one));
+  *lanes = (uint32_t)min_u64((uint64_t)limits->lanes[size], blocks >> (size - one));
   if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
   if (*lanes < 1) *lanes = 1;
   return WF_OK;
 }
 
-static void add_array(wf__gpu_plan *plan, wf__array array, uint64_t bytes) {
-  plan->off[array] = plan->flight_bytes;
-  plan->flight_bytes += round_up(bytes);
+static void add_array(wf__gpu_plan *plan, wf__batch_array array, uint64_t bytes) {
+  plan->off[array] = plan->chunk_bytes;
+  plan->chunk_bytes += wf__round_up_256(bytes);
 }
 
-static void lay_out_box(wf__gpu_plan *plan, uint64_t chunk) {
-  const uint64_t sizes[WF__NUM_BOX] = {
-      chunk * sizeof(wf__lane_utterance), chunk * 4, 16, chunk * 8, chunk * sizeof(wf__lane_outcome), chunk * 4, (chunk + 1) * 8};
-  plan->box_bytes = 0;
-  for (int i = 0; i < WF__NUM_BOX; i++) {
-    plan->box_off[i] = plan->box_bytes;
-    plan->box_bytes += round_up(sizes[i]);
-  }
-}
-
-/* Pages for the lattices of a flight, `links` arcs a frame on average; the last page of each warp is seldom full. */
-static uint64_t count_pages(uint64_t frames, uint64_t chunk, uint64_t links) {
-  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk * (WF__BACK_THREADS / 32);
+/* Pages for the lattices of a chunk, `links` arcs a frame on average; the last page of each warp is seldom full. */
+static uint64_t count_pages(uint64_t frames, uint64_t chunk_size, uint64_t links) {
+  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk_size * (WF__BACK_THREADS / 32);
 }
 
 /* Sizes of everything if the trace has `trace` entries a block, and lattices `links` arcs a frame. */
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape,
-                    const wf__gpu_facts *facts, const struct attempt *attempt, uint64_t trace, uint64_t links) {
-  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk = attempt->chunk,
-                 num_flights = attempt->num_flights, block_slots = wf__lane_slots(facts->profile.shared_kb, plan->scored);
-  const uint64_t chunk_frames = min_u64(chunk * frames, (uint64_t)shape->sum_frames);
-  plan->num_flights = attempt->num_flights;
+                    const wf__device_limits *limits, const struct attempt *attempt, uint64_t trace, uint64_t links) {
+  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks, frames = (uint64_t)shape->max_frames, chunk_size = attempt->chunk_size,
+                 num_chunks = attempt->num_chunks, block_slots = wf__lane_slots(limits->profile.shared_kb, plan->scored);
+  const uint64_t chunk_frames = min_u64(chunk_size * frames, (uint64_t)shape->sum_frames);
+  plan->num_chunks = attempt->num_chunks;
   plan->lanes = attempt->lanes;
-  plan->chunk = attempt->chunk;
-  plan->trace_cap = (uint32_t)trace;
-  plan->trace_room = (uint32_t)(trace - tokens_beyond(options, block_slots));
-  plan->frames_cap = (uint32_t)frames;
+  plan->chunk_size = attempt->chunk_size;
   plan->path_cap = (uint32_t)min_u64(frames * 4 + 4096, UINT32_MAX);
-  plan->steps_cap = chunk_frames * 2 + chunk * 256;
-  plan->flight_bytes = 0;
-  lay_out_box(plan, chunk);
-  const uint64_t slots = parts * block_slots;
-  add_array(plan, WF__ARRAY_COSTS, slots * 4);
-  add_array(plan, WF__ARRAY_AGENDA, slots * 16);
-  add_array(plan, WF__ARRAY_WORD_LOG, plan->scored ? parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged) : 0);
-  add_array(plan, WF__ARRAY_LISTED, plan->scored ? parts * WF__LANE_LISTED_BYTES : 0);
-  add_array(plan, WF__ARRAY_ENTRIES, plan->scored ? slots * 16 : 0);
-  add_array(plan, WF__ARRAY_SOURCES, plan->scored ? slots * 8 : 0);
-  add_array(plan, WF__ARRAY_ASKED, plan->scored ? parts * WF__LANE_ASKED * sizeof(wf__lane_asked) : 0);
-  add_array(plan, WF__ARRAY_MEMO, plan->scored ? parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS : 0);
-  const uint64_t lanes = plan->flight_bytes;
-  add_array(plan, WF__ARRAY_TRACE, parts * trace * 8);
-  add_array(plan, WF__ARRAY_CONTEXTS, plan->scored ? parts * trace * 16 : 0);
-  add_array(plan, WF__ARRAY_FRAME_OFF, parts * (frames + 2) * 4);
-  add_array(plan, WF__ARRAY_INDEX, parts * (frames + 1) * WF__LANE_INDEX * 2);
+  plan->steps_cap = chunk_frames * 2 + chunk_size * 256;
+  plan->chunk_bytes = 0;
   const bool lattices = options->lattice_beam > 0;
-  add_array(plan, WF__ARRAY_PAST, lattices ? parts * trace * 8 : 0);
-  add_array(plan, WF__ARRAY_RECORDS, lattices ? attempt->lanes * (frames + 1) * sizeof(wf__lane_frame) : 0);
-  const uint64_t traced = plan->flight_bytes;
-  add_array(plan, WF__ARRAY_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
-  add_array(plan, WF__ARRAY_STEPS, plan->steps_cap * sizeof(wf__lane_step));
-  plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(chunk_frames, chunk, links), UINT32_MAX - 1) : 0;
-  add_array(plan, WF__ARRAY_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
-  add_array(plan, WF__ARRAY_PAGE_CONTEXTS, plan->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
-  add_array(plan, WF__ARRAY_BOX, plan->box_bytes);
-  const uint64_t results = plan->flight_bytes;
+  const wf__lane_shape lane_shape = {.parts = parts,
+                                     .lanes = attempt->lanes,
+                                     .slots = block_slots,
+                                     .trace_cap = trace,
+                                     .trace_room = trace - tokens_beyond(options, block_slots),
+                                     .frames_cap = frames,
+                                     .scored = plan->scored,
+                                     .lattices = lattices};
+  wf__lane_memory_plan(&lane_shape, &plan->lane_memory);
+  wf__transfer_plan_batch(plan->chunk_size, &plan->transfer);
+  add_array(plan, WF__BATCH_LANES, plan->lane_memory.bytes);
+  add_array(plan, WF__BATCH_PATH_SCRATCH, (uint64_t)attempt->lanes * plan->path_cap * sizeof(wf__lane_step));
+  add_array(plan, WF__BATCH_STEPS, plan->steps_cap * sizeof(wf__lane_step));
+  plan->pages_cap = lattices ? (uint32_t)min_u64(count_pages(chunk_frames, chunk_size, links), UINT32_MAX - 1) : 0;
+  add_array(plan, WF__BATCH_PAGES, (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link));
+  add_array(plan, WF__BATCH_PAGE_CONTEXTS, plan->scored ? (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(uint64_t) : 0);
+  add_array(plan, WF__BATCH_TRANSFER, plan->transfer.bytes);
+  const uint64_t results = plan->chunk_bytes;
   const uint64_t row = (uint64_t)graph->min_columns * wf__dtype_bytes(shape->dtype), most = (uint64_t)1 << 56; /* more than any GPU has */
-  if (!shape->on_device) add_array(plan, WF__ARRAY_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk * 256);
-  plan->window_bytes = min_u64(plan->flight_bytes - results, WF__WINDOW_BYTES);
+  if (!shape->on_device) add_array(plan, WF__BATCH_SCORES, (row > 0 && chunk_frames > most / row ? most : chunk_frames * row) + chunk_size * 256);
+  plan->window_bytes = min_u64(plan->chunk_bytes - results, WF__WINDOW_BYTES);
   wf_plan *bytes = &plan->bytes;
-  bytes->graph_bytes = wf__gpu_graph_bytes(graph, options) + facts->scorer_bytes;
-  bytes->lane_bytes = lanes * num_flights;
-  bytes->trace_bytes = (traced - lanes) * num_flights;
-  bytes->result_bytes = (results - traced) * num_flights;
-  bytes->score_bytes = (plan->flight_bytes - results) * num_flights;
-  bytes->total_bytes = bytes->graph_bytes + plan->flight_bytes * num_flights;
-  const uint64_t landing = round_up(plan->steps_cap * sizeof(wf__lane_step)) + (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link);
-  plan->landing_bytes = lattices ? min_u64(round_up(landing), WF__LANDING_BYTES) : 0;
-  bytes->pinned_bytes = plan->window_bytes * 2 + plan->box_bytes * num_flights + plan->landing_bytes * WF__LANDINGS;
+  bytes->graph_bytes = wf__gpu_graph_bytes(graph, options) + limits->scorer_bytes;
+  bytes->lane_bytes = plan->lane_memory.frame_bytes * num_chunks;
+  bytes->trace_bytes = (plan->lane_memory.bytes - plan->lane_memory.frame_bytes) * num_chunks;
+  bytes->result_bytes = (results - plan->lane_memory.bytes) * num_chunks;
+  bytes->score_bytes = (plan->chunk_bytes - results) * num_chunks;
+  bytes->total_bytes = bytes->graph_bytes + plan->chunk_bytes * num_chunks;
+  const uint64_t readback = wf__round_up_256(plan->steps_cap * sizeof(wf__lane_step)) + (uint64_t)plan->pages_cap * WF__LANE_PAGE * sizeof(wf__lane_link);
+  plan->readback_bytes = lattices ? min_u64(wf__round_up_256(readback), WF__READBACK_BYTES) : 0;
+  bytes->pinned_bytes = plan->window_bytes * 2 + plan->transfer.bytes * num_chunks + plan->readback_bytes * WF__READBACKS;
   bytes->lane_blocks = (int32_t)plan->ranks;
-  bytes->num_lanes = (int32_t)(attempt->lanes * num_flights);
+  bytes->num_lanes = (int32_t)(attempt->lanes * num_chunks);
 }
 
 /* Next smaller attempt; false if there is none. */
 static bool shrink(struct attempt *attempt, bool lanes_wait) {
-  if (attempt->num_flights > 2) {
-    attempt->num_flights = attempt->num_flights > FEW_FLIGHTS ? FEW_FLIGHTS : 2;
+  if (attempt->num_chunks > 2) {
+    attempt->num_chunks = attempt->num_chunks > FEW_CHUNKS ? FEW_CHUNKS : 2;
   } else if (attempt->lanes > 1) {
     attempt->lanes = (attempt->lanes + 1) / 2;
-    if (!lanes_wait) attempt->chunk = attempt->lanes;
-  } else if (attempt->num_flights > 1) {
-    attempt->num_flights = 1;
+    if (!lanes_wait) attempt->chunk_size = attempt->lanes;
+  } else if (attempt->num_chunks > 1) {
+    attempt->num_chunks = 1;
   } else {
     return false;
   }
@@ -237,7 +219,7 @@ static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch
       (double)tokens / GIGA, (double)scores / GIGA, advice);
 }
 
-static wf_status make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__gpu_facts *facts, int num_workers, int num_sharing, bool smallest,
+static wf_status make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *given, const wf__device_limits *limits, int num_workers, int num_sharing, bool smallest,
                       wf__gpu_plan *out, wf_error *err) {
   *out = (wf__gpu_plan){.smallest = smallest};
   WF__TRY(wf__gpu_check_graph(graph, err));
@@ -250,43 +232,43 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options, 
   /* Scores in device memory may all lie on one GPU; others go to whoever is free. */
   const uint64_t share = ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;
-  WF__TRY(choose_size(graph, options, facts, share, out, &lanes, err));
-  struct attempt attempt = {.num_flights = 1, .lanes = lanes, .chunk = (uint32_t)share};
+  WF__TRY(choose_size(graph, options, limits, share, out, &lanes, err));
+  struct attempt attempt = {.num_chunks = 1, .lanes = lanes, .chunk_size = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
-  if ((!shape.on_device || lattices) && !facts->asks) { /* the host makes lattices of one flight while others are searched */
-    attempt.chunk = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four flights fill the GPU, others are on their way */
-    attempt.num_flights = (uint32_t)min_u64(lattices ? WF__MAX_FLIGHTS : FEW_FLIGHTS, ceil_div(shape.num_utterances, attempt.chunk));
+  if ((!shape.on_device || lattices) && !limits->deferred) { /* the host makes lattices of one chunk while others are searched */
+    attempt.chunk_size = attempt.lanes = (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are on their way */
+    attempt.num_chunks = (uint32_t)min_u64(lattices ? WF__MAX_CHUNKS : FEW_CHUNKS, ceil_div(shape.num_utterances, attempt.chunk_size));
   }
-  const uint64_t more = tokens_beyond(options, wf__lane_slots(facts->profile.shared_kb, out->scored)), entry = token_bytes(options, out->scored);
+  const uint64_t more = tokens_beyond(options, wf__lane_slots(limits->profile.shared_kb, out->scored)), entry = wf__lane_token_bytes(out->scored, lattices);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) * ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64), full = whole_blocks(every + more);
-  const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(facts, options);
+  const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more), all = wf__gpu_available(limits, options);
   const uint64_t available = all == UINT64_MAX ? all : all / (uint64_t)num_sharing;
   out->bytes.available_bytes = available;
   out->bytes.num_gpus = num_workers;
   for (;;) {
-    lay_out(out, graph, options, &shape, facts, &attempt, least, LEAST_LINKS);
+    lay_out(out, graph, options, &shape, limits, &attempt, least, LEAST_LINKS);
     if (out->bytes.total_bytes <= available) break;
     if (!shrink(&attempt, shape.on_device && !lattices)) return fail_for_lack(options, &shape, &out->bytes, err);
   }
   /* The trace grows into what is left; not into all that happens to be free, though, which others may need. */
-  uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_flights;
+  uint64_t room = available - out->bytes.total_bytes, parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_chunks;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
   const uint64_t least_bytes = out->bytes.total_bytes;
   uint64_t links = lattices ? LINKS : LEAST_LINKS, more_pages;
   for (;; links /= 2) { /* pages take half of it at most, unless there is room for all */
-    lay_out(out, graph, options, &shape, facts, &attempt, least, links);
+    lay_out(out, graph, options, &shape, limits, &attempt, least, links);
     more_pages = out->bytes.total_bytes - least_bytes;
     if (links == LEAST_LINKS || more_pages <= room / 2 || more_pages + (full - least) * entry * parts <= room) break;
   }
   room -= more_pages;
-  lay_out(out, graph, options, &shape, facts, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
+  lay_out(out, graph, options, &shape, limits, &attempt, least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
   return WF_OK;
 }
 
-wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__gpu_facts *facts, int num_workers, int num_sharing,
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__device_limits *limits, int num_workers, int num_sharing,
                             wf__gpu_plan *out, wf_error *err) {
-  const wf_status status = make(graph, options, shape, facts, num_workers, num_sharing, false, out, err);
-  return status == WF_ERR_MEMORY ? make(graph, options, shape, facts, num_workers, num_sharing, true, out, err) : status; /* what a small lane has no room for goes to the CPU */
+  const wf_status status = make(graph, options, shape, limits, num_workers, num_sharing, false, out, err);
+  return status == WF_ERR_MEMORY ? make(graph, options, shape, limits, num_workers, num_sharing, true, out, err) : status; /* what a small lane has no room for goes to the CPU */
 }
 
 wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err) {
@@ -301,11 +283,11 @@ wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, i
 
 wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__gpu_plan plan;
-  wf__gpu_facts facts = {.profile = {WF__SHARED_KB, WF__MAX_RANK_BITS, (int32_t)shape->num_processors}, .available = UINT64_MAX};
+  wf__device_limits limits = {.profile = {WF__SHARED_KB, WF__MAX_RANK_BITS, (int32_t)shape->num_processors}, .available = UINT64_MAX};
   int count, sharing;
-  for (int size = 0; size < WF__LANE_SIZES; size++) facts.lanes[size] = shape->num_processors >> size % WF__LARGE_LANE;
+  for (int size = 0; size < WF__LANE_SIZES; size++) limits.lanes[size] = shape->num_processors >> size % WF__LARGE_LANE;
   WF__TRY(wf__gpu_count_assumed(options, &count, &sharing, err));
-  WF__TRY(wf__gpu_plan_make(graph, options, shape, &facts, count, sharing, &plan, err));
+  WF__TRY(wf__gpu_plan_make(graph, options, shape, &limits, count, sharing, &plan, err));
   *out = plan.bytes;
   return WF_OK;
 }

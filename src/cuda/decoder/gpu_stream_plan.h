@@ -20,37 +20,6 @@ enum {
 #define WF__STREAM_WINDOW_BYTES (64 << 20) /* scores of a launch; of one chunk at least */
 #define WF__STREAM_SLAB_BYTES (16 << 20)
 
-typedef enum wf__stream_array {
-  WF__STREAM_COSTS, /* search_params.h says what they hold */
-  WF__STREAM_AGENDA,
-  WF__STREAM_TRACE,
-  WF__STREAM_LINKS,
-  WF__STREAM_FRAME_OFF,
-  WF__STREAM_INDEX,
-  WF__STREAM_ROWS,
-  WF__STREAM_HANDED,
-  WF__STREAM_CONTEXTS, /* this and the next six for scorers only */
-  WF__STREAM_WORD_LOG,
-  WF__STREAM_LISTED,
-  WF__STREAM_ENTRIES,
-  WF__STREAM_SOURCES,
-  WF__STREAM_ASKED,
-  WF__STREAM_MEMO,
-  WF__STREAM_PAST, /* this and the next for lattices only */
-  WF__STREAM_RECORDS,
-  WF__STREAM_BOX,
-  WF__NUM_STREAM_ARRAYS
-} wf__stream_array;
-
-typedef enum wf__stream_box {
-  WF__STREAM_UTTERANCES, /* [chunk] wf__lane_utterance */
-  WF__STREAM_CHUNK,      /* [chunk] wf__lane_chunk */
-  WF__STREAM_ORDER,      /* [chunk] uint32_t: those without scorers first */
-  WF__STREAM_COUNTERS,   /* {uint64_t ancestors used, links used; uint32_t queue of those without scorers, of those with} */
-  WF__STREAM_SCORES,     /* window_bytes */
-  WF__NUM_STREAM_BOX
-} wf__stream_box;
-
 typedef enum wf__stream_out {
   WF__STREAM_ADVANCES,
   WF__STREAM_ANCESTRY,
@@ -61,22 +30,22 @@ typedef enum wf__stream_out {
 
 typedef struct wf__stream_plan {
   uint32_t parts; /* blocks at one time */
-  uint32_t chunk; /* chunks of a launch at most */
-  uint32_t trace_cap;
+  uint32_t chunk_size; /* chunks of a launch at most */
   uint64_t ancestors_cap, links_cap, window_bytes;
-  uint64_t off[WF__NUM_STREAM_ARRAYS], bytes; /* on the GPU, besides graph and slots */
-  uint64_t box_off[WF__NUM_STREAM_BOX], box_bytes;
-  uint64_t out_off[WF__NUM_STREAM_OUT], out_bytes; /* pinned_bytes is out_bytes and box_bytes */
+  wf__lane_memory lane_memory;
+  wf__transfer_plan transfer;
+  uint64_t bytes; /* of both on the GPU, one behind the other: all but graph and slots */
+  uint64_t out_off[WF__NUM_STREAM_OUT], out_bytes; /* pinned_bytes is out_bytes and transfer.bytes */
   uint64_t slot_bytes;  /* of a stream's tokens, and again of their contexts */
   uint64_t max_slots;   /* that fit besides all that */
   uint64_t graph_bytes, available;
 } wf__stream_plan;
 
-/* The plan of one of `num_sharing` workers on a GPU; `scored`: with room for scorers and added words. `facts` has the lanes of the kernels for streams. */
-wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf__gpu_facts *facts, int num_sharing, bool scored, wf__stream_plan *out,
+/* The plan of one of `num_sharing` workers on a GPU; `scored`: with room for scorers and added words. `limits` has the lanes of the kernels for streams. */
+wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf__device_limits *limits, int num_sharing, bool scored, wf__stream_plan *out,
                                wf_error *err);
 /* What wf_plan_streams tells of it, for `num_workers`. */
-wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, const wf__gpu_facts *facts, int num_workers, int num_sharing,
+wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, const wf__device_limits *limits, int num_workers, int num_sharing,
                                wf_stream_plan *out, wf_error *err);
 /* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
 wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);

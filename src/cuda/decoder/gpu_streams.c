@@ -13,7 +13,7 @@ static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
   channel->best = channel->ending = UINT32_MAX;
   channel->on_cpu = channel->stale = channel->collected = false;
-  channel->in_flight = 0;
+  channel->item_number = 0;
   channel->base.trace.keeps_loglikes = true;
 }
 
@@ -30,9 +30,9 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (wf__is_scored_channel(channel)) {
     const int caller = wf__callers_device();
     (void)cudaSetDevice(channel->worker->device);
-    if (channel->held != NULL && channel->held->asking != NULL) wf__asking_leave(channel->held->asking, channel);
-    wf__gpu_let_scorer_go(channel->worker, &channel->held);
-    wf__gpu_let_words_go(channel->worker, &channel->words);
+    if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL) wf__rnn_scoring_leave(channel->scorer->rnn_scoring, channel);
+    wf__gpu_release_scorer(channel->worker, &channel->scorer);
+    wf__gpu_release_words(channel->worker, &channel->words);
     wf__give_back_device(caller);
   }
   channel->worker->streams->num_channels--;
@@ -54,14 +54,14 @@ static wf_status make_room_for_contexts(const struct wf__cuda_backend *self, wf_
 }
 
 static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_graph *graph, wf_error *err) {
-  wf__held_words *words = NULL, *old = channel->words;
+  wf__shared_words *words = NULL, *old = channel->words;
   WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
   if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
-  if (channel->held != NULL && channel->held->asking != NULL) WF__TRY(wf__asking_fit(channel->held->asking, graph, err));
-  WF__TRY(wf__gpu_hold_words(channel->worker, graph, &words, err));
+  if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL) WF__TRY(wf__rnn_scoring_fit(channel->scorer->rnn_scoring, graph, err));
+  WF__TRY(wf__gpu_acquire_words(channel->worker, graph, &words, err));
   channel->words = words;
   channel->base.graph = graph;
-  wf__gpu_let_words_go(channel->worker, &old);
+  wf__gpu_release_words(channel->worker, &old);
   return WF_OK;
 }
 
@@ -165,43 +165,44 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
 /* --- scorers ------------------------------------------------------------------------------------------------------------------ */
 
 /* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. Those of a recurrent scorer stay on the CPU until it ends. */
-static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf__held_scorer *held, const wf_word *words, size_t num_words, wf_error *err) {
-  const wf_scorer *scorer = held != NULL ? held->on_cpu : NULL;
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf__shared_scorer *scorer_there, const wf_word *words, size_t num_words, wf_error *err) {
+  const wf_scorer *scorer = scorer_there != NULL ? scorer_there->on_cpu : NULL;
   if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
   if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
-  return channel->base.died || (held != NULL && held->asking != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+  channel->collected = false; /* tokens that have recombined: more may be certain */
+  return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
 }
 
 /* Does the channel hold contexts of the scorer from now on? */
-static wf_status join_asking(wf__gpu_channel *channel, const wf__held_scorer *held, wf_error *err) {
-  if (held == NULL || held->asking == NULL) return WF_OK;
-  WF__TRY(wf__asking_fit(held->asking, channel->base.graph, err));
-  return wf__asking_join(held->asking, channel, err);
+static wf_status join_scoring(wf__gpu_channel *channel, const wf__shared_scorer *scorer_there, wf_error *err) {
+  if (scorer_there == NULL || scorer_there->rnn_scoring == NULL) return WF_OK;
+  WF__TRY(wf__rnn_scoring_fit(scorer_there->rnn_scoring, channel->base.graph, err));
+  return wf__rnn_scoring_join(scorer_there->rnn_scoring, channel, err);
 }
 
 static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
   wf__gpu_worker *worker = channel->worker;
-  wf__held_scorer *held = NULL;
+  wf__shared_scorer *scorer_there = NULL;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (scorer != NULL) {
     WF__TRY(make_room_for_contexts(self, channel, err));
-    WF__TRY(wf__gpu_hold_scorer(worker, scorer, &held, err));
+    WF__TRY(wf__gpu_acquire_scorer(worker, scorer, &scorer_there, err));
   }
-  wf_status status = join_asking(channel, held, err);
+  wf_status status = join_scoring(channel, scorer_there, err);
   const bool joined = status == WF_OK;
-  if (status == WF_OK) status = exchange_scorer(self, channel, held, words, num_words, err);
-  wf__held_scorer *old = status == WF_OK ? channel->held : held;
-  if (old != NULL && old->asking != NULL && (old != held || joined)) wf__asking_leave(old->asking, channel);
-  if (status == WF_OK) channel->held = held;
-  wf__gpu_let_scorer_go(worker, &old);
+  if (status == WF_OK) status = exchange_scorer(self, channel, scorer_there, words, num_words, err);
+  wf__shared_scorer *old = status == WF_OK ? channel->scorer : scorer_there;
+  if (old != NULL && old->rnn_scoring != NULL && (old != scorer_there || joined)) wf__rnn_scoring_leave(old->rnn_scoring, channel);
+  if (status == WF_OK) channel->scorer = scorer_there;
+  wf__gpu_release_scorer(worker, &old);
   return status;
 }
 
 static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
   wf__gpu_channel *channel = opaque_channel;
-  if (scorer == (channel->held != NULL ? channel->held->scorer : NULL)) return WF_OK;
+  if (scorer == (channel->scorer != NULL ? channel->scorer->scorer : NULL)) return WF_OK;
   const int caller = wf__callers_device();
   const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
   wf__give_back_device(caller);

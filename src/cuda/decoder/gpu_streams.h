@@ -26,8 +26,8 @@ typedef struct wf__gpu_channel {
   wf__gpu_worker *worker;
   wf__lane_token *tokens; /* slots on the GPU */
   uint64_t *contexts;     /* NULL: it has had neither a scorer nor added words, and is not `large` */
-  wf__held_scorer *held;  /* base.scoring's scorer on the GPU; NULL: none */
-  wf__held_words *words;  /* base.graph's on the GPU; NULL: none */
+  wf__shared_scorer *scorer; /* base.scoring's scorer on the GPU; NULL: none */
+  wf__shared_words *words;  /* base.graph's on the GPU; NULL: none */
   uint32_t num_tokens, usual_size;
   uint32_t best, ending;  /* as in wf__lane_advance */
   float best_cost, ending_cost, final_cost;
@@ -36,11 +36,11 @@ typedef struct wf__gpu_channel {
   bool stale;  /* another scorer has changed costs: best, ending are not known */
   bool large;  /* its frames have more tokens than the tables of searches without scorers hold */
   bool on_cpu; /* until the utterance ends: it did not fit the GPU */
-  uint32_t in_flight; /* number of its item there, + 1; 0: it is in none */
+  uint32_t item_number; /* number of its item there, + 1; 0: it is in none */
 } wf__gpu_channel;
 
 /* Is it searched by the kernel for scorers? */
-static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) { return channel->held != NULL || channel->words != NULL || channel->large; }
+static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) { return channel->scorer != NULL || channel->words != NULL || channel->large; }
 
 /* A chunk on its way. */
 typedef struct wf__stream_item {
@@ -68,7 +68,10 @@ typedef struct wf__gpu_streams {
   bool scored;  /* there is room for scorers */
   int lanes[WF__MAX_RANK_BITS + 1];
   cudaStream_t stream;
-  char *memory, *box, *out;
+  char *memory; /* on the GPU: arrays of the lanes, then the transfer block */
+  char *pinned; /* the transfer block on the host's side */
+  char *out;    /* page-locked, written by the kernels */
+  wf__search_room room; /* over memory and pinned */
   uint32_t *arc_sources;
   WF__VEC(char *) slabs;
   WF__VEC(void *) slots; /* free ones */
@@ -77,16 +80,16 @@ typedef struct wf__gpu_streams {
   uint64_t num_slots;
   uint32_t usual_tokens; /* of a frame; 0: not known yet */
   int least_bits;        /* lanes of fewer blocks were too narrow too often */
-  wf__stream_items pending, flight;
-  int flight_bits;
+  wf__stream_items pending, items; /* of later rounds; of this one */
+  int round_bits;
   wf__stream_scratch *scratch; /* [pool size] */
 } wf__gpu_streams;
 
 /* Tokens in the stream's slot, while a round is on its way, too. */
-static inline uint32_t wf__streams_num_held(const wf__gpu_channel *channel) {
+static inline uint32_t wf__streams_num_tokens(const wf__gpu_channel *channel) {
   const wf__gpu_streams *streams = channel->worker->streams;
   const wf__lane_advance *advances = (const wf__lane_advance *)(const void *)(streams->out + streams->plan.out_off[WF__STREAM_ADVANCES]);
-  const wf__lane_advance *advance = channel->in_flight > 0 ? &advances[channel->in_flight - 1] : NULL;
+  const wf__lane_advance *advance = channel->item_number > 0 ? &advances[channel->item_number - 1] : NULL;
   if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX) return advance->num_newest; /* its chunk is done */
   return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
 }
@@ -127,22 +130,20 @@ wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out 
 
 /* stream_rnn_scoring.c: recurrent scorers of streams. */
 /* What searches with the scorer, for as long as it is held. On the current device. */
-wf_status wf__asking_hold(wf__gpu_worker *worker, const wf_scorer *recurrent, struct wf__gpu_asking **out, wf_error *err);
-void wf__asking_let_go(struct wf__gpu_asking *asking);
+wf_status wf__rnn_scoring_acquire(wf__gpu_worker *worker, const wf_scorer *recurrent, struct wf__rnn_scoring **out, wf_error *err);
+void wf__rnn_scoring_release(struct wf__rnn_scoring *rnn_scoring);
 /* The worker has a list of those that streams hold. */
-const struct wf__gpu_asking *wf__asking_next(const struct wf__gpu_asking *asking);
+const struct wf__rnn_scoring *wf__rnn_scoring_next(const struct wf__rnn_scoring *rnn_scoring);
 /* The scorer on the CPU. */
-const wf_scorer *wf__asking_twin(const struct wf__gpu_asking *asking);
+const wf_scorer *wf__rnn_scoring_cpu_scorer(const struct wf__rnn_scoring *rnn_scoring);
 /* Have its contexts room beside the graph's states? */
-wf_status wf__asking_fit(struct wf__gpu_asking *asking, const wf_graph *graph, wf_error *err);
+wf_status wf__rnn_scoring_fit(struct wf__rnn_scoring *rnn_scoring, const wf_graph *graph, wf_error *err);
 /* Where utterances start with a chain (NULL: with the scorer alone). */
-wf_status wf__asking_add_root(struct wf__gpu_asking *asking, const wf__flat_scorer *chain, uint32_t *root, wf_error *err);
-void wf__asking_drop_root(struct wf__gpu_asking *asking, uint32_t root);
+wf_status wf__rnn_scoring_add_root(struct wf__rnn_scoring *rnn_scoring, const wf__flat_scorer *chain, uint32_t *root, wf_error *err);
+void wf__rnn_scoring_drop_root(struct wf__rnn_scoring *rnn_scoring, uint32_t root);
 /* From now on, or no more, the stream's slot holds contexts; as often as it has joined. */
-wf_status wf__asking_join(struct wf__gpu_asking *asking, wf__gpu_channel *channel, wf_error *err);
-void wf__asking_leave(struct wf__gpu_asking *asking, const wf__gpu_channel *channel);
-/* Chunks, once what is on `entered` is done; waits until all are done. num_begun: how many begin an utterance. */
-wf_status wf__asking_search_chunks(struct wf__gpu_asking *asking, wf__lane_params *params, cudaStream_t entered, uint64_t num_begun, wf_error *err);
+wf_status wf__rnn_scoring_join(struct wf__rnn_scoring *rnn_scoring, wf__gpu_channel *channel, wf_error *err);
+void wf__rnn_scoring_leave(struct wf__rnn_scoring *rnn_scoring, const wf__gpu_channel *channel);
 
 extern const wf__stream_backend wf__cuda_streams; /* gpu_streams.c */
 

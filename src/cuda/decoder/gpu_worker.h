@@ -1,4 +1,4 @@
-/* gpu_worker.h - one GPU's worker: its graph, its memory, its flights (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder:
+/* gpu_worker.h - one GPU's worker: its graph, its memory, its chunks (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder:
  *
  *   cuda_backend.c         checks; the decoder's workers, one host thread each; who decodes what
  *   gpu_plan.c             how much memory, before any is allocated
@@ -24,25 +24,26 @@
 #include "cpu/search.h"
 #include "cuda/decoder/gpu_plan.h"
 #include "cuda/decoder/gpu_pipeline.h"
+#include "cuda/decoder/gpu_submit.h"
 #include "lm/wlm_read.h"
 
 /* A batch that workers share: they take chunks, longest utterances first. */
-typedef struct wf__deal {
+typedef struct wf__work_queue {
   const wf__batch *batch;
-  uint32_t *which; /* utterances by queue, longest first */
+  uint32_t *utterances; /* utterances by queue, longest first */
   struct {
     int device; /* where the scores lie: only its workers take from here; -1: host memory, anybody */
     uint32_t next, end;
   } queues[WF__MAX_WORKERS + 1];
   int num_queues;
   uint32_t num_utterances; /* of this round */
-  uint32_t *again;       /* utterances whose frames need a wider lane */
-  uint32_t num_again;
+  uint32_t *retry;       /* utterances whose frames need a wider lane */
+  uint32_t num_retry;
   pthread_mutex_t mutex; /* over queues[].next and again */
   uint32_t num_all;      /* of the batch, num_done of them done */
   atomic_uint num_done;
   atomic_int failed; /* 0, or the status that ends the batch; the others then stop */
-} wf__deal;
+} wf__work_queue;
 
 /* Arcs of lattices as lanes wrote them. */
 typedef struct wf__gpu_pages {
@@ -50,35 +51,35 @@ typedef struct wf__gpu_pages {
   uint64_t *contexts;   /* beside them; NULL without scorers */
 } wf__gpu_pages;
 
-/* A flight that has come back; the pool's threads fill its utterances in. */
-typedef struct wf__landing {
+/* A chunk that has come back; the pool's threads fill its utterances in. */
+typedef struct wf__readback {
   struct wf__gpu_worker *worker;
-  struct wf__flight *flight;
-  wf__deal *deal;
-  int window; /* of the worker's landing windows; -1: none */
+  struct wf__batch_chunk *chunk;
+  wf__work_queue *work;
+  int window; /* of the worker's readback windows; -1: none */
   wf__lane_step *steps;
   wf__gpu_pages pages;
-  wf_error error; /* of the thread that set deal->failed */
-} wf__landing;
+  wf_error error; /* of the thread that set work->failed */
+} wf__readback;
 
-/* A flight is in the air, its results are copied, then filled in. */
-typedef enum wf__flight_stage { WF__IN_THE_AIR, WF__COPIED, WF__FILLED } wf__flight_stage;
+/* A chunk is in the air, its results are copied, then filled in. */
+typedef enum wf__chunk_stage { WF__CHUNK_SEARCHED, WF__CHUNK_COPIED, WF__CHUNK_FILLED } wf__chunk_stage;
 
 /* A chunk of utterances on its way. */
-typedef struct wf__flight {
+typedef struct wf__batch_chunk {
   cudaStream_t stream;
   cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
   cudaEvent_t searched;
   char *memory; /* its share of the workspace */
   void *global_tables; /* WF__BACKWARD_GLOBAL's, while that is under way */
-  char *box;    /* page-locked */
+  wf__search_room room;
   uint32_t count;
   uint64_t number; /* of those launched so far */
   bool on_device; /* the scores were there already */
-  wf__flight_stage stage;
-  wf__landing landing;
-  wf__job job; /* fills the landing's utterances in */
-} wf__flight;
+  wf__chunk_stage stage;
+  wf__readback readback;
+  wf__job job; /* fills the readback's utterances in */
+} wf__batch_chunk;
 
 /* A language model on the GPU; it stays while anybody else has it. */
 typedef struct wf__gpu_model {
@@ -112,34 +113,34 @@ typedef struct wf__gpu_scorers {
 } wf__gpu_scorers;
 
 /* A scorer that streams have, in memory of its own: it is sent once, not with every chunk. */
-typedef struct wf__held_scorer {
+typedef struct wf__shared_scorer {
   wf_scorer *scorer;
   uint64_t users;
   wf__gpu_scorers store; /* without models, which are the worker's */
-  struct wf__gpu_asking *asking; /* of a recurrent scorer, or a chain with it, which starts in `root`; else NULL */
+  struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer, or a chain with it, which starts in `root`; else NULL */
   uint32_t root;
   wf_scorer *on_cpu;     /* what the CPU asks: the scorer, but for a recurrent part that is on a GPU */
-  struct wf__held_scorer *next;
-} wf__held_scorer;
+  struct wf__shared_scorer *next;
+} wf__shared_scorer;
 
 /* Words added to the graph, for as long as the last batch or streams search it with them. */
-typedef struct wf__held_words {
+typedef struct wf__shared_words {
   wf_graph *graph;
   uint64_t users;
   char *memory; /* wf__lane_words, its classes, their trees */
   uint64_t bytes;
-  struct wf__held_words *next;
-} wf__held_words;
+  struct wf__shared_words *next;
+} wf__shared_words;
 
 typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
   int device;
-  wf__gpu_facts facts; /* `available` anew for each batch */
+  wf__device_limits limits; /* `available` anew for each batch */
   void *graph_memory;  /* states, then arcs */
   char *workspace, *pinned;
-  char *landing_windows; /* in `pinned`: WF__LANDINGS of plan.landing_bytes each, for paths and arcs of lattices */
-  bool landing_taken[WF__LANDINGS];
+  char *readback_windows; /* in `pinned`: WF__READBACKS of plan.readback_bytes each, for paths and arcs of lattices */
+  bool window_taken[WF__READBACKS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
   uint32_t *stop; /* page-locked, what kernels look at: not 0, they end */
@@ -148,15 +149,15 @@ typedef struct wf__gpu_worker {
   int usual_size;  /* a batch begins with lanes of at least this size: smaller ones were too small too often */
   wf__gpu_plan plan;
   wf_plan largest;        /* plan so far */
-  wf__lane_params params; /* what all flights share */
-  wf__flight flights[WF__MAX_FLIGHTS];
+  wf__lane_params params; /* what all chunks share */
+  wf__batch_chunk chunks[WF__MAX_CHUNKS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
-  struct wf__gpu_asking *asking; /* the last batch's recurrent scorer; NULL: there was none. facts.asks: it is this batch's */
-  struct wf__gpu_asking *stream_askings; /* those of streams */
-  wf__held_scorer *held; /* by streams */
-  wf__held_words *words;
-  WF__VEC(wf__held_words *) batch_words;
+  struct wf__rnn_scoring *rnn_scoring; /* the last batch's recurrent scorer; NULL: there was none. limits.deferred: it is this batch's */
+  struct wf__rnn_scoring *stream_scorings; /* those of streams */
+  wf__shared_scorer *shared_scorers; /* that streams have */
+  wf__shared_words *shared_words;
+  WF__VEC(wf__shared_words *) batch_words;
   wf__map64 words_of;    /* address of a graph of the batch -> number in batch_words */
   wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
   wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
@@ -165,14 +166,14 @@ typedef struct wf__gpu_worker {
   struct wf__gpu_streams *streams; /* made for the first stream */
 } wf__gpu_worker;
 
-/* An array of a flight on the GPU, and what it hands the GPU or gets from it. */
-static inline void *wf__flight_array(const wf__gpu_worker *worker, const wf__flight *flight, wf__array array) {
-  return flight->memory + worker->plan.off[array];
+/* An array of a chunk on the GPU, and what it hands the GPU or gets from it. */
+static inline void *wf__chunk_array(const wf__gpu_worker *worker, const wf__batch_chunk *chunk, wf__batch_array array) {
+  return chunk->memory + worker->plan.off[array];
 }
-static inline void *wf__flight_box(const wf__gpu_worker *worker, const wf__flight *flight, wf__box part) { return flight->box + worker->plan.box_off[part]; }
+static inline void *wf__chunk_transfer(const wf__batch_chunk *chunk, wf__transfer_part part) { return wf__search_room_part(&chunk->room, part); }
 
 /* gpu_memory.c */
-wf_status wf__gpu_facts_read(int device, int32_t num_columns, wf__gpu_facts *out, wf_error *err);
+wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_limits *out, wf_error *err);
 /* Bytes free on the current device. */
 wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err);
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
@@ -181,7 +182,7 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
 void wf__gpu_release(wf__gpu_worker *worker);
 
 /* upload_scorers.c */
-/* Puts the batch's scorers on the worker's GPU; facts.scored and scorer_bytes say what came of it. */
+/* Puts the batch's scorers on the worker's GPU; limits.scored and scorer_bytes say what came of it. */
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
 /* Where an utterance's scorer is there; NULL for none. */
 static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
@@ -189,40 +190,40 @@ static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *wor
   const uint32_t number = scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
   return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
 }
-void wf__gpu_release_scorers(wf__gpu_worker *worker);
+void wf__gpu_close_scorers(wf__gpu_worker *worker);
 /* The scorer for as long as a stream has it. On the current device. */
-wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err);
+wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__shared_scorer **out, wf_error *err);
 /* *place becomes NULL, as it may have been. */
-void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place);
-const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held);
+void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place);
+const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *held);
 /* upload_added_words.c */
-/* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to facts.scored and scorer_bytes. */
+/* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to limits.scored and scorer_bytes. */
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph);
-void wf__gpu_release_words(wf__gpu_worker *worker);
+void wf__gpu_close_words(wf__gpu_worker *worker);
 /* The words of a graph for as long as a stream has it; NULL if it has none. On the current device. */
-wf_status wf__gpu_hold_words(wf__gpu_worker *worker, const wf_graph *graph, wf__held_words **out, wf_error *err);
+wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph, wf__shared_words **out, wf_error *err);
 /* *place becomes NULL, as it may have been. */
-void wf__gpu_let_words_go(wf__gpu_worker *worker, wf__held_words **place);
-static inline const wf__lane_words *wf__gpu_held_words(const wf__held_words *held) { return held != NULL ? (const wf__lane_words *)(const void *)held->memory : NULL; }
+void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place);
+static inline const wf__lane_words *wf__shared_words_there(const wf__shared_words *held) { return held != NULL ? (const wf__lane_words *)(const void *)held->memory : NULL; }
 /* upload_scorers.c: adds the figures of the worker's models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
 /* rnn_scoring.c (rnn_scoring.h) */
-/* Makes the batch's recurrent scorer, *asks: it has one, what worker->asking is of. */
-wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
+/* Makes the batch's recurrent scorer, *asks: it has one, what worker->rnn_scoring is of. */
+wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
 /* Then, when all chains' other scorers are on the GPU: where utterances start. */
-wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
-/* Of an utterance of the batch, at `place` in its flight. */
-uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place);
-/* The search of a flight with it, once what is on `entered` is done; waits until all is done. `utterances`: those of `params`, in host memory. */
-wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *params, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err);
+wf_status wf__batch_rnn_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
+/* Of an utterance of the batch, at `place` in its chunk. */
+uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place);
 /* The batch's scorer on the CPU. */
-const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer);
-void wf__gpu_asking_free(wf__gpu_worker *worker);
+const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf_scorer *scorer);
+void wf__gpu_close_rnn_scorings(wf__gpu_worker *worker);
+/* Waits for what recurrent scorers have put on their streams, for calls that end early. */
+void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker);
 
-/* upload_scores.c: the flight's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
-wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err);
+/* upload_scores.c: the chunk's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
+wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf__batch *batch, wf_error *err);
 
 /* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
 bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
@@ -238,11 +239,11 @@ wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const w
 /* gpu_worker.c */
 /* What the kernels must know of graph and options. */
 void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
-/* Up to plan.chunk utterances for the flight; flight->count 0: none left. */
-void wf__gpu_take(wf__gpu_worker *worker, wf__flight *flight, wf__deal *deal);
+/* Up to plan.chunk_size utterances for the chunk; chunk->count 0: none left. */
+void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work);
 /* The size of lanes after the plan's; 0 if there are no such lanes. */
 int wf__gpu_next_size(const wf__gpu_worker *worker);
-/* Decodes what flights[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
-wf_status wf__gpu_work(wf__gpu_worker *worker, wf__deal *deal, void *caller_stream, const wf_progress *progress, wf_error *err);
+/* Decodes what chunks[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
+wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *caller_stream, const wf_progress *progress, wf_error *err);
 
 #endif

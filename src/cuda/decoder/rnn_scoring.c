@@ -12,10 +12,10 @@
 #include "cuda/decoder/rnn_scoring.h"
 #include "lm/lm.h"
 
-#ifndef WF__ASKING_BITS /* a test makes it small, so that there is something to forget */
-#define WF__ASKING_BITS 10
+#ifndef WF__RNN_SCORING_BITS /* a test makes it small, so that there is something to forget */
+#define WF__RNN_SCORING_BITS 10
 #endif
-enum { LEAST_BITS = WF__ASKING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
+enum { LEAST_BITS = WF__RNN_SCORING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
 enum { NONE = UINT32_MAX };
 
 static const char what[] = "a recurrent scorer on the GPU";
@@ -23,7 +23,7 @@ static const char what[] = "a recurrent scorer on the GPU";
 /* --- memory ----------------------------------------------------------------------------------------------------------------- */
 
 /* An array of so many bytes; `keeps`: what is in it already, else it is zero. */
-static wf_status make_array(struct wf__gpu_asking *a, enum wf__asking_array which, uint64_t bytes, bool keeps, wf_error *err) {
+static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, bool keeps, wf_error *err) {
   void *old = a->arrays[which].data, *data = NULL;
   const uint64_t old_bytes = a->arrays[which].bytes;
   if (bytes <= old_bytes && keeps) return WF_OK;
@@ -39,67 +39,73 @@ static wf_status make_array(struct wf__gpu_asking *a, enum wf__asking_array whic
 }
 
 /* Room for a round's questions; what was in it is of no use any more. */
-wf_status wf__asking_reserve(struct wf__gpu_asking *a, enum wf__asking_array which, uint64_t bytes, wf_error *err) {
+wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, wf_error *err) {
   return bytes <= a->arrays[which].bytes ? WF_OK : make_array(a, which, bytes + bytes / 2, false, err);
 }
 
-static wf_status send_array(struct wf__gpu_asking *a, enum wf__asking_array which, const void *data, uint64_t bytes, wf_error *err) {
+static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, const void *data, uint64_t bytes, wf_error *err) {
   WF__TRY(make_array(a, which, bytes, false, err));
   if (bytes > 0) WF__CUDA_TRY(cudaMemcpy(a->arrays[which].data, data, bytes, cudaMemcpyHostToDevice), what);
   return WF_OK;
 }
 
 /* All that grows with the numbers of contexts and slots, larger than before or new. */
-static wf_status make_tables(struct wf__gpu_asking *a, wf_error *err) {
+static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const uint64_t contexts = m->max_contexts, slots = m->max_slots;
-  WF__TRY(make_array(a, WF__ASKING_TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
-  WF__TRY(make_array(a, WF__ASKING_PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
-  WF__TRY(make_array(a, WF__ASKING_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
-  WF__TRY(make_array(a, WF__ASKING_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true, err));
-  WF__TRY(make_array(a, WF__ASKING_QUESTIONS, contexts * sizeof(uint32_t), false, err));
-  WF__TRY(make_array(a, WF__ASKING_CLAIMS, contexts * sizeof(uint32_t), false, err));
-  WF__TRY(make_array(a, WF__ASKING_FREE_CONTEXTS, contexts * sizeof(uint32_t), false, err));
-  WF__TRY(make_array(a, WF__ASKING_CONTEXT_LIVES, contexts + 1, false, err));
-  WF__TRY(make_array(a, WF__ASKING_HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
-  WF__TRY(make_array(a, WF__ASKING_FREE_SLOTS, slots * sizeof(uint32_t), false, err));
-  WF__TRY(make_array(a, WF__ASKING_SLOT_LIVES, slots + 1, false, err));
-  WF__TRY(make_array(a, WF__ASKING_ROOTS, contexts / 2 * sizeof *m->roots, true, err));
-  WF__TRY(make_array(a, WF__ASKING_STARTS, contexts / 2 * sizeof *m->starts, true, err));
-  m->roots = a->arrays[WF__ASKING_ROOTS].data;
-  m->answers.starts = m->starts = a->arrays[WF__ASKING_STARTS].data;
+  WF__TRY(make_array(a, WF__RNN_ARRAY_TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_QUESTIONS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_CLAIMS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_FREE_CONTEXTS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_CONTEXT_LIVES, contexts + 1, false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_FREE_SLOTS, slots * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_SLOT_LIVES, slots + 1, false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_ROOTS, contexts / 2 * sizeof *m->roots, true, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_STARTS, contexts / 2 * sizeof *m->starts, true, err));
+  m->roots = a->arrays[WF__RNN_ARRAY_ROOTS].data;
+  m->answers.starts = m->starts = a->arrays[WF__RNN_ARRAY_STARTS].data;
   m->place_bits = (uint32_t)a->bits + 1;
-  m->places = a->arrays[WF__ASKING_PLACES].data;
-  m->words = a->arrays[WF__ASKING_WORDS].data;
-  m->free_contexts = a->arrays[WF__ASKING_FREE_CONTEXTS].data;
-  m->free_slots = a->arrays[WF__ASKING_FREE_SLOTS].data;
-  m->context_lives = a->arrays[WF__ASKING_CONTEXT_LIVES].data;
-  m->slot_lives = a->arrays[WF__ASKING_SLOT_LIVES].data;
-  m->hashes = a->arrays[WF__ASKING_HASHES].data;
+  m->places = a->arrays[WF__RNN_ARRAY_PLACES].data;
+  m->words = a->arrays[WF__RNN_ARRAY_WORDS].data;
+  m->free_contexts = a->arrays[WF__RNN_ARRAY_FREE_CONTEXTS].data;
+  m->free_slots = a->arrays[WF__RNN_ARRAY_FREE_SLOTS].data;
+  m->context_lives = a->arrays[WF__RNN_ARRAY_CONTEXT_LIVES].data;
+  m->slot_lives = a->arrays[WF__RNN_ARRAY_SLOT_LIVES].data;
+  m->hashes = a->arrays[WF__RNN_ARRAY_HASHES].data;
   m->answers.bits = (uint32_t)a->bits + 1;
-  m->answers.table = a->arrays[WF__ASKING_TABLE].data;
-  m->answers.contexts = a->arrays[WF__ASKING_CONTEXTS].data;
-  m->answers.questions = a->arrays[WF__ASKING_QUESTIONS].data;
-  m->answers.claims = a->arrays[WF__ASKING_CLAIMS].data;
-  m->answers.counters = a->arrays[WF__ASKING_COUNTERS].data;
+  m->answers.table = a->arrays[WF__RNN_ARRAY_TABLE].data;
+  m->answers.contexts = a->arrays[WF__RNN_ARRAY_CONTEXTS].data;
+  m->answers.questions = a->arrays[WF__RNN_ARRAY_QUESTIONS].data;
+  m->answers.claims = a->arrays[WF__RNN_ARRAY_CLAIMS].data;
+  m->answers.counters = a->arrays[WF__RNN_ARRAY_COUNTERS].data;
   return WF_OK;
 }
 
-static wf_status fetch_counters(struct wf__gpu_asking *a, wf_error *err) {
-  return wf__gpu_read_back(a->stream, a->counters, a->arrays[WF__ASKING_COUNTERS].data, sizeof *a->counters, "the search kernel", err);
+static wf_status fetch_counters(struct wf__rnn_scoring *a, wf_error *err) {
+  return wf__gpu_read_back(a->stream, a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data, sizeof *a->counters, "the search kernel", err);
+}
+
+/* The same of a search, which may take long: the call may end first. */
+static wf_status wait_for_counters(struct wf__rnn_scoring *a, wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data, sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream), "the search kernel");
+  return wf__gpu_wait(a->stream, "the search kernel", err);
 }
 
 /* What the streams' slots hold goes to the GPU. */
-static wf_status send_held(struct wf__gpu_asking *a, wf_error *err) {
+static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
   if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
   for (uint64_t i = 0; i < a->channels.size; i++) {
     const wf__gpu_channel *channel = a->channels.data[i];
-    held[i] = (wf__lane_held){channel->contexts, wf__streams_num_held(channel), 0};
+    held[i] = (wf__lane_held){channel->contexts, wf__streams_num_tokens(channel), 0};
   }
-  wf_status status = wf__asking_reserve(a, WF__ASKING_HELD, a->channels.size * sizeof *held, err);
+  wf_status status = wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_HELD, a->channels.size * sizeof *held, err);
   if (status == WF_OK && a->channels.size > 0) {
-    const cudaError_t code = cudaMemcpy(a->arrays[WF__ASKING_HELD].data, held, a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
+    const cudaError_t code = cudaMemcpy(a->arrays[WF__RNN_ARRAY_HELD].data, held, a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
     if (code != cudaSuccess) status = wf__cuda_fail(err, code, what);
   }
   free(held);
@@ -109,8 +115,8 @@ static wf_status send_held(struct wf__gpu_asking *a, wf_error *err) {
 }
 
 /* Everything but what the lanes and streams hold; p NULL: there are no lanes. */
-wf_status wf__asking_forget(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
-  static const enum wf__asking_array cleared[] = {WF__ASKING_TABLE, WF__ASKING_PLACES, WF__ASKING_CONTEXT_LIVES, WF__ASKING_SLOT_LIVES, WF__ASKING_COUNTERS};
+wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
+  static const enum wf__rnn_array cleared[] = {WF__RNN_ARRAY_TABLE, WF__RNN_ARRAY_PLACES, WF__RNN_ARRAY_CONTEXT_LIVES, WF__RNN_ARRAY_SLOT_LIVES, WF__RNN_ARRAY_COUNTERS};
   wf__lane_maker *m = &a->maker;
   const uint64_t num_requests = a->counters->num_requests;
   const uint32_t free_contexts = m->num_free_contexts, free_slots = m->num_free_slots;
@@ -120,7 +126,7 @@ wf_status wf__asking_forget(struct wf__gpu_asking *a, const wf__lane_params *p, 
   const wf__lane_holders holders = {.contexts = p != NULL ? p->contexts : NULL,
                                     .parts = p != NULL ? p->num_lanes * p->ranks : 0,
                                     .trace_cap = p != NULL ? p->trace_cap : 0,
-                                    .held = a->arrays[WF__ASKING_HELD].data,
+                                    .held = a->arrays[WF__RNN_ARRAY_HELD].data,
                                     .num_held = (uint32_t)a->channels.size,
                                     .starts_stay = a->streams};
   WF__CUDA_TRY(wf__answers_forget(m, &holders, a->stream), what);
@@ -128,7 +134,7 @@ wf_status wf__asking_forget(struct wf__gpu_asking *a, const wf__lane_params *p, 
   m->num_free_contexts = a->counters->free_contexts;
   m->num_free_slots = a->counters->free_slots;
   a->counters->num_requests = num_requests;
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__ASKING_COUNTERS].data, a->counters, sizeof *a->counters, cudaMemcpyHostToDevice), what);
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_COUNTERS].data, a->counters, sizeof *a->counters, cudaMemcpyHostToDevice), what);
   a->counts.evicted_results += a->num_answers;
   if (m->num_free_contexts > free_contexts) a->counts.evicted_contexts += m->num_free_contexts - free_contexts;
   if (m->num_free_slots > free_slots) a->counts.evicted += m->num_free_slots - free_slots;
@@ -137,7 +143,7 @@ wf_status wf__asking_forget(struct wf__gpu_asking *a, const wf__lane_params *p, 
   return WF_OK;
 }
 
-wf_status wf__asking_grow(struct wf__gpu_asking *a, const wf__lane_params *p, wf_error *err) {
+wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
   a->bits++;
@@ -146,7 +152,7 @@ wf_status wf__asking_grow(struct wf__gpu_asking *a, const wf__lane_params *p, wf
   WF__TRY(wf__rnn_device_grow(a->device, m->max_slots, err));
   WF__TRY(make_tables(a, err));
   m->num_free_contexts = m->num_free_slots = NONE; /* nothing was evicted */
-  return wf__asking_forget(a, p, err);
+  return wf__rnn_scoring_forget(a, p, err);
 }
 
 /* --- taking a scorer -------------------------------------------------------------------------------------------------------- */
@@ -158,7 +164,7 @@ static uint64_t after(uint64_t *at, uint64_t bytes) {
 }
 
 /* A back-off model's arrays, one behind the other. */
-static wf_status send_lm(struct wf__gpu_asking *a, enum wf__asking_array which, const wf_lm *lm, wf__lane_lm *out, wf_error *err) {
+static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, const wf_lm *lm, wf__lane_lm *out, wf_error *err) {
   *out = (wf__lane_lm){0};
   if (lm == NULL) return WF_OK;
   const void *from[] = {lm->unigrams, lm->states, lm->arcs, lm->final_cost};
@@ -174,22 +180,22 @@ static wf_status send_lm(struct wf__gpu_asking *a, enum wf__asking_array which, 
   return WF_OK;
 }
 
-static wf_status send_models(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn, wf_error *err) {
+static wf_status send_models(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   uint64_t factors[WF_RNNLM_MAX_ORDER * WF_RNNLM_MAX_ORDER];
   wf__rnn_hash_factors(a->lm, factors, &m->first_factor, &m->modulus);
-  WF__TRY(send_array(a, WF__ASKING_FACTORS, factors, (uint64_t)m->order * m->order * sizeof *factors, err));
-  WF__TRY(send_array(a, WF__ASKING_LABELS, rnn->labels, (uint64_t)rnn->num_labels * sizeof *rnn->labels, err));
-  m->factors = a->arrays[WF__ASKING_FACTORS].data;
-  m->labels = a->arrays[WF__ASKING_LABELS].data;
-  WF__TRY(send_lm(a, WF__ASKING_NGRAM, rnn->ngram, &m->ngram, err));
-  if (rnn->small != rnn->ngram) return send_lm(a, WF__ASKING_SMALL, rnn->small, &m->small, err);
+  WF__TRY(send_array(a, WF__RNN_ARRAY_FACTORS, factors, (uint64_t)m->order * m->order * sizeof *factors, err));
+  WF__TRY(send_array(a, WF__RNN_ARRAY_LABELS, rnn->labels, (uint64_t)rnn->num_labels * sizeof *rnn->labels, err));
+  m->factors = a->arrays[WF__RNN_ARRAY_FACTORS].data;
+  m->labels = a->arrays[WF__RNN_ARRAY_LABELS].data;
+  WF__TRY(send_lm(a, WF__RNN_ARRAY_NGRAM, rnn->ngram, &m->ngram, err));
+  if (rnn->small != rnn->ngram) return send_lm(a, WF__RNN_ARRAY_SMALL, rnn->small, &m->small, err);
   m->small = m->ngram;
   return WF_OK;
 }
 
 /* Numbers of contexts and slots that rnnlm_memory has room for. */
-static void choose_sizes(struct wf__gpu_asking *a, uint64_t bytes) {
+static void choose_sizes(struct wf__rnn_scoring *a, uint64_t bytes) {
   wf__lane_maker *m = &a->maker;
   const uint64_t slot = wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
   const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) + 2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
@@ -202,7 +208,7 @@ static void choose_sizes(struct wf__gpu_asking *a, uint64_t bytes) {
   m->max_contexts = (uint32_t)1 << a->bits;
 }
 
-static wf_status make_maker(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn, wf_error *err) {
+static wf_status make_maker(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const wf_rnn_scorer_options *o = &rnn->options;
   const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0, kept = wf__rnn_words_kept(rnn);
@@ -217,71 +223,76 @@ static wf_status make_maker(struct wf__gpu_asking *a, const wf__rnn_scorer *rnn,
   WF__TRY(wf__rnn_device_open(a->lm, m->max_slots, &a->device, err));
   a->stream = wf__rnn_device_stream(a->device);
   WF__TRY(send_models(a, rnn, err));
-  WF__TRY(make_array(a, WF__ASKING_COUNTERS, sizeof *a->counters, false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_COUNTERS, sizeof *a->counters, false, err));
   WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable), "page-locked memory");
   *a->counters = (wf__lane_counters){0};
   WF__TRY(make_tables(a, err));
   m->num_free_contexts = m->num_free_slots = NONE;
-  return wf__asking_forget(a, NULL, err);
+  return wf__rnn_scoring_forget(a, NULL, err);
 }
 
-static void free_chains(struct wf__gpu_asking *a) {
+static void free_chains(struct wf__rnn_scoring *a) {
   for (uint64_t i = 0; i < a->chains.size; i++) {
     wf_scorer_free(a->chains.data[i].scorer);
-    wf_scorer_free(a->chains.data[i].twin);
+    wf_scorer_free(a->chains.data[i].cpu_scorer);
   }
   a->chains.size = 0;
   wf__map64_clear(&a->chain_of);
 }
 
-void wf__asking_close(struct wf__gpu_asking *a) {
+void wf__rnn_scoring_close(struct wf__rnn_scoring *a) {
   if (a == NULL) return;
   free_chains(a);
   wf__vec_free(&a->chains);
   wf__map64_free(&a->chain_of);
   wf__vec_free(&a->channels);
   wf__vec_free(&a->root_states);
-  for (int i = 0; i < WF__ASKING_ARRAYS; i++) cudaFree(a->arrays[i].data);
+  for (int i = 0; i < WF__NUM_RNN_ARRAYS; i++) cudaFree(a->arrays[i].data);
   cudaFreeHost(a->counters);
   wf__rnn_device_close(a->device);
   wf_rnnlm_free(a->lm);
-  wf_scorer_free(a->twin);
+  wf_scorer_free(a->cpu_scorer);
   wf_scorer_free(a->scorer);
   free(a);
 }
 
-static wf_status fill_asking(struct wf__gpu_asking *a, int device, const wf_scorer *scorer, wf_error *err) {
+static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_scorer *scorer, wf_error *err) {
   const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   char name[32];
   snprintf(name, sizeof name, "cuda:%d", device);
   a->scorer = wf_scorer_ref(scorer);
   if (rnn->rnnlm->on_device != NULL && wf__rnn_weights_where(rnn->rnnlm->on_device) == device) a->lm = wf_rnnlm_ref(rnn->rnnlm);
   else WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
-  WF__TRY(wf__rnn_scorer_twin(rnn, a->lm->base, &a->twin, err));
+  WF__TRY(wf__rnn_scorer_twin(rnn, a->lm->base, &a->cpu_scorer, err));
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
   return make_maker(a, rnn, err);
 }
 
 /* Of a recurrent scorer. */
-wf_status wf__asking_open(int device, const wf_scorer *scorer, int number_bits, struct wf__gpu_asking **out, wf_error *err) {
-  struct wf__gpu_asking *a = wf__calloc(1, sizeof *a);
+wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits, struct wf__rnn_scoring **out, wf_error *err) {
+  struct wf__rnn_scoring *a = wf__calloc(1, sizeof *a);
   *out = NULL;
   if (a == NULL) return wf__fail_memory(err, sizeof *a, what);
   a->number_bits = number_bits;
-  const wf_status status = fill_asking(a, device, scorer, err);
+  const wf_status status = fill_scoring(a, device, scorer, err);
   if (status == WF_OK) *out = a;
-  else wf__asking_close(a);
+  else wf__rnn_scoring_close(a);
   return status;
 }
 
-void wf__gpu_asking_free(wf__gpu_worker *worker) {
-  wf__asking_close(worker->asking);
-  worker->asking = NULL;
-  for (struct wf__gpu_asking *next, *a = worker->stream_askings; a != NULL; a = next) {
+void wf__gpu_close_rnn_scorings(wf__gpu_worker *worker) {
+  wf__rnn_scoring_close(worker->rnn_scoring);
+  worker->rnn_scoring = NULL;
+  for (struct wf__rnn_scoring *next, *a = worker->stream_scorings; a != NULL; a = next) {
     next = a->next;
-    wf__asking_close(a);
+    wf__rnn_scoring_close(a);
   }
-  worker->stream_askings = NULL;
+  worker->stream_scorings = NULL;
+}
+
+void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker) {
+  if (worker->rnn_scoring != NULL) (void)cudaStreamSynchronize(worker->rnn_scoring->stream);
+  for (const struct wf__rnn_scoring *a = worker->stream_scorings; a != NULL; a = a->next) (void)cudaStreamSynchronize(a->stream);
 }
 
 /* The batch's recurrent scorer, or NULL; one for all or for none. */
@@ -298,7 +309,7 @@ static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_e
   return WF_OK;
 }
 
-wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err) {
+wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err) {
   const wf_scorer *scorer;
   WF__TRY(find_scorer(batch, &scorer, err));
   *asks = scorer != NULL;
@@ -308,17 +319,17 @@ wf_status wf__gpu_asking_take(wf__gpu_worker *worker, const wf__batch *batch, bo
     const int own = wf__gpu_context_bits(wf__batch_graph(batch, i, worker->graph));
     if (own < bits) bits = own;
   }
-  if (worker->asking != NULL && worker->asking->scorer == scorer && worker->asking->bits + 1 < bits) {
-    worker->asking->number_bits = bits;
+  if (worker->rnn_scoring != NULL && worker->rnn_scoring->scorer == scorer && worker->rnn_scoring->bits + 1 < bits) {
+    worker->rnn_scoring->number_bits = bits;
     return WF_OK;
   }
-  wf__asking_close(worker->asking);
-  worker->asking = NULL;
-  return wf__asking_open(worker->device, scorer, bits, &worker->asking, err);
+  wf__rnn_scoring_close(worker->rnn_scoring);
+  worker->rnn_scoring = NULL;
+  return wf__rnn_scoring_open(worker->device, scorer, bits, &worker->rnn_scoring, err);
 }
 
 /* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
-static wf_status list_chains(struct wf__gpu_asking *a, const wf__batch *batch, bool *same, wf_error *err) {
+static wf_status list_chains(struct wf__rnn_scoring *a, const wf__batch *batch, bool *same, wf_error *err) {
   const uint64_t before = a->chains.size;
   uint64_t count = 0;
   wf__map64 seen = {0};
@@ -342,25 +353,25 @@ static wf_status list_chains(struct wf__gpu_asking *a, const wf__batch *batch, b
     if (batch->skip[i]) continue;
     WF__TRY(wf__map64_insert(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)a->chains.size, &number, &fresh, "scorers", err));
     if (!fresh) continue;
-    struct wf__asking_chain chain = {.scorer = NULL};
+    struct wf__rnn_chain chain = {.scorer = NULL};
     WF__TRY(wf__vec_push(&a->chains, chain, "scorers", err));
     a->chains.data[number].scorer = wf_scorer_ref(batch->scorers[i]);
-    WF__TRY(wf__scorer_exchange(batch->scorers[i], a->scorer, a->twin, &a->chains.data[number].twin, err));
+    WF__TRY(wf__scorer_exchange(batch->scorers[i], a->scorer, a->cpu_scorer, &a->chains.data[number].cpu_scorer, err));
   }
   return WF_OK;
 }
 
 /* Utterances start anew, in so many roots. */
-static wf_status set_roots(struct wf__gpu_asking *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
+static wf_status set_roots(struct wf__rnn_scoring *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
   wf__lane_maker *m = &a->maker;
-  while (count >= m->max_contexts / 2) WF__TRY(wf__asking_grow(a, NULL, err));
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__ASKING_ROOTS].data, roots, count * sizeof *roots, cudaMemcpyHostToDevice), what);
+  while (count >= m->max_contexts / 2) WF__TRY(wf__rnn_scoring_grow(a, NULL, err));
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots, cudaMemcpyHostToDevice), what);
   m->num_roots = count;
-  return forgets ? wf__asking_forget(a, NULL, err) : WF_OK;
+  return forgets ? wf__rnn_scoring_forget(a, NULL, err) : WF_OK;
 }
 
-wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  struct wf__gpu_asking *a = worker->asking;
+wf_status wf__batch_rnn_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  struct wf__rnn_scoring *a = worker->rnn_scoring;
   bool same;
   wf_status status = list_chains(a, batch, &same, err);
   const wf__flat_scorer **roots = status == WF_OK ? wf__calloc(a->chains.size, sizeof *roots) : NULL;
@@ -373,45 +384,46 @@ wf_status wf__gpu_asking_take_chains(wf__gpu_worker *worker, const wf__batch *ba
   return status;
 }
 
-uint32_t wf__gpu_root_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place) {
-  const struct wf__gpu_asking *a = worker->asking;
-  if (!worker->facts.asks) return 0;
+uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place) {
+  const struct wf__rnn_scoring *a = worker->rnn_scoring;
+  if (!worker->limits.deferred) return 0;
   return a->own_roots ? place : wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[utterance]);
 }
 
-const wf_scorer *wf__gpu_asking_twin(const wf__gpu_worker *worker, const wf_scorer *scorer) {
-  return worker->asking->chains.data[wf__map64_find(&worker->asking->chain_of, (uint64_t)(uintptr_t)scorer)].twin;
+const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf_scorer *scorer) {
+  return worker->rnn_scoring->chains.data[wf__map64_find(&worker->rnn_scoring->chain_of, (uint64_t)(uintptr_t)scorer)].cpu_scorer;
 }
 
 /* --- rounds ----------------------------------------------------------------------------------------------------------------- */
 
 /* A launch of the lanes; counters say what came of it. */
-static wf_status search(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
+static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+  wf__lane_params *p = search->params;
   const size_t kept = sizeof a->counters->num_requests;
-  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__ASKING_COUNTERS].data + kept, 0, sizeof *a->counters - kept, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + kept, 0, sizeof *a->counters - kept, a->stream), what);
   a->maker.answers.questions_cap = a->maker.max_contexts - a->num_answers;
   p->answers = a->maker.answers;
-  WF__CUDA_TRY(launch(p, a->stream), "the search kernel");
-  WF__TRY(fetch_counters(a, err));
+  WF__TRY(wf__gpu_launch(search->kind, p, a->stream, err));
+  WF__TRY(wait_for_counters(a, err));
   a->num_frames += a->counters->num_frames;
   return WF_OK;
 }
 
 /* Answers to all that was asked. */
-static wf_status answer(struct wf__gpu_asking *a, wf_error *err) {
+static wf_status answer(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const uint32_t questions = a->counters->num_questions, claims = a->counters->num_claims;
   const uint32_t steps = m->words_kept == NONE ? 1 : m->words_kept;
-  WF__TRY(wf__asking_reserve(a, WF__ASKING_REQUESTS, questions * sizeof *m->requests, err));
-  WF__TRY(wf__asking_reserve(a, WF__ASKING_COSTS, questions * sizeof *m->costs, err));
-  WF__TRY(wf__asking_reserve(a, WF__ASKING_MADE_AT, questions * sizeof *m->made_at, err));
-  WF__TRY(wf__asking_reserve(a, WF__ASKING_MOVES, claims * sizeof *m->moves, err));
-  WF__TRY(wf__asking_reserve(a, WF__ASKING_SLOTS, claims * sizeof *m->slots, err));
-  m->requests = a->arrays[WF__ASKING_REQUESTS].data;
-  m->costs = a->arrays[WF__ASKING_COSTS].data;
-  m->made_at = a->arrays[WF__ASKING_MADE_AT].data;
-  m->moves = a->arrays[WF__ASKING_MOVES].data;
-  m->slots = a->arrays[WF__ASKING_SLOTS].data;
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_REQUESTS, questions * sizeof *m->requests, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_COSTS, questions * sizeof *m->costs, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_MADE_AT, questions * sizeof *m->made_at, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_MOVES, claims * sizeof *m->moves, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SLOTS, claims * sizeof *m->slots, err));
+  m->requests = a->arrays[WF__RNN_ARRAY_REQUESTS].data;
+  m->costs = a->arrays[WF__RNN_ARRAY_COSTS].data;
+  m->made_at = a->arrays[WF__RNN_ARRAY_MADE_AT].data;
+  m->moves = a->arrays[WF__RNN_ARRAY_MOVES].data;
+  m->slots = a->arrays[WF__RNN_ARRAY_SLOTS].data;
   if (claims > 0) {
     WF__CUDA_TRY(wf__answers_claim(m, claims, a->stream), what);
     for (uint32_t step = 0; step < steps; step++) {
@@ -436,21 +448,22 @@ static wf_status answer(struct wf__gpu_asking *a, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__asking_run(struct wf__gpu_asking *a, wf__lane_params *p, int (*launch)(const wf__lane_params *, void *), wf_error *err) {
-  WF__TRY(search(a, p, launch, err));
+static wf_status run_rounds(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+  WF__TRY(launch_lanes(a, search, err));
   while (a->counters->num_waiting > 0) {
     WF__TRY(wf__interrupted(err));
     const wf__lane_counters *c = a->counters;
     const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
+    const bool lasts = a->num_frames >= (uint64_t)FRAMES_REMEMBERED * c->num_waiting;
     if (fits) WF__TRY(answer(a, err));
-    else WF__TRY((a->num_frames < (uint64_t)FRAMES_REMEMBERED * c->num_waiting ? wf__asking_grow : wf__asking_forget)(a, p, err));
-    WF__TRY(search(a, p, launch, err));
+    else WF__TRY((lasts ? wf__rnn_scoring_forget : wf__rnn_scoring_grow)(a, search->params, err));
+    WF__TRY(launch_lanes(a, search, err));
   }
   return WF_OK;
 }
 
 /* Of the rounds since `costs` had been worked out. */
-void wf__asking_count(struct wf__gpu_asking *a, uint64_t costs, uint64_t num_utterances) {
+static void count_search(struct wf__rnn_scoring *a, uint64_t costs, uint64_t num_utterances) {
   a->counts.utterances += num_utterances;
   a->counts.requests += a->counters->num_requests;
   a->counts.hits += a->counters->num_requests > a->counts.costs - costs ? a->counters->num_requests - (a->counts.costs - costs) : 0;
@@ -458,7 +471,7 @@ void wf__asking_count(struct wf__gpu_asking *a, uint64_t costs, uint64_t num_utt
 }
 
 /* Roots of utterances that share nothing. */
-static wf_status set_own_roots(struct wf__gpu_asking *a, const wf__lane_utterance *utterances, uint32_t count, wf_error *err) {
+static wf_status set_own_roots(struct wf__rnn_scoring *a, const wf__lane_utterance *utterances, uint32_t count, wf_error *err) {
   const wf__flat_scorer **roots = wf__alloc(count, sizeof *roots);
   if (roots == NULL) return wf__fail_memory(err, count * sizeof *roots, what);
   for (uint32_t i = 0; i < count; i++) roots[i] = utterances[i].scorer;
@@ -467,17 +480,22 @@ static wf_status set_own_roots(struct wf__gpu_asking *a, const wf__lane_utteranc
   return status;
 }
 
-wf_status wf__gpu_asking_search(wf__gpu_worker *worker, wf__lane_params *p, const wf__lane_utterance *utterances, cudaStream_t entered, wf_error *err) {
-  struct wf__gpu_asking *a = worker->asking;
+wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+  wf__lane_params *p = search->params;
   const uint64_t costs = a->counts.costs;
-  WF__TRY(make_array(a, WF__ASKING_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), false, err));
-  a->maker.answers.saved = a->arrays[WF__ASKING_SAVED].data;
-  if (a->own_roots) WF__TRY(set_own_roots(a, utterances, p->num_utterances, err));
+  WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU", err)); /* and other searches, which have taken from the queue */
+  if (a->incomplete) WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* nobody would ask again for what the table lists already */
+  a->incomplete = true;
+  if (a->own_roots && !a->streams) WF__TRY(set_own_roots(a, search->utterances, p->num_utterances, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
+  a->maker.answers.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
   a->counters->num_requests = 0;
-  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__ASKING_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
-  WF__CUDA_TRY(cudaStreamSynchronize(entered), "utterances to the GPU");
-  WF__TRY(wf__asking_run(a, p, wf__search_kernels_of[WF__SEARCH_DEFERRED].launch, err));
-  wf__asking_count(a, costs, p->num_utterances);
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0, a->arrays[WF__RNN_ARRAY_SAVED].bytes, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
+  WF__TRY(run_rounds(a, search, err));
+  a->incomplete = false;
+  count_search(a, costs, search->num_begun);
   return WF_OK;
 }
 

@@ -33,28 +33,32 @@ static wf_status create(wf__gpu_worker *worker, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   streams->scratch = wf__calloc((uint64_t)wf__pool_size(worker->pool), sizeof *streams->scratch);
   if (streams->scratch == NULL) return wf__fail_memory(err, sizeof *streams, "streams");
-  WF__TRY(wf__streams_read_lanes(&worker->facts.profile, worker->graph->min_columns, streams->lanes, err));
+  WF__TRY(wf__streams_read_lanes(&worker->limits.profile, worker->graph->min_columns, streams->lanes, err));
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&streams->stream, cudaStreamNonBlocking), "a stream");
   return upload_sources(worker, err);
 }
 
 static void free_workspace(wf__gpu_streams *streams) {
   cudaFree(streams->memory);
-  cudaFreeHost(streams->box);
+  cudaFreeHost(streams->pinned);
   cudaFreeHost(streams->out);
-  streams->memory = streams->box = streams->out = NULL;
+  streams->memory = streams->pinned = streams->out = NULL;
 }
 
 static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
-  wf__gpu_facts facts = {.profile = worker->facts.profile};
-  WF__TRY(wf__gpu_free_memory(&facts.available, err));
-  facts.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) facts.lanes[b] = streams->lanes[b];
-  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &facts, num_sharing, streams->scored, &streams->plan, err));
+  wf__device_limits limits = {.profile = worker->limits.profile};
+  WF__TRY(wf__gpu_free_memory(&limits.available, err));
+  limits.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) limits.lanes[b] = streams->lanes[b];
+  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &limits, num_sharing, streams->scored, &streams->plan, err));
   WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes), "the memory of streams; lower gpu_memory");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->box, streams->plan.box_bytes, cudaHostAllocPortable), "page-locked host memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->pinned, streams->plan.transfer.bytes, cudaHostAllocPortable), "page-locked host memory");
   WF__CUDA_TRY(cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable), "page-locked host memory");
+  streams->room = (wf__search_room){.lane_memory = &streams->plan.lane_memory,
+                                    .transfer_plan = &streams->plan.transfer,
+                                    .lanes = streams->memory,
+                                    .transfer = {streams->pinned, streams->memory + streams->plan.lane_memory.bytes}};
   return WF_OK;
 }
 
@@ -120,7 +124,7 @@ void wf__streams_release(wf__gpu_worker *worker) {
   wf__vec_free(&streams->slabs);
   wf__vec_free(&streams->slots);
   wf__vec_free(&streams->pending);
-  wf__vec_free(&streams->flight);
+  wf__vec_free(&streams->items);
   for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->pool); i++) {
     free(streams->scratch[i].renumber);
     wf__history_free(&streams->scratch[i].history);

@@ -12,12 +12,10 @@
 #include "cuda/decoder/cuda_backend.h"
 
 enum {
-  FEW_TOKENS = 512,         /* of a frame and block: for fewer a wider lane brings nothing */
-  OFTEN = 8,                /* lanes too narrow for one in so many chunks are too narrow */
   PACK_TOGETHER = 1 << 17,  /* bytes of scores that one thread packs as fast as many */
 };
 
-static void *box_at(const wf__gpu_streams *streams, wf__stream_box part) { return streams->box + streams->plan.box_off[part]; }
+static void *transfer_at(const wf__gpu_streams *streams, wf__transfer_part part) { return wf__search_room_part(&streams->room, part); }
 static void *out_at(const wf__gpu_streams *streams, wf__stream_out part) { return streams->out + streams->plan.out_off[part]; }
 static wf__lane_advance *outcomes(const wf__gpu_streams *streams) { return out_at(streams, WF__STREAM_ADVANCES); }
 
@@ -86,10 +84,10 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
   return status;
 }
 
-static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
+static wf__chunk_out emitted(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
   const wf__gpu_streams *streams = channel->worker->streams;
   return (wf__chunk_out){.tokens = (const wf__lane_ancestor *)out_at(streams, WF__STREAM_ANCESTRY) + advance->ancestors_off,
-                         .contexts = channel->held != NULL ? (const uint64_t *)out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS) + advance->ancestors_off : NULL,
+                         .contexts = channel->scorer != NULL ? (const uint64_t *)out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS) + advance->ancestors_off : NULL,
                          .links = (const wf__lane_chunk_link *)out_at(streams, WF__STREAM_CHUNK_LINKS) + advance->links_off,
                          .num_tokens = advance->num_ancestors,
                          .num_links = advance->num_links};
@@ -97,9 +95,9 @@ static wf__chunk_out handed_out(const wf__gpu_channel *channel, const wf__lane_a
 
 static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, int thread, wf_error *err) {
   wf__channel *base = &channel->base;
-  const wf__chunk_out out = handed_out(channel, advance);
+  const wf__chunk_out out = emitted(channel, advance);
   wf__path *path = &base->path;
-  if (!base->begun && channel->held != NULL) WF__TRY(begin_scoring(channel, thread, err));
+  if (!base->begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
   base->begun = true;
   channel->stale = false;
   if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
@@ -122,7 +120,8 @@ static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *
   channel->final_cost = advance->final_cost;
   channel->select_key = advance->select_key;
   channel->select_context = advance->select_context;
-  channel->collected = channel->collected && advance->num_ancestors == 0;
+  if (advance->num_ancestors == 0) return WF_OK; /* a look at the tokens: the committed prefix may have been read already */
+  channel->collected = false;
   const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
   return full || (channel->watched && !channel->collected) ? wf__streams_collect(channel, thread, err) : WF_OK;
 }
@@ -137,25 +136,21 @@ struct round {
 
 static bool is_on_gpu(const wf__stream_item *item, const wf__batch *batch) { return batch->scores[item->index].on_device; }
 
-static uint64_t packed_bytes(const wf__gpu_worker *worker, const wf_scores *scores, int32_t rows) {
-  return scores->on_device ? 0 : ((uint64_t)rows * (uint64_t)worker->graph->min_columns * wf__dtype_bytes(scores->dtype) + 255) & ~(uint64_t)255;
-}
-
 /* Items of this round, from the pending ones; returns the bytes of their scores. */
 static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, uint64_t *bytes, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t kept = 0;
-  streams->flight.size = 0;
+  streams->items.size = 0;
   *bytes = 0;
-  WF__TRY(wf__vec_grow(&streams->flight, streams->pending.size, "streams", err));
+  WF__TRY(wf__vec_grow(&streams->items, streams->pending.size, "streams", err));
   for (uint64_t i = 0; i < streams->pending.size; i++) {
     wf__stream_item item = streams->pending.data[i];
     const wf_scores *scores = &batch->scores[item.index];
     const int64_t left = scores->num_frames - item.from;
     item.rows = (int32_t)(left < WF__STREAM_FRAMES ? left : WF__STREAM_FRAMES);
-    const uint64_t more = packed_bytes(worker, scores, item.rows);
-    if (streams->flight.size < streams->plan.chunk && *bytes + more <= streams->plan.window_bytes) {
-      streams->flight.data[streams->flight.size++] = item;
+    const uint64_t more = wf__gpu_packed_bytes(scores, item.rows, worker->graph->min_columns);
+    if (streams->items.size < streams->plan.chunk_size && *bytes + more <= streams->plan.window_bytes) {
+      streams->items.data[streams->items.size++] = item;
       *bytes += more;
     } else {
       streams->pending.data[kept++] = item;
@@ -165,27 +160,27 @@ static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, ui
   return WF_OK;
 }
 
-/* Blocks a lane, as bits: for max_active tokens or twice what frames usually have, what some item asks for, and more if there are few items and large frames. */
+/* Blocks a lane, as bits: for the expected tokens, what some item asks for, and more if there are few items and large frames. */
 static int choose_bits(const wf__gpu_worker *worker, bool scored) {
   const wf__gpu_streams *streams = worker->streams;
-  const int64_t room = wf__lane_tokens(worker->facts.profile.shared_kb, scored), usual = streams->usual_tokens, expected = usual > 0 ? 2 * usual : worker->options.max_active;
+  const uint64_t room = wf__lane_tokens(worker->limits.profile.shared_kb, scored), usual = streams->usual_tokens, expected = wf__gpu_expected_tokens(&worker->options, streams->usual_tokens);
   int bits = streams->least_bits;
   while (bits < WF__MAX_RANK_BITS && room << bits < expected) bits++;
-  for (uint64_t i = 0; i < streams->flight.size; i++)
-    if (streams->flight.data[i].bits > bits) bits = streams->flight.data[i].bits;
-  while (bits < WF__MAX_RANK_BITS && (uint64_t)streams->lanes[0] >> (bits + 1) >= streams->flight.size && usual >> (bits + 1) >= FEW_TOKENS) bits++;
+  for (uint64_t i = 0; i < streams->items.size; i++)
+    if (streams->items.data[i].bits > bits) bits = streams->items.data[i].bits;
+  if (usual > 0) bits = wf__gpu_spread_lanes(bits, (uint64_t)streams->lanes[0], streams->items.size, usual);
   while (bits > 0 && (streams->lanes[bits] < 1 || streams->plan.parts >> bits < 1)) bits--;
   return bits;
 }
 
 static void pack_item(void *user, uint64_t number, int thread) {
   const struct round *round = user;
-  const wf__stream_item *item = &round->worker->streams->flight.data[number];
+  const wf__stream_item *item = &round->worker->streams->items.data[number];
   const wf_scores *scores = &round->batch->scores[item->index];
   const uint64_t element = wf__dtype_bytes(scores->dtype), row = (uint64_t)round->worker->graph->min_columns * element, stride = (uint64_t)scores->stride * element;
   if (scores->on_device || item->rows == 0) return;
   const char *from = (const char *)scores->data + (uint64_t)item->from * stride;
-  char *to = (char *)box_at(round->worker->streams, WF__STREAM_SCORES) + round->score_off[number];
+  char *to = (char *)transfer_at(round->worker->streams, WF__TRANSFER_SCORES) + round->score_off[number];
   if (stride == row) memcpy(to, from, row * (uint64_t)item->rows);
   else
     for (int32_t t = 0; t < item->rows; t++) memcpy(to + (uint64_t)t * row, from + (uint64_t)t * stride, row);
@@ -194,21 +189,16 @@ static void pack_item(void *user, uint64_t number, int thread) {
 static void describe_item(const struct round *round, uint64_t number) {
   const wf__gpu_worker *worker = round->worker;
   wf__gpu_streams *streams = worker->streams;
-  const wf__stream_item *item = &streams->flight.data[number];
+  const wf__stream_item *item = &streams->items.data[number];
   const wf_scores *scores = &round->batch->scores[item->index];
   const wf__gpu_channel *channel = item->channel;
-  const char *packed = streams->memory + streams->plan.off[WF__STREAM_BOX] + streams->plan.box_off[WF__STREAM_SCORES] + round->score_off[number];
-  const uint64_t skipped = (uint64_t)item->from * (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype);
-  ((wf__lane_utterance *)box_at(streams, WF__STREAM_UTTERANCES))[number] =
-      (wf__lane_utterance){.scores = scores->on_device && item->rows > 0 ? (const char *)scores->data + skipped : packed,
-                           .stride = scores->on_device ? scores->stride : worker->graph->min_columns,
-                           .num_frames = item->rows,
-                           .num_columns = worker->graph->min_columns,
-                           .dtype = (int32_t)scores->dtype,
-                           .root = channel->held != NULL ? channel->held->root : 0,
-                           .scorer = wf__gpu_held_flat(channel->held),
-                           .words = wf__gpu_held_words(channel->words)};
-  ((wf__lane_chunk *)box_at(streams, WF__STREAM_CHUNK))[number] =
+  const char *packed = streams->room.transfer.device + streams->plan.transfer.off[WF__TRANSFER_SCORES] + round->score_off[number];
+  wf__lane_utterance *utterance = (wf__lane_utterance *)transfer_at(streams, WF__TRANSFER_UTTERANCES) + number;
+  *utterance = wf__gpu_describe(scores, item->from, item->rows, worker->graph->min_columns, packed);
+  utterance->root = channel->scorer != NULL ? channel->scorer->root : 0;
+  utterance->scorer = wf__shared_scorer_there(channel->scorer);
+  utterance->words = wf__shared_words_there(channel->words);
+  ((wf__lane_chunk *)transfer_at(streams, WF__TRANSFER_CHUNKS))[number] =
       (wf__lane_chunk){.tokens = channel->tokens,
                        .contexts = channel->contexts,
                        .num_tokens = channel->base.begun ? channel->num_tokens : 0,
@@ -218,74 +208,37 @@ static void describe_item(const struct round *round, uint64_t number) {
                        .only_check = round->batch->results[item->index]->status != WF_OK || channel->base.died || channel->on_cpu};
 }
 
-static wf__lane_params round_params(const wf__gpu_worker *worker, int bits) {
-  const wf__gpu_streams *streams = worker->streams;
-  const wf__stream_plan *plan = &streams->plan;
-  char *box = streams->memory + plan->off[WF__STREAM_BOX];
-  wf__lane_params p = worker->params;
-  p.utterances = (const wf__lane_utterance *)(void *)(box + plan->box_off[WF__STREAM_UTTERANCES]);
-  p.chunks = (const wf__lane_chunk *)(void *)(box + plan->box_off[WF__STREAM_CHUNK]);
-  p.order = (const uint32_t *)(void *)(box + plan->box_off[WF__STREAM_ORDER]);
-  p.steps_used = (uint64_t *)(void *)(box + plan->box_off[WF__STREAM_COUNTERS]);
-  p.chunk_links_used = p.steps_used + 1;
-  p.queue = (uint32_t *)(p.steps_used + 2);
+static struct wf__rnn_scoring *scoring_of(const wf__stream_item *item) { return item->channel->scorer != NULL ? item->channel->scorer->rnn_scoring : NULL; }
+
+/* Starts a search of some of the round's items. `large`: lanes have the tables of searches with scorers. */
+static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch, bool large, wf_error *err) {
+  wf__gpu_streams *streams = worker->streams;
+  const int bits = streams->round_bits = choose_bits(worker, large);
+  const uint32_t lanes = (uint32_t)streams->lanes[bits], room = streams->plan.parts >> bits;
+  if (launch->count == 0) return WF_OK;
+  launch->max_lanes = lanes < room ? lanes : room;
+  launch->ranks = 1u << bits;
+  wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->params, launch);
   p.advances = outcomes(streams);
   p.ancestors = out_at(streams, WF__STREAM_ANCESTRY);
   p.ancestor_contexts = out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS);
   p.chunk_links = out_at(streams, WF__STREAM_CHUNK_LINKS);
-  p.chunk_links_cap = plan->links_cap;
-  p.ancestors_cap = plan->ancestors_cap;
+  p.chunk_links_cap = streams->plan.links_cap;
+  p.ancestors_cap = streams->plan.ancestors_cap;
   p.arc_sources = streams->arc_sources;
-  p.ranks = 1u << bits;
-  p.costs = (void *)(streams->memory + plan->off[WF__STREAM_COSTS]);
-  p.agenda = streams->memory + plan->off[WF__STREAM_AGENDA];
-  p.trace = streams->memory + plan->off[WF__STREAM_TRACE];
-  p.links = streams->memory + plan->off[WF__STREAM_LINKS];
-  p.frame_off = (void *)(streams->memory + plan->off[WF__STREAM_FRAME_OFF]);
-  p.index = (void *)(streams->memory + plan->off[WF__STREAM_INDEX]);
-  p.rows = (void *)(streams->memory + plan->off[WF__STREAM_ROWS]);
-  p.handed = (void *)(streams->memory + plan->off[WF__STREAM_HANDED]);
-  p.contexts = (void *)(streams->memory + plan->off[WF__STREAM_CONTEXTS]);
-  p.word_log = (void *)(streams->memory + plan->off[WF__STREAM_WORD_LOG]);
-  p.listed = streams->memory + plan->off[WF__STREAM_LISTED];
-  p.entries = streams->memory + plan->off[WF__STREAM_ENTRIES];
-  p.sources = (void *)(streams->memory + plan->off[WF__STREAM_SOURCES]);
-  p.asked = (void *)(streams->memory + plan->off[WF__STREAM_ASKED]);
-  p.memo = streams->memory + plan->off[WF__STREAM_MEMO];
-  p.past = streams->memory + plan->off[WF__STREAM_PAST];
-  p.records = (void *)(streams->memory + plan->off[WF__STREAM_RECORDS]);
-  p.trace_cap = p.trace_room = plan->trace_cap;
-  p.frames_cap = WF__STREAM_FRAMES;
-  return p;
-}
-
-static struct wf__gpu_asking *asking_of(const wf__stream_item *item) { return item->channel->held != NULL ? item->channel->held->asking : NULL; }
-
-/* A launch's lanes, for so many items from place `from` of the order on. */
-static wf__lane_params group_params(wf__gpu_worker *worker, uint32_t from, uint32_t count, bool scored) {
-  wf__gpu_streams *streams = worker->streams;
-  streams->flight_bits = choose_bits(worker, scored);
-  wf__lane_params p = round_params(worker, streams->flight_bits);
-  const uint32_t lanes = (uint32_t)streams->lanes[streams->flight_bits], room = streams->plan.parts >> streams->flight_bits;
-  p.num_utterances = count;
-  p.order += from;
-  p.num_lanes = lanes < room ? lanes : room;
-  if (p.num_lanes > count) p.num_lanes = count;
-  return p;
+  return wf__gpu_submit(&streams->room, launch, &p, streams->stream, err);
 }
 
 /* Items that have recurrent scorers, those of one after the other from place `from` of the order on; this waits. */
-static wf_status launch_asking(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
+static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
-  const uint32_t *order = box_at(streams, WF__STREAM_ORDER);
-  const uint64_t count = streams->flight.size;
+  const uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER);
+  const uint64_t count = streams->items.size;
   for (uint64_t i = from; i < count;) {
-    struct wf__gpu_asking *asking = asking_of(&streams->flight.data[order[i]]);
-    const uint64_t first = i;
-    uint64_t num_begun = 0;
-    for (; i < count && asking_of(&streams->flight.data[order[i]]) == asking; i++) num_begun += !streams->flight.data[order[i]].channel->base.begun;
-    wf__lane_params p = group_params(worker, (uint32_t)first, (uint32_t)(i - first), true);
-    WF__TRY(wf__asking_search_chunks(asking, &p, streams->stream, num_begun, err));
+    wf__search_launch launch = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED, .rnn_scoring = scoring_of(&streams->items.data[order[i]]), .first = (uint32_t)i};
+    for (; i < count && scoring_of(&streams->items.data[order[i]]) == launch.rnn_scoring; i++) launch.num_begun += !streams->items.data[order[i]].channel->base.begun;
+    launch.count = (uint32_t)i - launch.first;
+    WF__TRY(submit_items(worker, &launch, true, err));
   }
   return WF_OK;
 }
@@ -293,17 +246,17 @@ static wf_status launch_asking(wf__gpu_worker *worker, uint32_t from, wf_error *
 /* The order of a round: items without scorers, with others, with recurrent ones. */
 static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
   wf__gpu_streams *streams = worker->streams;
-  uint32_t *order = box_at(streams, WF__STREAM_ORDER), at = 0;
+  uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER), at = 0;
   for (int scored = 0; scored < 2; scored++) {
-    for (uint64_t i = 0; i < streams->flight.size; i++) {
-      const wf__stream_item *item = &streams->flight.data[i];
-      if (asking_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0)) order[at++] = (uint32_t)i;
+    for (uint64_t i = 0; i < streams->items.size; i++) {
+      const wf__stream_item *item = &streams->items.data[i];
+      if (scoring_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0)) order[at++] = (uint32_t)i;
     }
     *(scored ? num_scored : num_plain) = at - (scored ? *num_plain : 0);
   }
-  for (const struct wf__gpu_asking *asking = worker->stream_askings; asking != NULL; asking = wf__asking_next(asking))
-    for (uint64_t i = 0; i < streams->flight.size; i++)
-      if (asking_of(&streams->flight.data[i]) == asking) order[at++] = (uint32_t)i;
+  for (const struct wf__rnn_scoring *rnn_scoring = worker->stream_scorings; rnn_scoring != NULL; rnn_scoring = wf__rnn_scoring_next(rnn_scoring))
+    for (uint64_t i = 0; i < streams->items.size; i++)
+      if (scoring_of(&streams->items.data[i]) == rnn_scoring) order[at++] = (uint32_t)i;
 }
 
 /* Puts the round on the worker's stream; nothing here waits but for recurrent scorers. */
@@ -313,7 +266,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err)); /* it is there, unless room for scorers failed */
   WF__TRY(choose_items(worker, batch, &bytes, err));
-  const uint64_t count = streams->flight.size;
+  const uint64_t count = streams->items.size;
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
   if (score_off == NULL) return wf__fail_memory(err, count * sizeof *score_off, "streams");
   struct round round = {worker, batch, score_off};
@@ -321,11 +274,11 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
   bool on_gpu = false;
   order_items(worker, &num_plain, &num_scored);
   for (uint64_t i = 0; i < count; i++) {
-    const wf__stream_item *item = &streams->flight.data[i];
+    const wf__stream_item *item = &streams->items.data[i];
     score_off[i] = at;
-    at += packed_bytes(worker, &batch->scores[item->index], item->rows);
+    at += wf__gpu_packed_bytes(&batch->scores[item->index], item->rows, worker->graph->min_columns);
     on_gpu = on_gpu || is_on_gpu(item, batch);
-    item->channel->in_flight = (uint32_t)i + 1;
+    item->channel->item_number = (uint32_t)i + 1;
     outcomes(streams)[i].num_newest = UINT32_MAX; /* until it is done */
     describe_item(&round, i);
   }
@@ -333,42 +286,37 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
   else
     for (uint64_t i = 0; i < count; i++) pack_item(&round, i, 0);
   free(score_off);
-  memset(box_at(streams, WF__STREAM_COUNTERS), 0, 24);
   if (on_gpu) {
     WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream), "the caller's stream");
     WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
   }
-  WF__CUDA_TRY(cudaMemcpyAsync(streams->memory + streams->plan.off[WF__STREAM_BOX], streams->box, streams->plan.box_off[WF__STREAM_SCORES] + bytes, cudaMemcpyHostToDevice,
-                               streams->stream),
-               "chunks to the GPU");
-  for (int scored = 0; scored < 2; scored++) {
-    wf__lane_params p = group_params(worker, scored ? num_plain : 0, scored ? num_scored : num_plain, num_plain < count);
-    if (p.num_utterances == 0) continue;
-    p.queue += scored;
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + (scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN)].launch(&p, streams->stream), "the search kernel");
-  }
-  return launch_asking(worker, num_plain + num_scored, err);
+  WF__TRY(wf__gpu_send_transfer(&streams->room, bytes, streams->stream, err));
+  wf__search_launch plain = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_PLAIN, .queue = 0, .first = 0, .count = num_plain};
+  wf__search_launch scored = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_SCORED, .queue = 1, .first = num_plain, .count = num_scored};
+  WF__TRY(submit_items(worker, &plain, num_plain < count, err));
+  WF__TRY(submit_items(worker, &scored, num_plain < count, err));
+  return submit_deferred(worker, num_plain + num_scored, err);
 }
 
 /* --- what comes back -------------------------------------------------------------------------------------------------------- */
 
 static int wider_bits(const wf__gpu_streams *streams) {
-  for (int bits = streams->flight_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
+  for (int bits = streams->round_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
     if (streams->lanes[bits] >= 1 && streams->plan.parts >> bits >= 1) return bits;
   return 0;
 }
 
 /* One item's outcome; what is left to do with it into item->then. */
-static wf_status land(const struct round *round, uint64_t number, int thread, wf_error *err) {
+static wf_status read_outcome(const struct round *round, uint64_t number, int thread, wf_error *err) {
   wf__gpu_worker *worker = round->worker;
   wf__gpu_streams *streams = worker->streams;
-  wf__stream_item *item = &streams->flight.data[number];
+  wf__stream_item *item = &streams->items.data[number];
   const wf__lane_advance *advance = &outcomes(streams)[number];
   const wf_scores *scores = &round->batch->scores[item->index];
   wf_result *result = round->batch->results[item->index];
   item->then = WF__ITEM_DONE;
   if (item->unchecked && advance->bad != UINT64_MAX)
-    return wf__gpu_tell_bad_score(scores, advance->bad, result->num_frames, worker->copy_stream, result, err);
+    return wf__gpu_report_bad_score(scores, advance->bad, result->num_frames, worker->copy_stream, result, err);
   item->unchecked = false;
   if (result->status != WF_OK || item->channel->base.died) return WF_OK;
   item->then = item->channel->on_cpu ? WF__ITEM_TO_CPU : WF__ITEM_GOES_ON;
@@ -391,29 +339,27 @@ static wf_status land(const struct round *round, uint64_t number, int thread, wf
   }
 }
 
-static void land_item(void *user, uint64_t number, int thread) {
+static void finish_item(void *user, uint64_t number, int thread) {
   const struct round *round = user;
   wf__gpu_worker *worker = round->worker;
   wf_error *err = &worker->errors[thread];
-  wf__stream_item *item = &worker->streams->flight.data[number];
-  const wf_status status = land(round, number, thread, err);
+  wf__stream_item *item = &worker->streams->items.data[number];
+  const wf_status status = read_outcome(round, number, thread, err);
   if (status == WF_OK) return;
   item->then = WF__ITEM_DONE;
   wf__result_fail(round->batch->results[item->index], status, err);
 }
 
 /* What the next round should know of these chunks. */
-static void learn(wf__gpu_streams *streams) {
-  uint64_t tokens = 0, frames = 0, full = 0;
-  for (uint64_t i = 0; i < streams->flight.size; i++) {
+static void update_estimates(wf__gpu_streams *streams) {
+  wf__search_tally tally = {0};
+  for (uint64_t i = 0; i < streams->items.size; i++) {
     const wf__lane_advance *advance = &outcomes(streams)[i];
-    full += advance->status == WF__LANE_TABLE_FULL;
-    if (advance->status != WF__LANE_OK || streams->flight.data[i].then == WF__ITEM_TO_CPU) continue;
-    tokens += advance->num_tokens;
-    frames += advance->num_decoded;
+    const bool counts = advance->status != WF__LANE_OK || streams->items.data[i].then != WF__ITEM_TO_CPU; /* the CPU's were only checked */
+    wf__search_tally_add(&tally, counts ? advance->status : WF__LANE_NO_ROOM, advance->num_tokens, advance->num_decoded);
   }
-  if (frames > 0) streams->usual_tokens = (uint32_t)((streams->usual_tokens * 3ull + tokens / frames) / (streams->usual_tokens > 0 ? 4 : 1)) + 1;
-  if (full * OFTEN > streams->flight.size && wider_bits(streams) > 0) streams->least_bits = wider_bits(streams);
+  streams->usual_tokens = wf__search_tally_usual(&tally, streams->usual_tokens);
+  if (wf__search_tally_too_small(&tally) && wider_bits(streams) > 0) streams->least_bits = wider_bits(streams);
 }
 
 /* Waits for the round. Items that are for the CPU go to `rest`. */
@@ -421,12 +367,12 @@ static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worke
   wf__gpu_streams *streams = worker->streams;
   struct round round = {worker, batch, NULL};
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
-  WF__CUDA_TRY(cudaStreamSynchronize(streams->stream), "the search kernel");
-  wf__pool_run(worker->pool, streams->flight.size, land_item, &round);
-  learn(streams);
-  for (uint64_t i = 0; i < streams->flight.size; i++) {
-    wf__stream_item item = streams->flight.data[i];
-    item.channel->in_flight = 0;
+  WF__TRY(wf__gpu_wait(streams->stream, "the search kernel", err));
+  wf__pool_run(worker->pool, streams->items.size, finish_item, &round);
+  update_estimates(streams);
+  for (uint64_t i = 0; i < streams->items.size; i++) {
+    wf__stream_item item = streams->items.data[i];
+    item.channel->item_number = 0;
     if (item.then == WF__ITEM_LARGE) {
       item.channel->large = wf__streams_reserve_contexts(item.channel, wf__devices_sharing(&self->devices, worker->device), NULL) == WF_OK;
       item.then = item.channel->large ? WF__ITEM_GOES_ON : WF__ITEM_TO_CPU;
@@ -434,7 +380,7 @@ static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worke
     if (item.then == WF__ITEM_GOES_ON) WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
     if (item.then == WF__ITEM_TO_CPU) WF__TRY(wf__vec_push(rest, item, "streams", err));
   }
-  streams->flight.size = 0;
+  streams->items.size = 0;
   return WF_OK;
 }
 
@@ -477,7 +423,7 @@ static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *score
 }
 
 /* Streams that have something to search, or to be looked at, to their workers. */
-static wf_status deal(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf__stream_items *rest, wf_error *err) {
+static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf__stream_items *rest, wf_error *err) {
   struct round round = {&self->workers[0], batch, NULL};
   wf__pool_run(self->workers[0].pool, batch->count, check_item, &round);
   for (size_t i = 0; i < batch->count; i++) {
@@ -500,7 +446,7 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
     for (int i = 0; i < self->num_workers; i++)
       if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(self, &self->workers[i], batch, err));
     for (int i = 0; i < self->num_workers; i++) {
-      if (self->workers[i].streams == NULL || self->workers[i].streams->flight.size == 0) continue;
+      if (self->workers[i].streams == NULL || self->workers[i].streams->items.size == 0) continue;
       WF__TRY(finish_round(self, &self->workers[i], batch, rest, err));
       any = any || self->workers[i].streams->pending.size > 0;
     }
@@ -521,16 +467,17 @@ static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_st
     wf__gpu_streams *streams = self->workers[i].streams;
     if (streams == NULL) continue;
     if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
-    for (uint64_t k = 0; k < streams->flight.size; k++) streams->flight.data[k].channel->in_flight = 0;
+    wf__gpu_drain_rnn_scorings(&self->workers[i]);
+    for (uint64_t k = 0; k < streams->items.size; k++) streams->items.data[k].channel->item_number = 0;
     if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->pending, &why);
-    if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->flight, &why);
-    streams->pending.size = streams->flight.size = 0;
+    if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->items, &why);
+    streams->pending.size = streams->items.size = 0;
   }
 }
 
 wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf_error *err) {
   wf__stream_items rest = {0};
-  wf_status status = deal(self, batch, channels, &rest, err);
+  wf_status status = assign_items(self, batch, channels, &rest, err);
   if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
   if (status != WF_OK) abandon(self, batch, status);
   if (status == WF_ERR_CANCELLED) fail_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});

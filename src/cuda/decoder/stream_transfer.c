@@ -6,7 +6,7 @@
 /* The tokens of the newest frame: of a stream that has died those that were expanded. */
 static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
   wf__channel *base = &channel->base;
-  const bool scored = channel->held != NULL;
+  const bool scored = channel->scorer != NULL;
   base->tokens.size = 0;
   for (uint32_t i = 0; i < channel->num_tokens; i++) {
     const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
@@ -35,12 +35,12 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
   cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess && channel->held != NULL)
+  if (code == cudaSuccess && channel->scorer != NULL)
     code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
   if (code == cudaSuccess) keep_tokens(channel, tokens);
   free(tokens);
   if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
-  const bool asks = channel->held != NULL && channel->held->asking != NULL; /* the CPU has other contexts */
+  const bool asks = channel->scorer != NULL && channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
   return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
 }
 

@@ -9,10 +9,8 @@
 
 #include "cuda/decoder/gpu_worker.h"
 
-static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
-
 static uint64_t tree_bytes(const wf__phrase_tree *tree) {
-  return tree != NULL ? round_up(tree->view.num_states * sizeof(wf__lane_state)) + round_up(tree->view.num_arcs * sizeof(wf_arc)) : 0;
+  return tree != NULL ? wf__round_up_256(tree->view.num_states * sizeof(wf__lane_state)) + wf__round_up_256(tree->view.num_arcs * sizeof(wf_arc)) : 0;
 }
 
 static bool has_epsilons(const wf__phrase_tree *tree, uint32_t state) { return tree->first_epsilon[state] < tree->view.arc_off[state + 1]; }
@@ -30,10 +28,10 @@ static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__l
 
 /* Everything as it will be on the GPU, where it begins at `there`. */
 static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, char *all, const char *there) {
-  const uint64_t count = (uint64_t)graph->classes->count, first_class = round_up(sizeof(wf__lane_words));
+  const uint64_t count = (uint64_t)graph->classes->count, first_class = wf__round_up_256(sizeof(wf__lane_words));
   wf__lane_words *words = (wf__lane_words *)(void *)all;
   wf__lane_class *classes = (wf__lane_class *)(void *)(all + first_class);
-  uint64_t at = first_class + round_up(count * sizeof *classes);
+  uint64_t at = first_class + wf__round_up_256(count * sizeof *classes);
   *words = (wf__lane_words){.num_states = (uint32_t)graph->num_states,
                             .classes = (const wf__lane_class *)(const void *)(there + first_class),
                             .num_classes = (uint32_t)count,
@@ -45,7 +43,7 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
     const wf__phrase_tree *tree = added->tree;
     classes[c] = (wf__lane_class){.first_place = graph->classes->first_ranked[c]};
     if (tree == NULL) continue;
-    const uint64_t arcs_at = at + round_up(tree->view.num_states * sizeof(wf__lane_state));
+    const uint64_t arcs_at = at + wf__round_up_256(tree->view.num_states * sizeof(wf__lane_state));
     classes[c].states = there + at;
     classes[c].arcs = there + arcs_at;
     classes[c].first_state = added->first_state;
@@ -58,93 +56,93 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
   }
 }
 
-static wf_status send_words(wf__gpu_worker *worker, wf__held_words *held, wf_error *err) {
-  const wf_graph *graph = held->graph;
-  held->bytes = round_up(sizeof(wf__lane_words)) + round_up((uint64_t)graph->classes->count * sizeof(wf__lane_class));
-  for (int32_t c = 0; c < graph->classes->count; c++) held->bytes += tree_bytes(graph->added[c].tree);
-  WF__CUDA_TRY(cudaMalloc((void **)&held->memory, held->bytes), "room for added words");
-  char *all = wf__calloc(held->bytes, 1);
-  if (all == NULL) return wf__fail_memory(err, held->bytes, "added words for the GPU");
-  write_words(graph, worker, all, held->memory);
-  cudaError_t code = cudaMemcpyAsync(held->memory, all, held->bytes, cudaMemcpyHostToDevice, worker->copy_stream);
+static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf_error *err) {
+  const wf_graph *graph = shared->graph;
+  shared->bytes = wf__round_up_256(sizeof(wf__lane_words)) + wf__round_up_256((uint64_t)graph->classes->count * sizeof(wf__lane_class));
+  for (int32_t c = 0; c < graph->classes->count; c++) shared->bytes += tree_bytes(graph->added[c].tree);
+  WF__CUDA_TRY(cudaMalloc((void **)&shared->memory, shared->bytes), "room for added words");
+  char *all = wf__calloc(shared->bytes, 1);
+  if (all == NULL) return wf__fail_memory(err, shared->bytes, "added words for the GPU");
+  write_words(graph, worker, all, shared->memory);
+  cudaError_t code = cudaMemcpyAsync(shared->memory, all, shared->bytes, cudaMemcpyHostToDevice, worker->copy_stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
   free(all);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "added words to the GPU");
 }
 
-wf_status wf__gpu_hold_words(wf__gpu_worker *worker, const wf_graph *graph, wf__held_words **out, wf_error *err) {
+wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph, wf__shared_words **out, wf_error *err) {
   *out = NULL;
   if (graph->added == NULL) return WF_OK;
-  *out = worker->words;
+  *out = worker->shared_words;
   while (*out != NULL && (*out)->graph != graph) *out = (*out)->next;
   if (*out != NULL) {
     (*out)->users++;
     return WF_OK;
   }
-  wf__held_words *held = wf__calloc(1, sizeof *held);
-  if (held == NULL) return wf__fail_memory(err, sizeof *held, "added words");
-  held->graph = wf_graph_ref(graph);
-  held->users = 1;
-  const wf_status status = send_words(worker, held, err);
-  held->next = worker->words;
-  worker->words = held;
-  *out = held;
-  if (status != WF_OK) wf__gpu_let_words_go(worker, out);
+  wf__shared_words *shared = wf__calloc(1, sizeof *shared);
+  if (shared == NULL) return wf__fail_memory(err, sizeof *shared, "added words");
+  shared->graph = wf_graph_ref(graph);
+  shared->users = 1;
+  const wf_status status = send_words(worker, shared, err);
+  shared->next = worker->shared_words;
+  worker->shared_words = shared;
+  *out = shared;
+  if (status != WF_OK) wf__gpu_release_words(worker, out);
   return status;
 }
 
-void wf__gpu_let_words_go(wf__gpu_worker *worker, wf__held_words **place) {
-  wf__held_words *held = *place, **at = &worker->words;
+void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
+  wf__shared_words *shared = *place, **at = &worker->shared_words;
   *place = NULL;
-  if (held == NULL || --held->users > 0) return;
-  while (*at != held) at = &(*at)->next;
-  *at = held->next;
-  cudaFree(held->memory);
-  wf_graph_free(held->graph);
-  free(held);
+  if (shared == NULL || --shared->users > 0) return;
+  while (*at != shared) at = &(*at)->next;
+  *at = shared->next;
+  cudaFree(shared->memory);
+  wf_graph_free(shared->graph);
+  free(shared);
 }
 
 /* --- of a batch -------------------------------------------------------------------------------------------------------------- */
 
 /* Lets the first `count` of the batch's words go. */
-static void let_go(wf__gpu_worker *worker, uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) wf__gpu_let_words_go(worker, &worker->batch_words.data[i]);
+static void release_first(wf__gpu_worker *worker, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(worker, &worker->batch_words.data[i]);
   worker->batch_words.size -= count;
   if (worker->batch_words.size > 0) memmove(worker->batch_words.data, worker->batch_words.data + count, worker->batch_words.size * sizeof *worker->batch_words.data);
 }
 
-static wf_status hold_for_batch(wf__gpu_worker *worker, const wf_graph *graph, uint64_t before, wf_error *err) {
+static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph, uint64_t before, wf_error *err) {
   uint32_t number;
   bool fresh;
   if (graph->added == NULL) return WF_OK;
   WF__TRY(wf__map64_insert(&worker->words_of, (uint64_t)(uintptr_t)graph, (uint32_t)(worker->batch_words.size - before), &number, &fresh, "added words", err));
   if (!fresh) return WF_OK;
   WF__TRY(wf__vec_grow(&worker->batch_words, 1, "added words", err));
-  wf__held_words **place = &worker->batch_words.data[worker->batch_words.size];
-  WF__TRY(wf__gpu_hold_words(worker, graph, place, err));
+  wf__shared_words **place = &worker->batch_words.data[worker->batch_words.size];
+  WF__TRY(wf__gpu_acquire_words(worker, graph, place, err));
   worker->batch_words.size++;
   return WF_OK;
 }
 
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  const uint64_t before = worker->batch_words.size; /* held until the new ones are, as they may be the same */
+  const uint64_t before = worker->batch_words.size; /* shared until the new ones are, as they may be the same */
   wf_status status = WF_OK;
   wf__map64_clear(&worker->words_of);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)
-    if (!batch->skip[i]) status = hold_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
-  let_go(worker, before);
-  for (uint64_t i = 0; i < worker->batch_words.size; i++) worker->facts.scorer_bytes += worker->batch_words.data[i]->bytes;
-  worker->facts.scored = worker->facts.scored || worker->batch_words.size > 0;
+    if (!batch->skip[i]) status = acquire_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
+  release_first(worker, before);
+  for (uint64_t i = 0; i < worker->batch_words.size; i++) worker->limits.scorer_bytes += worker->batch_words.data[i]->bytes;
+  worker->limits.scored = worker->limits.scored || worker->batch_words.size > 0;
   return status;
 }
 
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph) {
   const uint32_t number = graph->added != NULL ? wf__map64_find(&worker->words_of, (uint64_t)(uintptr_t)graph) : WF__MAP64_NONE;
-  return number != WF__MAP64_NONE ? wf__gpu_held_words(worker->batch_words.data[number]) : NULL;
+  return number != WF__MAP64_NONE ? wf__shared_words_there(worker->batch_words.data[number]) : NULL;
 }
 
-void wf__gpu_release_words(wf__gpu_worker *worker) {
-  let_go(worker, worker->batch_words.size);
+void wf__gpu_close_words(wf__gpu_worker *worker) {
+  release_first(worker, worker->batch_words.size);
   wf__vec_free(&worker->batch_words);
   wf__map64_free(&worker->words_of);
 }

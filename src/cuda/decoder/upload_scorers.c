@@ -9,8 +9,6 @@
 #include "cuda/decoder/gpu_streams.h"
 #include "scorer/rnn_scorer.h"
 
-static uint64_t round_up(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
-
 /* --- models -------------------------------------------------------------------------------------------------------------- */
 
 /* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies in, on average over its places. A record of b bits reaches into
@@ -68,7 +66,7 @@ static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits;
 static void plan_model(wf__gpu_model *model) {
   const wf__wlm_header *header = model->lm->header;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
-    const uint64_t room = round_up(header->sections[i].size + SECTION_ROOM);
+    const uint64_t room = wf__round_up_256(header->sections[i].size + SECTION_ROOM);
     if (is_on_host(model->placement, i)) model->host_bytes += room;
     else model->bytes += room;
   }
@@ -93,8 +91,8 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
     const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
     const bool on_host = is_on_host(model->placement, i);
     to[i] = on_host ? host : at;
-    if (on_host) host += round_up(size);
-    else at += round_up(size);
+    if (on_host) host += wf__round_up_256(size);
+    else at += wf__round_up_256(size);
     if (from[i] == NULL) continue;
     if (on_host) memcpy(to[i], from[i], size);
     else WF__CUDA_TRY(cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream), "the language model to the GPU");
@@ -144,7 +142,7 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, c
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   const wf__gpu_scorers *scorers = &worker->scorers;
   wf__gpu_lm_counts counts = scorers->gone;
-  const int num_warps = 32 * worker->facts.lanes[WF__LARGE_LANE]; /* that search at one time */
+  const int num_warps = 32 * worker->limits.lanes[WF__LARGE_LANE]; /* that search at one time */
   int khz = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];
@@ -238,10 +236,10 @@ static wf_status make_room(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *e
 
 /* Where each piece goes; returns how many bytes all of them take. */
 static uint64_t lay_out(wf__gpu_scorers *scorers) {
-  uint64_t bytes = round_up(scorers->flats.size * sizeof *scorers->flats.data);
+  uint64_t bytes = wf__round_up_256(scorers->flats.size * sizeof *scorers->flats.data);
   for (uint64_t i = 0; i < scorers->pieces.size; i++) {
     scorers->pieces.data[i].at = bytes;
-    bytes += round_up(scorers->pieces.data[i].bytes);
+    bytes += wf__round_up_256(scorers->pieces.data[i].bytes);
   }
   return bytes;
 }
@@ -252,16 +250,16 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   wf__map64_clear(&scorers->piece_of);
   scorers->flats.size = scorers->pieces.size = 0;
   drop_unused(scorers);
-  WF__TRY(wf__gpu_asking_take(worker, batch, &worker->facts.asks, err));
+  WF__TRY(wf__batch_rnn_take(worker, batch, &worker->limits.deferred, err));
   for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
     if (!batch->skip[i] && batch->scorers[i] != NULL && wf__rnn_scorer_of(batch->scorers[i]) == NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
   const uint64_t bytes = lay_out(scorers);
-  worker->facts.scored = scorers->flats.size > 0 || worker->facts.asks;
+  worker->limits.scored = scorers->flats.size > 0 || worker->limits.deferred;
   WF__TRY(make_room(scorers, bytes, err));
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
-  if (worker->facts.asks) WF__TRY(wf__gpu_asking_take_chains(worker, batch, err));
-  worker->facts.scorer_bytes = scorers->bytes;
-  for (uint64_t i = 0; i < scorers->models.size; i++) worker->facts.scorer_bytes += scorers->models.data[i].bytes;
+  if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
+  worker->limits.scorer_bytes = scorers->bytes;
+  for (uint64_t i = 0; i < scorers->models.size; i++) worker->limits.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
 }
 
@@ -273,7 +271,7 @@ static void free_store(wf__gpu_scorers *scorers) {
   cudaFree(scorers->memory);
 }
 
-void wf__gpu_release_scorers(wf__gpu_worker *worker) {
+void wf__gpu_close_scorers(wf__gpu_worker *worker) {
   wf__gpu_scorers *scorers = &worker->scorers;
   for (uint64_t i = 0; i < scorers->models.size; i++) free_model(&scorers->models.data[i]);
   wf__vec_free(&scorers->models);
@@ -283,62 +281,62 @@ void wf__gpu_release_scorers(wf__gpu_worker *worker) {
 /* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
 
 /* With a recurrent part: where it starts, when the others are there. */
-static wf_status hold_asking(wf__gpu_worker *worker, wf__held_scorer *held, const wf_scorer *recurrent, wf_error *err) {
+static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *shared, const wf_scorer *recurrent, wf_error *err) {
   uint32_t root;
-  struct wf__gpu_asking *asking;
-  WF__TRY(wf__asking_hold(worker, recurrent, &asking, err));
-  const wf_status status = wf__asking_add_root(asking, wf__gpu_held_flat(held), &root, err);
+  struct wf__rnn_scoring *rnn_scoring;
+  WF__TRY(wf__rnn_scoring_acquire(worker, recurrent, &rnn_scoring, err));
+  const wf_status status = wf__rnn_scoring_add_root(rnn_scoring, wf__shared_scorer_there(shared), &root, err);
   if (status != WF_OK) {
-    wf__asking_let_go(asking);
+    wf__rnn_scoring_release(rnn_scoring);
     return status;
   }
-  held->asking = asking;
-  held->root = root;
-  wf_scorer_free(held->on_cpu);
-  return wf__scorer_exchange(held->scorer, recurrent, wf__asking_twin(asking), &held->on_cpu, err);
+  shared->rnn_scoring = rnn_scoring;
+  shared->root = root;
+  wf_scorer_free(shared->on_cpu);
+  return wf__scorer_exchange(shared->scorer, recurrent, wf__rnn_scoring_cpu_scorer(rnn_scoring), &shared->on_cpu, err);
 }
 
-wf_status wf__gpu_hold_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__held_scorer **out, wf_error *err) {
+wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__shared_scorer **out, wf_error *err) {
   const wf_scorer *recurrent = wf__rnn_part_of(scorer);
-  *out = worker->held;
+  *out = worker->shared_scorers;
   while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
   if (*out != NULL) {
     (*out)->users++;
     return WF_OK;
   }
-  wf__held_scorer *held = wf__calloc(1, sizeof *held);
-  if (held == NULL) return wf__fail_memory(err, sizeof *held, "a scorer");
-  held->scorer = wf_scorer_ref(scorer);
-  held->on_cpu = wf_scorer_ref(scorer);
-  held->users = 1;
-  wf_status status = recurrent != scorer ? add_scorer(&held->store, scorer, err) : WF_OK;
-  const uint64_t bytes = lay_out(&held->store);
-  if (status == WF_OK) status = make_room(&held->store, bytes, err);
-  if (status == WF_OK && bytes > 0) status = send_all(worker, &held->store, bytes, err);
-  if (status == WF_OK && recurrent != NULL) status = hold_asking(worker, held, recurrent, err);
-  held->next = worker->held;
-  worker->held = held;
-  *out = held;
-  if (status != WF_OK) wf__gpu_let_scorer_go(worker, out);
+  wf__shared_scorer *shared = wf__calloc(1, sizeof *shared);
+  if (shared == NULL) return wf__fail_memory(err, sizeof *shared, "a scorer");
+  shared->scorer = wf_scorer_ref(scorer);
+  shared->on_cpu = wf_scorer_ref(scorer);
+  shared->users = 1;
+  wf_status status = recurrent != scorer ? add_scorer(&shared->store, scorer, err) : WF_OK;
+  const uint64_t bytes = lay_out(&shared->store);
+  if (status == WF_OK) status = make_room(&shared->store, bytes, err);
+  if (status == WF_OK && bytes > 0) status = send_all(worker, &shared->store, bytes, err);
+  if (status == WF_OK && recurrent != NULL) status = acquire_rnn_scoring(worker, shared, recurrent, err);
+  shared->next = worker->shared_scorers;
+  worker->shared_scorers = shared;
+  *out = shared;
+  if (status != WF_OK) wf__gpu_release_scorer(worker, out);
   return status;
 }
 
-void wf__gpu_let_scorer_go(wf__gpu_worker *worker, wf__held_scorer **place) {
-  wf__held_scorer *held = *place, **at = &worker->held;
+void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place) {
+  wf__shared_scorer *shared = *place, **at = &worker->shared_scorers;
   *place = NULL;
-  if (held == NULL || --held->users > 0) return;
-  while (*at != held) at = &(*at)->next;
-  *at = held->next;
-  if (held->asking != NULL) {
-    wf__asking_drop_root(held->asking, held->root);
-    wf__asking_let_go(held->asking);
+  if (shared == NULL || --shared->users > 0) return;
+  while (*at != shared) at = &(*at)->next;
+  *at = shared->next;
+  if (shared->rnn_scoring != NULL) {
+    wf__rnn_scoring_drop_root(shared->rnn_scoring, shared->root);
+    wf__rnn_scoring_release(shared->rnn_scoring);
   }
-  free_store(&held->store);
-  wf_scorer_free(held->on_cpu);
-  wf_scorer_free(held->scorer);
-  free(held);
+  free_store(&shared->store);
+  wf_scorer_free(shared->on_cpu);
+  wf_scorer_free(shared->scorer);
+  free(shared);
 }
 
-const wf__flat_scorer *wf__gpu_held_flat(const wf__held_scorer *held) { return held != NULL ? (const wf__flat_scorer *)(const void *)held->store.memory : NULL; }
+const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *shared) { return shared != NULL ? (const wf__flat_scorer *)(const void *)shared->store.memory : NULL; }
 
 #endif

@@ -1,6 +1,6 @@
-/* upload_scores.c - scores from host memory to the GPU, while the GPU searches other flights.
+/* upload_scores.c - scores from host memory to the GPU, while the GPU searches other chunks.
  *
- * The scores of a flight, one utterance after the other at multiples of 256 bytes, rows packed to the columns that the graph reads, are one range
+ * The scores of a chunk, one utterance after the other at multiples of 256 bytes, rows packed to the columns that the graph reads, are one range
  * of bytes. It is sent window by window: threads fill a page-locked window, one asynchronous copy sends it, and meanwhile they fill the other one.
  * Values are checked on the way, while they are in the cache; the GPU need not look at them a second time. */
 #ifdef WARPFST_CUDA
@@ -12,10 +12,10 @@
 
 struct window {
   wf__gpu_worker *worker;
-  const wf__flight *flight;
+  const wf__batch_chunk *chunk;
   const wf__batch *batch;
   char *data;
-  uint64_t begin, end; /* of the flight's range */
+  uint64_t begin, end; /* of the chunk's range */
 };
 
 /* --- checking ----------------------------------------------------------------------------------------------------------- */
@@ -94,14 +94,14 @@ static uint64_t copy_step(const wf_scores *scores, uint64_t columns, uint64_t at
 static void fill_piece(void *user, uint64_t item, int thread) {
   const struct window *window = user;
   const wf__gpu_worker *worker = window->worker;
-  const uint64_t *score_off = wf__flight_box(worker, window->flight, WF__BOX_SCORE_OFF);
-  const uint32_t *which = wf__flight_box(worker, window->flight, WF__BOX_WHICH);
-  uint64_t *bad = wf__flight_box(worker, window->flight, WF__BOX_BAD);
+  const uint64_t *score_off = wf__chunk_transfer(window->chunk, WF__TRANSFER_SCORE_OFF);
+  const uint32_t *numbers = wf__chunk_transfer(window->chunk, WF__TRANSFER_NUMBERS);
+  uint64_t *bad = wf__chunk_transfer(window->chunk, WF__TRANSFER_BAD);
   const uint64_t columns = (uint64_t)worker->graph->min_columns;
   uint64_t at = window->begin + item * WF__PIECE_BYTES, end = at + WF__PIECE_BYTES < window->end ? at + WF__PIECE_BYTES : window->end;
-  uint32_t u = find_utterance(score_off, window->flight->count, at);
+  uint32_t u = find_utterance(score_off, window->chunk->count, at);
   while (at < end) {
-    const wf_scores *scores = &window->batch->scores[which[u]];
+    const wf_scores *scores = &window->batch->scores[numbers[u]];
     uint64_t last = score_off[u] + (uint64_t)scores->num_frames * columns * wf__dtype_bytes(scores->dtype);
     if (last > end) last = end;
     while (at < last) at += copy_step(scores, columns, at - score_off[u], last - score_off[u], window->data + (at - window->begin), &bad[u]);
@@ -109,14 +109,14 @@ static void fill_piece(void *user, uint64_t item, int thread) {
   }
 }
 
-static wf_status send_range(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, uint64_t bytes, wf_error *err) {
+static wf_status send_range(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf__batch *batch, uint64_t bytes, wf_error *err) {
   const uint64_t window_bytes = worker->plan.window_bytes;
-  char *to = wf__flight_array(worker, flight, WF__ARRAY_SCORES);
+  char *to = wf__chunk_array(worker, chunk, WF__BATCH_SCORES);
   for (uint64_t begin = 0; begin < bytes; begin += window_bytes) {
     const int turn = worker->window;
     WF__TRY(wf__interrupted(err));
     struct window window = {.worker = worker,
-                            .flight = flight,
+                            .chunk = chunk,
                             .batch = batch,
                             .data = worker->pinned + (uint64_t)turn * window_bytes,
                             .begin = begin,
@@ -129,33 +129,29 @@ static wf_status send_range(wf__gpu_worker *worker, wf__flight *flight, const wf
     worker->window = 1 - turn;
   }
   WF__CUDA_TRY(cudaEventRecord(worker->copied, worker->copy_stream), "scores to the GPU");
-  WF__CUDA_TRY(cudaStreamWaitEvent(flight->stream, worker->copied, 0), "scores to the GPU");
+  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->copied, 0), "scores to the GPU");
   return WF_OK;
 }
 
-wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__flight *flight, const wf__batch *batch, wf_error *err) {
-  const uint32_t *which = wf__flight_box(worker, flight, WF__BOX_WHICH);
-  wf__lane_utterance *utterances = wf__flight_box(worker, flight, WF__BOX_UTTERANCES);
-  uint64_t *score_off = wf__flight_box(worker, flight, WF__BOX_SCORE_OFF), *bad = wf__flight_box(worker, flight, WF__BOX_BAD), bytes = 0;
+wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf__batch *batch, wf_error *err) {
+  const uint32_t *numbers = wf__chunk_transfer(chunk, WF__TRANSFER_NUMBERS);
+  wf__lane_utterance *utterances = wf__chunk_transfer(chunk, WF__TRANSFER_UTTERANCES);
+  uint64_t *score_off = wf__chunk_transfer(chunk, WF__TRANSFER_SCORE_OFF), *bad = wf__chunk_transfer(chunk, WF__TRANSFER_BAD), bytes = 0;
   const int32_t columns = worker->graph->min_columns;
-  for (uint32_t i = 0; i < flight->count; i++) {
-    const wf_scores *scores = &batch->scores[which[i]];
-    const char *here = (const char *)wf__flight_array(worker, flight, WF__ARRAY_SCORES) + bytes;
+  for (uint32_t i = 0; i < chunk->count; i++) {
+    const wf_scores *scores = &batch->scores[numbers[i]];
+    const char *here = (const char *)wf__chunk_array(worker, chunk, WF__BATCH_SCORES) + bytes;
     score_off[i] = bytes;
     bad[i] = UINT64_MAX;
-    utterances[i] = (wf__lane_utterance){.scores = scores->on_device ? scores->data : here,
-                                         .stride = scores->on_device ? scores->stride : columns,
-                                         .num_frames = (int32_t)scores->num_frames,
-                                         .num_columns = columns,
-                                         .dtype = (int32_t)scores->dtype,
-                                         .root = wf__gpu_root_of(worker, batch, which[i], i),
-                                         .scorer = wf__gpu_scorer_of(worker, batch, which[i]),
-                                         .words = wf__gpu_words_of(worker, wf__batch_graph(batch, which[i], worker->graph))};
-    if (!scores->on_device) bytes += ((uint64_t)scores->num_frames * (uint64_t)columns * wf__dtype_bytes(scores->dtype) + 255) & ~(uint64_t)255;
+    utterances[i] = wf__gpu_describe(scores, 0, scores->num_frames, columns, here);
+    utterances[i].root = wf__batch_rnn_root(worker, batch, numbers[i], i);
+    utterances[i].scorer = wf__gpu_scorer_of(worker, batch, numbers[i]);
+    utterances[i].words = wf__gpu_words_of(worker, wf__batch_graph(batch, numbers[i], worker->graph));
+    bytes += wf__gpu_packed_bytes(scores, scores->num_frames, columns);
   }
-  score_off[flight->count] = bytes;
-  if (!flight->on_device && bytes > 0) WF__TRY(send_range(worker, flight, batch, bytes, err));
-  for (uint32_t i = 0; i < flight->count; i++)
+  score_off[chunk->count] = bytes;
+  if (!chunk->on_device && bytes > 0) WF__TRY(send_range(worker, chunk, batch, bytes, err));
+  for (uint32_t i = 0; i < chunk->count; i++)
     if (bad[i] != UINT64_MAX) utterances[i].num_frames = 0; /* nothing to search */
   return WF_OK;
 }

@@ -19,7 +19,7 @@
 
 #include "cuda/lattice/backward_emit.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 /* A token of the list, or of the table. */
 struct back_token {
@@ -40,9 +40,9 @@ __device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
 }
 
 /* The arcs into a state of the table that are to be marked. Those of words added to the graph are in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, back_marks &marks, u32 *first) {
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, back_marks &marks, u32 *first) {
   *first = 0;
   if (is_added(state)) {
     if (EPSILONS) marks.all = marks.any = 1;
@@ -63,15 +63,15 @@ __device__ __forceinline__ u32 searcher<RANKS>::arcs_into(u32 state, back_marks 
 }
 
 /* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`: only to those of these slots. By the whole block; a barrier before, and behind it. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32 *news, u32 turn) {
+__device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, const u32 *news, u32 turn) {
   constexpr u32 AT_ONCE = 4;
-  back_work &work = own_back();
+  back_work &work = memory::work();
   back_marks &known = work.marks[turn];
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
   const u32 *sources = p->in_sources[EPSILONS];
-  u32 *marks = marks_at(turn, p->back_bits);
+  u32 *marks = memory::marks_at(turn, p->back_bits);
   const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   if (tid() == 0) work.num_listed = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -81,7 +81,7 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32
       if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
     }
     __syncwarp();
-    arc_share share(boxes, in_warp(), first, count, 0);
+    arc_share<POLICY> share(boxes, in_warp(), first, count, 0);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 at;
       float zero;
@@ -108,9 +108,9 @@ __device__ void searcher<RANKS>::mark_sources(const back_table &table, const u32
 }
 
 /* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the first warp, with barriers of the block before and after. */
-template <int RANKS>
-__device__ void searcher<RANKS>::open_frame(u32 number) {
-  back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
+  back_work &work = memory::work();
   if (warp() != 0) return;
   const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->frames_cap + 2) + number;
   const u32 first = __ldg(off), size = in_warp() < RANKS ? __ldg(off + 1) - first : 0;
@@ -127,23 +127,18 @@ __device__ void searcher<RANKS>::open_frame(u32 number) {
 }
 
 /* Place of token i of the frame in the traces of the lane. */
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::place_of_token(u32 i) const {
-  const back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::place_of_token(u32 i) const {
+  const back_work &work = memory::work();
   u32 rank = 0;
 #pragma unroll
   for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
   return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
 }
 
-/* Tokens with epsilon arcs that there is room for. The newest frame's are not gathered. */
-template <int RANKS>
-__host__ __device__ constexpr u32 most_gathered() {
-  return RANKS * SLOTS / 2;
-}
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_gathered() const {
-  return own_back().gathers != 0 && own_back().num_gathered <= most_gathered<RANKS>();
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
+  return memory::work().gathers != 0 && memory::work().num_gathered <= MOST_GATHERED;
 }
 
 /* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a warp tell. Returns where it begins: places go by vote,
@@ -160,14 +155,14 @@ __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]
 
 /* Those of the frame's tokens from `window` on whose states are marked into the list, counted from there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
  * together, if there was room. By the whole block; a barrier before and behind it. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
+__device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
   constexpr u32 AT_ONCE = 4;
-  back_work &work = own_back();
+  back_work &work = memory::work();
   const u32 size = min(WINDOW, end - window);
-  uint16_t *list = list_at(p->back_bits);
-  const u32 *marks = marks_at(turn, p->back_bits);
+  uint16_t *list = memory::list_at(p->back_bits);
+  const u32 *marks = memory::marks_at(turn, p->back_bits);
   if (window > 0) {
     __syncthreads(); /* nobody reads the list before */
     if (tid() == 0) work.num_listed = 0;
@@ -201,7 +196,7 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 place = at + __popc(others[k] & below);
-      if ((others[k] >> in_warp() & 1) != 0 && place < most_gathered<RANKS>()) gathered_tokens()[place] = make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
+      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED) gathered_tokens()[place] = make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
       at += __popc(others[k]);
     }
     __syncwarp();
@@ -211,12 +206,12 @@ __device__ u32 searcher<RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
 }
 
 /* Lists the frame's tokens, as list_tokens, and calls take(live, token) for them, without `info`, by whole warps. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool EPSILONS, typename F>
-__device__ __forceinline__ void searcher<RANKS>::for_listed(u32 turn, F take) {
-  const uint16_t *list = list_at(p->back_bits);
+__device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
+  const uint16_t *list = memory::list_at(p->back_bits);
   const bool gathered = EPSILONS && has_gathered();
-  const u32 end = gathered ? own_back().num_gathered : own_back().ends[RANKS - 1];
+  const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
   for (u32 window = 0; window < end; window += WINDOW) {
     const u32 count = list_tokens<EPSILONS>(window, end, turn), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
     mark(EPSILONS ? 2 : 6);
@@ -238,13 +233,13 @@ __device__ __forceinline__ void searcher<RANKS>::for_listed(u32 turn, F take) {
 /* --- ways on -------------------------------------------------------------------------------------------------------------- */
 
 /* Over the consuming arcs of a warp's tokens of frame `number`, to those of the next in `table`: who is within the beam goes to `before`, the arcs are staged. */
-template <int RANKS>
-__device__ void searcher<RANKS>::take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float best = records()[number].best;
   const u64 last = records()[number + 1].last, last_context = SCORED ? records()[number + 1].last_context : 0;
-  const uint16_t *ranks = ranks_at(p->back_bits);
-  arc_share share(boxes, in_warp(), token.info.x, token.info.y - token.info.x, __uint_as_float(in_warp()));
+  const uint16_t *ranks = memory::ranks_at(p->back_bits);
+  arc_share<POLICY> share(boxes, in_warp(), token.info.x, token.info.y - token.info.x, __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to_rank = 0, slot = ALL;
     float who, extra = INFINITY, score = 0;
@@ -260,29 +255,30 @@ __device__ void searcher<RANKS>::take_emitting(const back_token &token, u32 numb
       u64 to_context = source_context;
       float candidate = __fadd_rn(__fsub_rn(source_cost, best), __uint_as_float(arc.y));
       if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
-      bool live = may_have(table, to);
-      if (SCORED && live && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-      const u32 target = live ? find_slot(table, key_of(to, to_context)) : ALL;
+      bool live = table.may_have(to);
+      if constexpr (SCORED)
+        if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      const u32 target = live ? table.find(key_of(to, to_context)) : ALL;
       if (target != ALL) {
         score = penalised(loglike(row_of(row_frame), arc.z), arc.z);
         candidate = __fadd_rn(candidate, cost_of_score(score));
         to_rank = ranks[target];
-        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = way_on(table, target, candidate, p->lattice_beam);
+        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = table.extra_over(target, candidate, p->lattice_beam);
       }
     }
-    if (extra <= p->lattice_beam) slot = put_token(before, source, key_of(source, source_context), source_cost, extra);
+    if (extra <= p->lattice_beam) slot = before.put(source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
     stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
   }
 }
 
 /* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs are staged. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool OUT>
-__device__ void searcher<RANKS>::take_epsilons(const back_token &token, u32 number, const back_table &table) {
+__device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number, const back_table &table) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float cutoff = cost_of((u32)(records()[number].last >> 32));
-  arc_share share(boxes, in_warp(), token.info.y, token.info.z - token.info.y, __uint_as_float(in_warp()));
+  arc_share<POLICY> share(boxes, in_warp(), token.info.y, token.info.z - token.info.y, __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to = 0, target = ALL;
     float who, extra = INFINITY;
@@ -298,29 +294,30 @@ __device__ void searcher<RANKS>::take_epsilons(const back_token &token, u32 numb
       to = arc.x & 0x7fffffffu;
       float candidate = __fadd_rn(source_cost, __uint_as_float(arc.y));
       if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
-      const bool ask = may_have(table, to);
-      if (SCORED && ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-      if (ask && candidate <= cutoff) target = find_slot(table, key_of(to, to_context));
-      if (target != ALL) extra = way_on(table, target, candidate, p->lattice_beam);
+      const bool ask = table.may_have(to);
+      if constexpr (SCORED)
+        if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      if (ask && candidate <= cutoff) target = table.find(key_of(to, to_context));
+      if (target != ALL) extra = table.extra_over(target, candidate, p->lattice_beam);
     }
     __syncwarp();
     const bool live = leads_on(extra <= p->lattice_beam, source, source_context, to, to_context, number);
-    if (OUT && live) own_back().any_epsilons = 1;
+    if (OUT && live) memory::work().any_epsilons = 1;
     if (OUT) stage_links(live, slot, target | IN_FRAME, a, 0);
-    else if (live) put_token(table, source, key_of(source, source_context), source_cost, extra);
+    else if (live) table.put(source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
   }
 }
 
 /* Context of a token of any rank's trace. */
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::context_at(const ulonglong2 *contexts) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
   return SCORED ? __ldg((const u64 *)contexts) : 0;
 }
 
 /* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is within the beam goes to `before`. */
-template <int RANKS>
-__device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, const back_table &before) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table &table, const back_table &before) {
   const wf__lane_frame here = records()[number];
   for_listed<false>(0, [&](bool live, back_token &token) {
     if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state, token.context, here.select, here.select_context)) token.info = state_at(states(), token.state);
@@ -329,9 +326,9 @@ __device__ void searcher<RANKS>::step_back(u32 number, const back_table &table, 
 }
 
 /* Over the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
-template <int RANKS>
-__device__ void searcher<RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
-  const u32 highest = own_back().bound;
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
+  const u32 highest = memory::work().bound;
   const float beam = p->lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
   for_listed<true>(turn, [&](bool live, back_token &token) {
     if (live && least_candidate(token.cost, 1) <= bound) token.info = state_at(states(), token.state);
@@ -340,10 +337,10 @@ __device__ void searcher<RANKS>::relax_back(u32 number, const back_table &table,
 }
 
 /* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs stand. */
-template <int RANKS>
-__device__ void searcher<RANKS>::stage_epsilons(u32 number, const back_table &table) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_table &table) {
   const u32 bits = p->back_bits, size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
-  u32 *levels = levels_at(bits);
+  u32 *levels = memory::levels_at(bits);
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
     back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
@@ -361,23 +358,23 @@ __device__ void searcher<RANKS>::stage_epsilons(u32 number, const back_table &ta
 /* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what the last one has changed: these arcs make no cycle, so every order of relaxing them ends with
  * the same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the whole block, with barriers before and after; bitmaps of marks and news are empty, but for
  * those that the consuming arcs were marked in. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table table) {
   const u32 bits = p->back_bits;
   for (u32 round = 0;; round++) {
     const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
     if (round > most_rounds()) return false;
-    clear_marks(turn ^ 1, bits);
-    mark_sources<true>(table, round > 0 ? news_at(now ^ 1, bits) : NULL, turn);
+    memory::clear_marks(turn ^ 1, bits);
+    mark_sources<true>(table, round > 0 ? memory::news_at(now ^ 1, bits) : NULL, turn);
     mark(1);
-    if (own_back().marks[turn].any == 0) break;
-    clear_news(now ^ 1, bits);
-    table.news = news_at(now, bits);
-    table.any_news = &own_back().any_news[now];
+    if (memory::work().marks[turn].any == 0) break;
+    memory::clear_news(now ^ 1, bits);
+    table.news = memory::news_at(now, bits);
+    table.any_news = &memory::work().any_news[now];
     relax_back(number, table, turn);
     __syncthreads();
     mark(3);
-    if (own_back().any_news[now] == 0) break;
+    if (memory::work().any_news[now] == 0) break;
   }
   table.news = NULL;
   stage_epsilons(number, table);
@@ -387,9 +384,9 @@ __device__ bool searcher<RANKS>::close_table(u32 number, back_table table) {
 /* --- the way back --------------------------------------------------------------------------------------------------------- */
 
 /* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending costs. */
-template <int RANKS>
-__device__ void searcher<RANKS>::take_endings(u32 number, const back_table &table) {
-  const u32 size = own_back().ends[RANKS - 1];
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_table &table) {
+  const u32 size = memory::work().ends[RANKS - 1];
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
     const u32 i = base + in_warp();
     const u64 at = i < size ? place_of_token(i) : 0;
@@ -397,42 +394,42 @@ __device__ void searcher<RANKS>::take_endings(u32 number, const back_table &tabl
     const bool ends = known.y <= p->lattice_beam;
     const u32 state = ends ? __ldg(trace() + at).x : 0;
     const u64 context = ends ? context_at(contexts() + at) : 0;
-    const u32 slot = ends ? put_token(table, state, key_of(state, context), known.x, known.y) : ALL;
+    const u32 slot = ends ? table.put(state, key_of(state, context), known.x, known.y) : ALL;
     __syncwarp();
     stage_links(slot != ALL, slot, 0, WF__LANE_ENDING, state);
   }
 }
 
 /* Makes room for a frame's tokens, and their arcs. By the whole block. */
-template <int RANKS>
-__device__ void searcher<RANKS>::clear_for(u32 number, const back_table &table) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table &table) {
   const u32 bits = p->back_bits;
-  uint16_t *counts = counts_at(bits);
-  clear(table);
+  uint16_t *counts = memory::counts_at(bits);
+  table.clear();
   for (u32 turn = 0; turn < 2; turn++) {
-    clear_marks(turn, bits);
-    clear_news(turn, bits);
+    memory::clear_marks(turn, bits);
+    memory::clear_news(turn, bits);
   }
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
-  if (tid() < BINS) bin_sums()[tid()] = bin_heads()[tid()] = 0;
-  if (tid() == 0) own_back().bound = own_back().num_staged = own_back().any_epsilons = own_back().num_gathered = 0;
+  if (tid() < BINS) memory::bin_sums()[tid()] = memory::bin_heads()[tid()] = 0;
+  if (tid() == 0) memory::work().bound = memory::work().num_staged = memory::work().any_epsilons = memory::work().num_gathered = 0;
   open_frame(number);
 }
 
 /* The lattice into pages. False if a frame has more tokens within the beam than a table holds, there are not enough pages, or the host says stop. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::go_back() {
-  back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::go_back() {
+  back_work &work = memory::work();
   u32 which = 0;
   if (tid() == 0) {
     work.page = NO_PAGE;
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
-  clear_for(frame - 1, table_at(0, p->back_bits));
+  clear_for(frame - 1, memory::table_at(0, p->back_bits));
   __syncthreads();
-  take_endings(frame - 1, table_at(0, p->back_bits));
+  take_endings(frame - 1, memory::table_at(0, p->back_bits));
   for (u32 number = frame - 1;; number--) {
-    const back_table table = table_at(which, p->back_bits), before = table_at(which ^ 1, p->back_bits);
+    const back_table table = memory::table_at(which, p->back_bits), before = memory::table_at(which ^ 1, p->back_bits);
     if (tid() == 0) {
       work.gathers = number + 1 < frame;
       if ((frame - 1 - number) % 64 == 0 && p->stop != nullptr) own().stopped = *(const volatile u32 *)p->stop; /* host memory is far away */
@@ -460,8 +457,8 @@ __device__ bool searcher<RANKS>::go_back() {
 }
 
 /* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched; WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that found no room in smaller tables). */
-template <int RANKS>
-__device__ void searcher<RANKS>::make_lattice(int wanted) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {
     own().utterance = p->order[blockIdx.x / RANKS];
     own().scores = p->utterances[own().utterance];
@@ -471,39 +468,39 @@ __device__ void searcher<RANKS>::make_lattice(int wanted) {
   wf__lane_outcome *outcome = &p->outcomes[own().utterance];
   if (outcome->status != wanted) return;
   __syncthreads(); /* everybody has seen it */
-  if (SCORED) load_scorer();
-#ifdef WF_BACKWARD_GLOBAL
-  if (tid() == 0) own_back().global_tables = (char *)p->global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->global_tables, 1u) * GLOBAL_BYTES;
-  __syncthreads();
-#endif
+  if constexpr (SCORED) load_scorer();
+  if constexpr (POLICY::BACKWARD_GLOBAL) {
+    if (tid() == 0) memory::work().global_tables = (char *)p->global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->global_tables, 1u) * memory::global_bytes();
+    __syncthreads();
+  }
   frame = records()[0].settled;
   row_frame = (u32)outcome->num_decoded;
   begin_marks();
   const bool fits = go_back();
   __syncthreads();
   if (tid() != 0) return;
-  outcome->last_page = own_back().page + 1;
-  outcome->num_states = own_back().num_states;
-  outcome->num_links = own_back().num_links;
-  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : own_back().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
+  outcome->last_page = memory::work().page + 1;
+  outcome->num_states = memory::work().num_states;
+  outcome->num_links = memory::work().num_links;
+  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : memory::work().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
 #ifdef WF_LANE_PROFILE
   const double n = frame;
   const long long *c = own().phase;
   if (blockIdx.x == 0)
-    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n", frame, own_back().num_states / n,
-           own_back().num_links / n, c[7] / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
+    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n", frame, memory::work().num_states / n,
+           memory::work().num_links / n, c[7] / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
 #endif
 }
 
-template <int RANKS>
-__global__ void __launch_bounds__(BACK_THREADS, 2) lattice_back(const __grid_constant__ wf__lane_params p, int wanted) {
+template <class POLICY, int RANKS>
+__global__ void __launch_bounds__(BACK_THREADS, 2) backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     if (blockIdx.x % RANKS != 0) return; /* numbered as the blocks of the search, whose memory it is */
-    searcher<RANKS> s(&p);
+    searcher<POLICY, RANKS> s(&p);
     s.make_lattice(wanted);
   }
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "cuda/lattice/backward_table.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 constexpr u32 IN_FRAME = 0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
 
@@ -19,46 +19,38 @@ constexpr u32 IN_FRAME = 0x80000000u; /* of a staged target: a slot of the same 
 #endif
 constexpr u32 FEW_RANKED = WF__BACK_FEW; /* tokens of a frame that are compared each with each */
 constexpr u32 BINS = 256;
-__device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
-__device__ __forceinline__ u32 *bin_heads() { return (u32 *)own().boxes[BACK_WARPS]; } /* the block has half as many warps as the search */
-static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared::hist_all) >= BINS * sizeof(u32), "the bins must fit");
+static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32), "the bins must fit");
 
 /* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one bin. (Rounding keeps the order of states.) */
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
   const u32 level = levels != NULL ? min(levels[slot], 3u) : 0, num_steps = levels != NULL ? BINS / 4 : BINS;
   const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->num_states);
   return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
 }
 
-/* Arcs of a frame that there is room for: the agenda's, and 16 bits to count those of a token. */
-template <int RANKS>
-__host__ __device__ constexpr u32 most_staged() {
-  return RANKS * SLOTS < 0xffff ? RANKS * SLOTS : 0xffff;
-}
-
 /* Stages arcs of the live threads of a warp; `slot`: of the token that the arc leaves, in the table whose frame goes out next. */
-template <int RANKS>
-__device__ void searcher<RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value) {
-  back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value) {
+  back_work &work = memory::work();
   const u32 votes = __ballot_sync(ALL, live), below = (1u << in_warp()) - 1;
   if (votes == 0) return;
-  uint16_t *counts = counts_at(p->back_bits);
+  uint16_t *counts = memory::counts_at(p->back_bits);
   const u32 peers = __match_any_sync(ALL, live ? slot : ALL), which = live ? counts[slot] + __popc(peers & below) : 0;
   __syncwarp();
   if (live && (peers & ~below) == 1u << in_warp()) counts[slot] = (uint16_t)(which + 1);
   u32 at = 0;
   if (in_warp() == 0) at = atomicAdd(&work.num_staged, (u32)__popc(votes));
   at = __shfl_sync(ALL, at, 0) + __popc(votes & below);
-  if (live && at < most_staged<RANKS>()) staged()[at] = make_uint4(slot | which << 16, to, arc, value);
+  if (live && at < MOST_STAGED) staged()[at] = make_uint4(slot | which << 16, to, arc, value);
   else if (live) work.no_room = 1;
   __syncwarp();
 }
 
 /* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a barrier before, and after. */
-template <int RANKS>
-__device__ void searcher<RANKS>::find_levels(u32 count) {
-  u32 *levels = levels_at(p->back_bits);
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
+  u32 *levels = memory::levels_at(p->back_bits);
   bool changed = true;
   while (__syncthreads_or(changed) != 0) {
     changed = false;
@@ -72,16 +64,17 @@ __device__ void searcher<RANKS>::find_levels(u32 count) {
 }
 
 /* Of the tokens whose order is in question: does that in one slot come before the other? */
-__device__ __forceinline__ bool comes_before(const back_table &table, const u32 *levels, u32 slot, u32 level, token_key key) {
+template <class TABLE>
+__device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *levels, u32 slot, u32 level, typename TABLE::token_key key) {
   const u32 other = levels != NULL ? levels[slot] : 0;
   return other < level || (other == level && table.keys[slot] < key);
 }
 
 /* Ranks of few tokens: each is compared with all. Several threads a token. */
-template <int RANKS>
-__device__ void searcher<RANKS>::rank_few(const back_table &table, const u32 *levels) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const u32 *levels) {
   const u32 bits = p->back_bits, size = *table.size;
-  const uint16_t *counts = counts_at(bits);
+  const uint16_t *counts = memory::counts_at(bits);
   u32 parts = 1;
   while (parts < 32 && 2 * parts * size <= BACK_THREADS) parts *= 2;
   const u32 part = in_warp() & (parts - 1);
@@ -97,19 +90,19 @@ __device__ void searcher<RANKS>::rank_few(const back_table &table, const u32 *le
     __syncwarp();
     for (u32 d = 1; d < parts; d <<= 1) before += __shfl_xor_sync(ALL, before, d);
     if (i < size && part == 0) {
-      ranks_at(bits)[mine] = (uint16_t)(before >> 16);
-      firsts_at(bits)[mine] = (uint16_t)before;
+      memory::ranks_at(bits)[mine] = (uint16_t)(before >> 16);
+      memory::firsts_at(bits)[mine] = (uint16_t)before;
     }
   }
 }
 
 /* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By the whole block; a barrier before, and after. */
-template <int RANKS>
-__device__ void searcher<RANKS>::rank_many(const back_table &table, const u32 *levels) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, const u32 *levels) {
   const u32 bits = p->back_bits, size = *table.size;
-  const uint16_t *counts = counts_at(bits);
-  u32 *sums = bin_sums(), *heads = bin_heads();
-  uint16_t *next = followers_at(bits); /* in the bin: slot + 1; 0: none */
+  const uint16_t *counts = memory::counts_at(bits);
+  u32 *sums = memory::bin_sums(), *heads = memory::bin_heads();
+  uint16_t *next = memory::followers_at(bits); /* in the bin: slot + 1; 0: none */
   for (u32 i = tid(); i < size; i += BACK_THREADS) {
     const u32 slot = table.places[i], bin = bin_of(table, levels, slot);
     next[slot] = (uint16_t)atomicExch(&heads[bin], slot + 1);
@@ -139,25 +132,25 @@ __device__ void searcher<RANKS>::rank_many(const back_table &table, const u32 *l
     u32 before = sums[bin];
     for (u32 slot = heads[bin]; slot != 0; slot = next[slot - 1])
       if (comes_before(table, levels, slot - 1, level, table.keys[mine])) before += 0x10000u | counts[slot - 1];
-    ranks_at(bits)[mine] = (uint16_t)(before >> 16);
-    firsts_at(bits)[mine] = (uint16_t)before;
+    memory::ranks_at(bits)[mine] = (uint16_t)(before >> 16);
+    memory::firsts_at(bits)[mine] = (uint16_t)before;
   }
 }
 
 /* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and after. */
-template <int RANKS>
-__device__ void searcher<RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
-  const bool leveled = own_back().any_epsilons != 0;
-  const u32 *levels = leveled ? levels_at(p->back_bits) : NULL;
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
+  const bool leveled = memory::work().any_epsilons != 0;
+  const u32 *levels = leveled ? memory::levels_at(p->back_bits) : NULL;
   if (leveled) find_levels(num_staged);
   if (*table.size <= FEW_RANKED) rank_few(table, levels);
   else rank_many(table, levels);
 }
 
 /* Room for that many entries behind those written last; new pages are linked to the ones before. By one thread. */
-template <int RANKS>
-__device__ void searcher<RANKS>::reserve_links(u32 count) {
-  back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
+  back_work &work = memory::work();
   work.page_before = work.page;
   work.fill_before = work.fill;
   const u32 left = work.page == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill;
@@ -179,11 +172,11 @@ __device__ void searcher<RANKS>::reserve_links(u32 count) {
 }
 
 /* The staged arcs of frame `number` into pages. By the whole block, whose barrier is behind reserve_links. */
-template <int RANKS>
-__device__ void searcher<RANKS>::write_links(u32 number, const back_table &table, u32 count) {
-  const back_work &work = own_back();
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table, u32 count) {
+  const back_work &work = memory::work();
   const u32 bits = p->back_bits, size = *table.size, left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
-  const uint16_t *ranks = ranks_at(bits), *firsts = firsts_at(bits);
+  const uint16_t *ranks = memory::ranks_at(bits), *firsts = memory::firsts_at(bits);
   for (u32 i = tid(); i < count; i += BACK_THREADS) {
     const uint4 link = staged()[i];
     const u32 slot = link.x & 0xffff, place = count - 1 - (firsts[slot] + (link.x >> 16)), to = link.y & IN_FRAME ? ranks[link.y & ~IN_FRAME] : link.y;
@@ -196,10 +189,10 @@ __device__ void searcher<RANKS>::write_links(u32 number, const back_table &table
 
 /* Puts the staged arcs of frame `number`, whose tokens are all those in the table, into pages; false if there are not enough, or a table was too small. By the whole block, with barriers
  * before; `next`, a step for the time when the arcs are written, and a barrier behind it. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <typename F>
-__device__ bool searcher<RANKS>::put_frame(u32 number, const back_table &table, F next) {
-  back_work &work = own_back();
+__device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const back_table &table, F next) {
+  back_work &work = memory::work();
   const u32 count = work.num_staged, size = *table.size;
   if (work.full != 0 || work.no_room != 0) return false;
   rank_tokens(table, count);
@@ -217,9 +210,9 @@ __device__ bool searcher<RANKS>::put_frame(u32 number, const back_table &table, 
 }
 
 /* Tells the last page how much of it is used, and clears the rest, as pages are copied whole. By the whole block. */
-template <int RANKS>
-__device__ void searcher<RANKS>::close_page() {
-  const u32 page = own_back().page, fill = own_back().fill;
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::close_page() {
+  const u32 page = memory::work().page, fill = memory::work().fill;
   if (page == NO_PAGE) return;
   wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
   for (u32 i = fill + tid(); i < WF__LANE_PAGE; i += BACK_THREADS) {
@@ -229,6 +222,6 @@ __device__ void searcher<RANKS>::close_page() {
   if (tid() == 0) links[0].to = fill;
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -17,7 +17,7 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 /* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with scorers.) */
 struct lattice_work {
@@ -25,26 +25,26 @@ struct lattice_work {
   u32 least_label; /* cost of the best column of the frame, ordered */
   u32 changed[3];  /* an extra cost of this rank, in this epsilon round, the next, the one before */
 };
-static_assert(sizeof(lattice_work) <= sizeof(lane_shared::hist), "lattice_work must fit the histogram");
+static_assert(sizeof(lattice_work) <= sizeof(lane_shared<plain>::hist), "lattice_work must fit the histogram");
 
-template <int RANKS>
-__device__ __forceinline__ lattice_work &work_of(lane<RANKS> &l, u32 rank) {
+template <class LANE>
+__device__ __forceinline__ lattice_work &work_of(LANE &l, u32 rank) {
   return *reinterpret_cast<lattice_work *>(l.of(rank).hist);
 }
 
 /* --- the table of a frame ------------------------------------------------------------------------------------------------ */
 
 /* Notes that a token of the graph's state is in the lane's table, whatever its context. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::note_state(u32 state) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::note_state(u32 state) {
   constexpr u32 BITS = 8 * sizeof own().hist_all;
   const u32 bit = state * 0x9E3779B1u >> 16 & (BITS - 1);
   for (int r = 0; SCORED && r < RANKS; r++) atomicOr(&l.of(r).hist_all[bit >> 5], 1u << (bit & 31));
 }
 
 /* False: no token of the graph's state is in the lane's table, whatever its context. */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::may_hold(u32 state) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::may_hold(u32 state) const {
   constexpr u32 BITS = 8 * sizeof own().hist_all;
   const u32 bit = state * 0x9E3779B1u >> 16 & (BITS - 1);
   return !SCORED || (*(volatile u32 *)&own().hist_all[bit >> 5] >> (bit & 31) & 1) != 0;
@@ -52,12 +52,12 @@ __device__ __forceinline__ bool searcher<RANKS>::may_hold(u32 state) const {
 
 /* Puts this rank's tokens of the frame that are within the beam into the table, emptied and as large as the frame calls for. Barriers of the lane before
  * and after. */
-template <int RANKS>
-__device__ void searcher<RANKS>::fill_table(u32 number) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   lattice_work &work = work_of(l, l.rank());
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   l.sync(); /* nobody looks at the table before */
-  empty_slots();
+  l.empty_slots();
   u32 most = size; /* over the ranks, whose tables are alike */
   for (int r = 0; r < RANKS; r++) {
     const u32 *off = frame_off() + ((int64_t)r - l.rank()) * (p->frames_cap + 2);
@@ -78,7 +78,7 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
     const u32 state = within ? __ldcg(trace() + first + i).x : 0;
     u32 slot;
     u64 old;
-    offer_own<RANKS>(l, within, within ? key_of(state, traced_context(first + i)) : 0, i, &slot, &old);
+    l.offer_own(within, within ? key_of(state, traced_context(first + i)) : 0, i, &slot, &old);
     if (within) note_state(state);
     __syncwarp();
   }
@@ -86,16 +86,16 @@ __device__ void searcher<RANKS>::fill_table(u32 number) {
 }
 
 /* Place in its frame of the key's token, if that is in the table; else ALL. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::look_up(token_key key, u32 *owner) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::look_up(token_key key, u32 *owner) {
   u32 at;
-  place_of<RANKS>(key, l.bits, owner, &at);
-  return (u32)value_of(*owner, at, key); /* NO_TOKEN, cut short, if it is not there */
+  l.place_of(key, l.bits, owner, &at);
+  return (u32)l.value_of(*owner, at, key); /* NO_TOKEN, cut short, if it is not there */
 }
 
 /* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there is none. */
-template <int RANKS>
-__device__ float searcher<RANKS>::extra_over(float candidate, token_key key, u32 number) {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key key, u32 number) {
   u32 owner;
   const u32 at = look_up(key, &owner);
   if (at == ALL) return INFINITY;
@@ -105,15 +105,15 @@ __device__ float searcher<RANKS>::extra_over(float candidate, token_key key, u32
 }
 
 /* Token i of the frame that begins at `first` has a way on at this extra cost. True if it had none within the beam before. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::improve(u32 i, u32 first, float extra) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra) {
   const int was = atomicMin((int *)&past()[first + i].y, __float_as_int(extra)); /* never negative, so the bits are ordered */
   return __int_as_float(was) > p->lattice_beam;
 }
 
 /* What a candidate may cost at most if its extra cost is within the beam, for any token in the table; what rounding may add is in it. */
-template <int RANKS>
-__device__ float searcher<RANKS>::furthest() {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::furthest() {
   u32 bound = 0;
   for (int r = 0; r < RANKS; r++) bound = max(bound, *(volatile u32 *)&work_of(l, (u32)r).bound);
   if (bound == 0) return -INFINITY; /* no token is in the table */
@@ -123,8 +123,8 @@ __device__ float searcher<RANKS>::furthest() {
 
 /* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its acoustic cost, is cheaper: rounding keeps order. A scorer may
  * favour words by any amount, and added words bring weights of their own. */
-template <int RANKS>
-__device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilon) const {
   if (has_scorer() || has_words()) return -INFINITY;
   const float least = __fadd_rn(cost, p->least_weights[epsilon]);
   return p->word_score > 0 ? __fsub_rn(least, p->word_score) : least;
@@ -133,8 +133,8 @@ __device__ float searcher<RANKS>::least_candidate(float cost, int epsilon) const
 /* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
 
 /* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. */
-template <int RANKS>
-__device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -165,7 +165,7 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
       const bool near = __fadd_rn(least_candidate(cost, 0), least_label) <= bound;
       if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine), here.select, here.select_context)) info = state_at(states(), state);
     }
-    arc_share share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
+    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
       float which;
@@ -181,7 +181,8 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
         float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
         live = may_hold(to);
-        if (SCORED && live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
+        if constexpr (SCORED)
+          if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         candidate = __fadd_rn(candidate, label_cost(arc.z));
         live = live && candidate <= bound && is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
         if (live) {
@@ -195,8 +196,8 @@ __device__ void searcher<RANKS>::relax_emitting(u32 number, u32 row) {
 }
 
 /* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the table, and who becomes one of them is put there. */
-template <int RANKS>
-__device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -209,7 +210,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       const float2 known = __ldcg(past() + first + mine);
       if (least_candidate(known.x, 1) <= bound) info = state_at(states(), __ldcg(trace() + first + mine).x);
     }
-    arc_share share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
+    arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a, state = 0, to = 0;
       float which, cost = 0, extra = INFINITY;
@@ -225,7 +226,8 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
         float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
         const bool ask = may_hold(to);
-        if (SCORED && ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+        if constexpr (SCORED)
+          if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
         if (ask && candidate <= cutoff) extra = extra_over(candidate, key_of(to, to_context), number);
       }
       __syncwarp();
@@ -233,7 +235,7 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
       const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
       u32 slot;
       u64 old;
-      offer_own<RANKS>(l, improved, key_of(state, context), i, &slot, &old);
+      l.offer_own(improved, key_of(state, context), i, &slot, &old);
       if (improved) note_state(state);
       if (better) {
         atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
@@ -245,8 +247,8 @@ __device__ void searcher<RANKS>::relax_epsilons(u32 number, u32 round) {
 }
 
 /* Epsilon arcs that a token came over in frame `number`; by one warp. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 number) {
   for (u32 depth = 0;; depth++) {
     u32 owner, at = find_token(state, context, number, &owner);
     const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
@@ -259,8 +261,8 @@ __device__ u32 searcher<RANKS>::depth_of(u32 state, u64 context, u32 number) {
 }
 
 /* May a live thread's epsilon arc be in a lattice, which has no cycles? Asked by a whole warp. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
   if (p->components == NULL) return live;
   const bool cyclic = live && !is_added(from) && !is_added(to) && __ldg(p->components + from) == __ldg(p->components + to);
   for (u32 left = __ballot_sync(ALL, cyclic); left != 0; left &= left - 1) {
@@ -274,8 +276,8 @@ __device__ bool searcher<RANKS>::leads_on(bool live, u32 from, u64 from_context,
 
 /* Extra costs of frame `number` over its epsilon arcs, in rounds until nothing changes: these arcs make no cycle, so every order of relaxing them ends with
  * the same costs. False if they go round for ever, which cannot be. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::close_back(u32 number) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
   if (!p->has_epsilons) return true;
   lattice_work &work = work_of(l, l.rank());
   if (tid() < 3) work.changed[tid()] = 0;
@@ -292,8 +294,8 @@ __device__ bool searcher<RANKS>::close_back(u32 number) {
 }
 
 /* Are the extra costs of a frame those of the last time? */
-template <int RANKS>
-__device__ bool searcher<RANKS>::as_before(u32 number) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const float *before = (const float *)agenda();
   u32 changed = 0;
@@ -304,14 +306,14 @@ __device__ bool searcher<RANKS>::as_before(u32 number) {
 /* --- pruning -------------------------------------------------------------------------------------------------------------- */
 
 /* Makes room in the trace between two frames. False if there is none. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::prune() {
+template <class POLICY, int RANKS>
+__device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   const u32 newest = frame - 1, settled = records()[0].settled, next = own().next;
   u32 from = 0, row = next; /* the first whose scores have not been searched */
   bool fits = true;
   __pipeline_wait_prior(0); /* a row may be on its way */
   l.sync();
-  clear_table(SLOT_BITS);
+  l.clear(SLOT_BITS);
   __syncthreads();
   for (u32 number = newest;; number--) {
     fill_table(number);
@@ -332,15 +334,15 @@ __device__ __noinline__ bool searcher<RANKS>::prune() {
     fits = slide(from);
     if (l.rank() == 0 && tid() == 0) records()[0].settled = frame;
   }
-  clear_table(SLOT_BITS);
+  l.clear(SLOT_BITS);
   l.sync();
   load_row(next);
   return fits;
 }
 
 /* What ending in each token of the newest frame costs above the best ending, which costs `least`. */
-template <int RANKS>
-__device__ void searcher<RANKS>::set_endings(bool died, bool final, float least) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::set_endings(bool died, bool final, float least) {
   const uint2 *tokens = this->tokens();
   const u32 first = trace_used - f.num_sources;
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
@@ -350,6 +352,6 @@ __device__ void searcher<RANKS>::set_endings(bool died, bool final, float least)
   }
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

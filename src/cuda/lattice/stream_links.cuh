@@ -10,11 +10,11 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 /* A candidate for a token of frame `number`, by one thread: its cost above that token's, and with that token's extra cost. */
-template <int RANKS>
-__device__ float searcher<RANKS>::extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const {
   to->place = locate(state, context, number, &to->rank);
   if (to->place == ALL) return INFINITY;
   const float2 target = __ldcg(past() + ((int64_t)to->rank - l.rank()) * p->trace_cap + to->place);
@@ -23,8 +23,8 @@ __device__ float searcher<RANKS>::extra_of(float candidate, u32 state, u64 conte
 }
 
 /* Epsilon arcs that a token of frame `number` came over; by one thread. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::epsilons_behind(u32 state, u64 context, u32 number) const {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::epsilons_behind(u32 state, u64 context, u32 number) const {
   for (u32 depth = 0;; depth++) {
     u32 owner;
     const u32 at = locate(state, context, number, &owner);
@@ -39,22 +39,22 @@ __device__ u32 searcher<RANKS>::epsilons_behind(u32 state, u64 context, u32 numb
 }
 
 /* May an epsilon arc between these tokens of a frame be in a lattice, which has no cycles? */
-template <int RANKS>
-__device__ bool searcher<RANKS>::may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const {
   if (p->components == NULL || is_added(from) || is_added(to) || __ldg(p->components + from) != __ldg(p->components + to)) return true;
   return epsilons_behind(from, from_context, number) < epsilons_behind(to, to_context, number);
 }
 
 /* Number that the host knows a token of frame `number` by. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::handed_number(link_end token, u32 number) const {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::handed_number(link_end token, u32 number) const {
   if (number == 0 && resumes()) return __ldcg(&(trace() + ((int64_t)token.rank - l.rank()) * p->trace_cap)[token.place].y) | WF__LANE_OLD;
   return number_of(token.rank, token.place, number);
 }
 
 /* Links of the live threads of a warp, from this block's tokens at `from`, to the host; the lane has room for them from `off` on. */
-template <int RANKS>
-__device__ void searcher<RANKS>::put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess) {
   const u32 votes = __ballot_sync(ALL, live);
   u32 first = 0;
   if (in_warp() == 0 && votes != 0) first = atomicAdd(&l.of(0).num_near, (u32)__popc(votes));
@@ -67,9 +67,9 @@ __device__ void searcher<RANKS>::put_chunk_links(bool live, u64 off, u32 from, u
 
 /* Goes over the arcs from the tokens of frame `number`: consuming ones, which lead to the next frame, or epsilons, which stay. OUT: what is within the beam goes out from
  * `off` on. Else extra costs fall; *count is raised by the links of this thread that are within the beam. True if an extra cost has changed. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool EPSILONS, bool OUT>
-__device__ bool searcher<RANKS>::pass_links(u32 number, u64 off, u32 *count) {
+__device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *count) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first, target = EPSILONS ? number : number + 1;
   const wf__lane_frame *const here = records() + number, *const next = records() + target;
@@ -94,7 +94,7 @@ __device__ bool searcher<RANKS>::pass_links(u32 number, u64 off, u32 *count) {
       if (selected && (!OUT || known.y <= beam)) info = state_at(states(), state);
       if (EPSILONS) info.x = info.y, info.y = info.z;
     }
-    arc_share share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
+    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
       float which, excess = 0, score = 0;
@@ -112,7 +112,8 @@ __device__ bool searcher<RANKS>::pass_links(u32 number, u64 off, u32 *count) {
         if (!EPSILONS) candidate = __fsub_rn(candidate, best);
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
-        if (SCORED && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
+        if constexpr (SCORED)
+          if (arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         if (!EPSILONS) candidate = __fadd_rn(candidate, label_cost(arc.z));
         if (EPSILONS) live = candidate <= cost_of((u32)(last >> 32));
         else live = candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
@@ -134,8 +135,8 @@ __device__ bool searcher<RANKS>::pass_links(u32 number, u64 off, u32 *count) {
 }
 
 /* Extra costs of the chunk's tokens, of which those within the beam are marked; returns the number of links. `first`: the frame that its tokens begin with. */
-template <int RANKS>
-__device__ __noinline__ u32 searcher<RANKS>::find_chunk_links(u32 first) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first) {
   u32 count = 0;
   for (u32 number = frame - 1;; number--) {
     u32 links = 0;
@@ -160,8 +161,8 @@ __device__ __noinline__ u32 searcher<RANKS>::find_chunk_links(u32 first) {
 }
 
 /* The links to the host, which has room for them from `off` on. */
-template <int RANKS>
-__device__ __noinline__ void searcher<RANKS>::hand_out_links(u32 first, u64 off) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ void searcher<POLICY, RANKS>::hand_out_links(u32 first, u64 off) {
   if (l.rank() == 0 && tid() == 0) own().num_near = 0;
   l.sync();
   for (u32 number = first > 0 ? first - 1 : 0; number < frame; number++) {
@@ -172,6 +173,6 @@ __device__ __noinline__ void searcher<RANKS>::hand_out_links(u32 first, u64 off)
   l.sync();
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

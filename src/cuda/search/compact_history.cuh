@@ -10,14 +10,15 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 constexpr u32 FOLLOWED = 0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
 
 /* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes a step. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::source_of(u32 arc) const {
-  if (is_added_arc(arc)) return added_source(arc) & ~WF__LANE_EPSILON;
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
+  if constexpr (SCORED)
+    if (is_added_arc(arc)) return added_source(arc) & ~WF__LANE_EPSILON;
   u32 low = 0, high = p->num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
   while (high - low > 1) {
     const u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
@@ -31,11 +32,11 @@ __device__ u32 searcher<RANKS>::source_of(u32 arc) const {
 }
 
 /* Place of the token of the state (and context) in the trace of a frame; by one warp. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::find_token(u32 state, u64 context, u32 number, u32 *owner) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 number, u32 *owner) {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
-  place_of<RANKS>(key_of(state, context), bits, owner, &slot);
+  l.place_of(key_of(state, context), bits, owner, &slot);
   int64_t parts = (int64_t)*owner - l.rank();
   const uint2 *tokens = trace() + parts * p->trace_cap;
   const ulonglong2 *pairs = contexts() + parts * p->trace_cap;
@@ -55,8 +56,8 @@ __device__ u32 searcher<RANKS>::find_token(u32 state, u64 context, u32 number, u
 
 /* Follows the arcs of this block's marked tokens of a frame (all of its tokens, if it is the newest) that have not been followed. True if that marked a
  * token of the same frame. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::follow_arcs(u32 number) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   bool again = false;
   for (u32 base = warp() * 32; base < size; base += THREADS) {
@@ -80,8 +81,8 @@ __device__ bool searcher<RANKS>::follow_arcs(u32 number) {
 
 /* Place of each live thread among those of the block, behind *count that came before; *count goes behind them all. By the whole block; a barrier follows before
  * the next use. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::place_in_block(bool live, u32 *count) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
   const u32 votes = __ballot_sync(ALL, live);
   if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
   __syncthreads();
@@ -93,8 +94,8 @@ __device__ u32 searcher<RANKS>::place_in_block(bool live, u32 *count) {
 
 /* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`; the index follows. Returns how many. `first`, `size`:
  * where they were. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size, u32 to) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size, u32 to) {
   uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().agenda[0];
   const u32 group = tid() < WF__LANE_GROUPS ? groups[tid()] : ALL;
   u32 count = 0;
@@ -119,8 +120,8 @@ __device__ u32 searcher<RANKS>::move_tokens(u32 number, bool all, u32 first, u32
 }
 
 /* Moves what stays of the frames from `from` on together. False if so much stays that the trace would soon be full again. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::slide(u32 from) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   u32 first = frame_off()[from], to = first;
   __syncthreads(); /* everybody has read it */
   for (u32 number = from; number < frame; number++) {
@@ -138,8 +139,8 @@ __device__ bool searcher<RANKS>::slide(u32 from) {
 }
 
 /* Makes room for `total` tokens of this rank. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::collect(u32 total) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ bool searcher<POLICY, RANKS>::collect(u32 total) {
   l.sync();
   for (u32 number = frame; number-- > 0;) {
     bool again = number > 0 || !resumes(); /* the tokens that a chunk began with have no arcs */
@@ -151,6 +152,6 @@ __device__ __noinline__ bool searcher<RANKS>::collect(u32 total) {
   return slide(0) && l.sum(tid() == 0 && trace_used + total > p->trace_cap) == 0;
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -10,25 +10,7 @@
 
 #include "cuda/search/search_graph.cuh"
 
-namespace WF_LANE_SPACE {
-
-template <int RANKS>
-__device__ void searcher<RANKS>::load_scorer() {
-  load_words(p);
-  __syncthreads();
-}
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::slack() const {
-  return own().words.scored_slack;
-}
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
-  return ranked(__ldg(p->answers.starts + own().scores.root));
-}
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
-  return true;
-}
+namespace wf_search {
 
 /* Notes a place of the table for an answer, and the hidden state that it takes. */
 static __device__ void ask(const wf__lane_answers &a, u32 at, u32 context) {
@@ -39,6 +21,7 @@ static __device__ void ask(const wf__lane_answers &a, u32 at, u32 context) {
 }
 
 /* False: not known yet. */
+template <class POLICY>
 static __device__ __noinline__ bool find_answer(const wf__lane_params *p, u32 context, u32 word, float *cost, u32 *next) {
   const wf__lane_answers &a = p->answers;
   const u64 key = (u64)context << 32 | word;
@@ -52,57 +35,57 @@ static __device__ __noinline__ bool find_answer(const wf__lane_params *p, u32 co
     if (seen == 0 || seen == key) {
       *next = there.x == key ? (u32)(there.y >> 32) : 0;
       *cost = __uint_as_float((u32)there.y);
-      if (*next == 0) own().asks = 1;
+      if (*next == 0) own_shared<POLICY>().with_deferred.asks = 1;
       return *next != 0;
     }
   }
   atomicAdd(&a.counters->num_questions, a.questions_cap); /* full: there are too many */
-  own().asks = 1;
+  own_shared<POLICY>().with_deferred.asks = 1;
   return false;
 }
 
-template <int RANKS>
-__device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::deferred_cost(u32 word, float cost, u64 *context) const {
   float extra;
   u32 next;
-  if (word >= p->answers.num_labels || !find_answer(p, (u32)*context, word, &extra, &next)) return INFINITY;
+  if (word >= p->answers.num_labels || !find_answer<POLICY>(p, (u32)*context, word, &extra, &next)) return INFINITY;
   *context = next;
   return __fadd_rn(cost, extra);
 }
 
-template <int RANKS>
-__device__ float searcher<RANKS>::final_cost_of(u64 context) const {
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::deferred_final_cost(u64 context) const {
   float cost;
   u32 next;
-  return find_answer(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
+  return find_answer<POLICY>(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
 }
 
 /* Has anybody of the lane missed an answer? The same for all; else what was asked counts. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::waits() {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::waits() {
   u32 asks = 0;
   l.sync();
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).asks;
+  for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).with_deferred.asks;
   l.sync(); /* nobody asks for what comes next before all have read it */
-  const u32 words = warp_sum(frame_words);
-  if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().num_requests, (u64)words);
-  frame_words = 0;
+  const u32 words = warp_sum(this->frame_words);
+  if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().with_deferred.num_requests, (u64)words);
+  this->frame_words = 0;
   return asks != 0;
 }
 
 /* Everything that a frame from row `row` on, or the end, begins with. */
-template <int RANKS>
-__device__ void searcher<RANKS>::save(u32 stage, u32 row, bool died) const {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::save(u32 stage, u32 row, bool died) const {
   if (tid() != 0) return;
   p->answers.saved[blockIdx.x] =
       wf__lane_saved{stage, own().utterance, row, died, frame, trace_used, l.bits, f.num_sources, f.usual_size, own().flags, f.total_sources, f.select_key, f.select_context,
-                     own().num_tokens, own().num_expanded, own().num_narrowed, own().num_arcs, own().num_requests};
+                     own().num_tokens, own().num_expanded, own().num_narrowed, own().num_arcs, own().with_deferred.num_requests};
 }
 
-template <int RANKS>
-__device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
-  clear_table(SLOT_BITS, false); /* what was in device memory is gone */
+template <class POLICY, int RANKS>
+__device__ int searcher<POLICY, RANKS>::restore(const wf__lane_saved &s) {
+  l.clear(SLOT_BITS, false); /* what was in device memory is gone */
   agenda_now = 0;
   num_emitted = 1;
   frame_arcs = 0;
@@ -116,15 +99,15 @@ __device__ int searcher<RANKS>::restore(const wf__lane_saved &s) {
     own().num_expanded = s.num_expanded;
     own().num_narrowed = s.num_narrowed;
     own().num_arcs = s.num_arcs;
-    own().num_requests = s.num_requests;
+    own().with_deferred.num_requests = s.num_requests;
   }
   l.sync();
   return 0;
 }
 
 /* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS, which changes nothing. */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::search_frame(u32 t, bool *died) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::search_frame(u32 t, bool *died) {
   u64 last, tokens;
   select_sources();
   int status = emit(&last, &tokens);
@@ -155,12 +138,12 @@ __device__ __forceinline__ int searcher<RANKS>::search_frame(u32 t, bool *died) 
 }
 
 /* The utterance's or the chunk's beginning. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::begin_asking() {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::begin_deferred() {
   frame = trace_used = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0};
   l.bits = 0;
-  if (tid() == 0) own().num_requests = 0;
+  if (tid() == 0) own().with_deferred.num_requests = 0;
   save(WF__LANE_BEGINS, 0, false);
   int status;
   if constexpr (STREAMS) status = resume();
@@ -170,8 +153,8 @@ __device__ __noinline__ int searcher<RANKS>::begin_asking() {
 }
 
 /* Its end, the last frame searched. */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::end_asking(bool died, u32 t, int status) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::end_deferred(bool died, u32 t, int status) {
   if (status == WF__LANE_OK) save(WF__LANE_ENDS, t, died);
   if constexpr (STREAMS) return status == CLOSURE_ASKS ? status : aside([&](searcher &self) { return self.suspend(died, t, status); });
   wf__lane_outcome *outcome = &p->outcomes[own().utterance];
@@ -181,8 +164,8 @@ __device__ __forceinline__ int searcher<RANKS>::end_asking(bool died, u32 t, int
 }
 
 /* The utterance from where it was, or from its beginning, on: false if it waits for answers. */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::decode_deferred(bool resumes) {
   const u32 num_frames = (u32)own().scores.num_frames;
   const wf__lane_saved before = p->answers.saved[blockIdx.x];
   const bool begun = resumes && before.stage != WF__LANE_BEGINS;
@@ -190,14 +173,14 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   bool died = begun && before.died;
   int status = WF__LANE_OK;
   __syncthreads(); /* all have read it */
-  frame_words = 0;
+  this->frame_words = 0;
   if constexpr (STREAMS) {
     if (!begun && !aside([](searcher &self) { return self.check_values(); })) return true;
     if (!begun) t = first_row();
   }
   if (begun) aside([&](searcher &self) { return self.restore(before); });
   load_row(t);
-  if (!begun) status = aside([](searcher &self) { return self.begin_asking(); });
+  if (!begun) status = aside([](searcher &self) { return self.begin_deferred(); });
   while (t < num_frames && status == WF__LANE_OK && !died) {
     finish_row();
     l.sync(); /* scores, tokens and the empty table stand */
@@ -207,24 +190,24 @@ __device__ __forceinline__ bool searcher<RANKS>::decode_asking(bool resumes) {
   }
   __pipeline_wait_prior(0);
   l.sync();
-  if (end_asking(died, t, status) == CLOSURE_ASKS) {
-    empty_slots();
+  if (end_deferred(died, t, status) == CLOSURE_ASKS) {
+    l.empty_slots();
     return false;
   }
   l.sync(); /* what was asked has been counted */
   if (tid() == 0) {
     p->answers.saved[blockIdx.x].stage = WF__LANE_IDLE;
-    atomicAdd((u64 *)&p->answers.counters->num_requests, own().num_requests);
+    atomicAdd((u64 *)&p->answers.counters->num_requests, own().with_deferred.num_requests);
   }
   return true;
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::run_asking() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::run_deferred() {
   const wf__lane_saved *saved = &p->answers.saved[blockIdx.x];
   bool resumes = saved->stage != WF__LANE_IDLE;
   const u32 left = resumes ? saved->utterance : ALL;
-  if (tid() == 0) own().asks = 0;
+  if (tid() == 0) own().with_deferred.asks = 0;
   for (;; resumes = false) {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
@@ -241,11 +224,11 @@ __device__ __forceinline__ void searcher<RANKS>::run_asking() {
     l.sync();
     if (own().utterance == ALL) return;
     load_scorer();
-    if (!decode_asking(resumes)) break;
+    if (!decode_deferred(resumes)) break;
   }
   if (l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_waiting, 1u);
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -4,41 +4,42 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
   if (place < THREADS) l.of(rank).agenda[which][place] = (uint16_t)slot;
   else (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
 }
 
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::get_agenda(u32 which, u32 place) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_agenda(u32 which, u32 place) {
   return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2) : agenda()[which * SLOTS + place].x;
 }
 
 /* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::gains(u32 rank, u32 at, token_key key, float candidate) const {
-  const u64 value = value_of(rank, at, key);
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::gains(u32 rank, u32 at, token_key key, float candidate) const {
+  const u64 value = l.value_of(rank, at, key);
   return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
 /* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from` to one of context `to`, offered to the table; what it improves
  * goes on the agenda `next`. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next) {
   live = live && candidate <= cutoff;
   const token_key key = key_of(arc.x, to);
   const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
   u32 rank, slot;
   u64 old;
   if (slack() != 0) {
-    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    l.place_of(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
     live = live && gains(rank, slot, key, candidate);
   }
-  const bool lowered = offer<RANKS>(l, live, key, value, &rank, &slot, &old);
-  if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
+  const bool lowered = l.offer(live, key, value, &rank, &slot, &old);
+  if constexpr (SCORED)
+    if (live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   if (!lowered) return;
   note_lowered((u32)(value >> 32));
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
@@ -50,28 +51,30 @@ __device__ __forceinline__ void searcher<RANKS>::relax_to(bool live, u32 a, uint
 }
 
 /* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those with words that a scorer must be asked for are put aside. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
   uint4 arc = make_uint4(0, 0, 0, 0);
   u64 to = context;
   if (live) {
     arc = arc_at(arcs(), a);
     cost = __fadd_rn(cost, __uint_as_float(arc.y));
     if (arc.w != 0) cost = __fsub_rn(cost, p->word_score);
-    if (ASKING && arc.w != 0) cost = word_cost(arc.w, cost, &to);
+    if constexpr (DEFERRED)
+      if (arc.w != 0) cost = word_cost(arc.w, cost, &to);
     if (arc.w != 0) count_word();
   }
-  if (GATHERS && has_scorer()) {
-    const bool waits = live && arc.w != 0;
-    gather_word(waits, a, arc, cost, context);
-    live = live && !waits;
-  }
+  if constexpr (GATHERS)
+    if (has_scorer()) {
+      const bool waits = live && arc.w != 0;
+      gather_word(waits, a, arc, cost, context);
+      live = live && !waits;
+    }
   relax_to(live, a, arc, cost, context, to, cutoff, next);
 }
 
 /* Of this round, those that were put aside, from number `first` on. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::relax_words(u32 first, float cutoff, u32 next) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff, u32 next) {
   __syncthreads(); /* all are there */
   mark(PHASE_CLOSURE_ARCS);
   const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
@@ -87,8 +90,8 @@ __device__ __forceinline__ void searcher<RANKS>::relax_words(u32 first, float cu
 }
 
 /* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a barrier has passed since. */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutoff) {
   const uint4 *const states = this->states();
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   for (u64 rounds = 0;; rounds++) {
@@ -96,7 +99,8 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     u32 work = 0;
 #pragma unroll
     for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
-    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
+    if constexpr (GATHERS)
+      if (!has_all_words()) return WF__LANE_NO_ROOM;
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) {
@@ -104,7 +108,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       own().agenda_entries += size;
     }
 #endif
-    if (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
+    if constexpr (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
       u64 tokens = num_emitted;
 #pragma unroll
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
@@ -115,7 +119,8 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
     } else if (rounds > p->num_states) {
       return WF__LANE_CYCLE;
     }
-    const u32 first_word = num_asked();
+    u32 first_word = 0;
+    if constexpr (GATHERS) first_word = num_asked();
     /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
@@ -125,11 +130,11 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
       u32 at = get_agenda(now, i);
-      const ulonglong2 entry = entry_at(at);
+      const ulonglong2 entry = l.entry_at(at);
       const token_key key = (token_key)entry.x;
       const u64 value = entry.y;
       float cost = cost_of((u32)(value >> 32));
-      if ((u32)value & FRESH) put_value(at, value & ~(u64)FRESH);
+      if ((u32)value & FRESH) l.put_value(at, value & ~(u64)FRESH);
       if (i >= THREADS) {
         agenda()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
@@ -147,13 +152,13 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         info = make_uint4(0, 0, 0, 0);
         if (i < size) {
           uint2 entry = agenda()[now * SLOTS + i];
-          token_key key = key_at(entry.x);
+          token_key key = l.key_at(entry.x);
           if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
           my_cost = __uint_as_float(entry.y);
           my_context = context_at(entry.x, key);
         }
       }
-      arc_share share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);
+      arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
@@ -164,41 +169,43 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds(float cutoff) {
         __syncwarp(); /* else those who probed longer go on alone, arc after arc */
       }
     }
-    if (GATHERS && has_scorer()) relax_words(first_word, cutoff, next);
+    if constexpr (GATHERS)
+      if (has_scorer()) relax_words(first_word, cutoff, next);
     mark(PHASE_CLOSURE_WORDS);
     agenda_now = next;
     l.sync(); /* the agenda of the next round stands */
     mark(PHASE_CLOSURE_WAIT);
 #ifdef WF_LANE_PROFILE
-    if (tid() == 0) own().closure_words += num_asked() - first_word;
+    if constexpr (GATHERS)
+      if (tid() == 0) own().closure_words += num_asked() - first_word;
 #endif
   }
 }
 
 /* A candidate of each live thread of the warp, which came by mail: to the table, and what it improves to the agenda `next`. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::read_mail(bool live, u32 place, u32 next) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u32 place, u32 next) {
   u64 value = NO_TOKEN, old;
   u32 key = 0, rank, slot;
   if (live) {
     value = own().values[place];
     key = own().keys[place];
     own().values[place] = NO_TOKEN;
-    own().keys[place] = FREE;
+    own().keys[place] = table::FREE;
   }
   if (p->epsilon_slack != 0) {
-    place_of<RANKS>(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
+    l.place_of(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
     live = live && gains(l.rank(), slot, key, cost_of((u32)(value >> 32)));
   }
-  if (!offer_own<RANKS>(l, live, key, value, &slot, &old)) return;
+  if (!l.offer_own(live, key, value, &slot, &old)) return;
   if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
 }
 
 /* The same for a lane of several blocks, while their tables leave room for mail: candidates go to the block that owns the state, which offers them to
  * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutoff) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(float cutoff) {
   const float word_score = p->word_score;
   const uint4 *const arcs = this->arcs(), *const states = this->states();
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
@@ -220,7 +227,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
         if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
         if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
       }
-      arc_share share(boxes, in_warp(), info.y, info.z - info.y, cost);
+      arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, cost);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
@@ -235,7 +242,7 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
           if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
           live = candidate <= cutoff;
         }
-        send<RANKS>(l, live, which, mail, mail + room, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1));
+        l.send(live, which, mail, mail + room, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1));
         sent = sent || __any_sync(ALL, live);
       }
     }
@@ -255,8 +262,8 @@ __device__ __forceinline__ int searcher<RANKS>::relax_rounds_by_mail(float cutof
 }
 
 /* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or CLOSURE_GROW (the table is too small). */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   int status;
   if constexpr (SCORED) status = relax_rounds(cutoff);
   else status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
@@ -268,7 +275,7 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
   if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
   if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
   u32 mine = 0;
-  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += value_at(at) != NO_TOKEN;
+  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += l.value_at(at) != NO_TOKEN;
   u64 tokens = l.sum(mine);
   if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
@@ -276,8 +283,8 @@ __device__ __forceinline__ int searcher<RANKS>::close(float cutoff) {
 
 /* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
  * tokens. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u32 t) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();
   __pipeline_wait_prior(0); /* the next frame's row was on its way */
   load_row(t);
@@ -301,6 +308,6 @@ __device__ __noinline__ int searcher<RANKS>::close_again(int status, u64 last, u
   return status;
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -4,14 +4,14 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 /* --- selection of sources --------------------------------------------------------------------------------------------- */
 
 /* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
  * if those are not few. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::select_by_cost(u64 want) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
   const uint2 *tokens = this->tokens();
   u64 *near = (u64 *)own().boxes;
@@ -40,7 +40,7 @@ __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
       below += near[k] < mine;
       if (SCORED) same += near[k] == mine;
     }
-    if (SCORED) keep_selected(mine, below, same, want);
+    if constexpr (SCORED) keep_selected(mine, below, same, want);
     else if (below == want - 1) own().select_key = mine;
   }
   __syncthreads();
@@ -49,10 +49,11 @@ __device__ bool searcher<RANKS>::select_by_cost(u64 want) {
 }
 
 /* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where select_by_cost gives up. */
-template <int RANKS>
-__device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
   if (select_by_cost(want)) {
-    if (SCORED && selected_left() > 0) f.select_context = tied_source(f.select_key, selected_left());
+    if constexpr (SCORED)
+      if (selected_left() > 0) f.select_context = tied_source(f.select_key, selected_left());
     return f.select_key;
   }
   const uint2 *tokens = this->tokens();
@@ -67,13 +68,14 @@ __device__ __noinline__ u64 searcher<RANKS>::select_rank(u64 want) {
     u32 bin;
     left -= pick_bin(left, &bin);
     prefix = prefix << 8 | bin;
-    if (SCORED && shift == 0 && left < own().hist_all[bin]) f.select_context = tied_source(prefix, left);
+    if constexpr (SCORED)
+      if (shift == 0 && left < own().hist_all[bin]) f.select_context = tied_source(prefix, left);
   }
   return prefix;
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::select_sources() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::select_sources() {
   const bool narrow = f.total_sources > p->max_active;
   f.select_key = f.select_context = NO_TOKEN;
   if (tid() == 0) {
@@ -87,9 +89,9 @@ __device__ __forceinline__ void searcher<RANKS>::select_sources() {
 /* --- emitting arcs ---------------------------------------------------------------------------------------------------- */
 
 /* The next sources of this warp, `grain` of them: whoever is free takes them in the pass that every frame makes. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain) {
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::next_batch(u32 before, u32 grain) {
   if (MODE != EXPAND_RUNNING && MODE != EXPAND_LIST) return before + WARPS * grain;
   u32 base = 0;
   if (in_warp() == 0) base = atomicAdd(&own().next_batch, grain);
@@ -97,9 +99,9 @@ __device__ __forceinline__ u32 searcher<RANKS>::next_batch(u32 before, u32 grain
 }
 
 /* A candidate of each live thread of the warp, over an emitting arc from a token of context `from` to one of context `to`: what the mode does with it. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count) {
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   const u32 order = ordered(candidate);
   const u64 key = (u64)order << 32 | a;
@@ -131,16 +133,17 @@ __device__ __forceinline__ void searcher<RANKS>::consider(const candidate_rule &
     u32 rank, slot;
     u64 old;
     const u64 value = (u64)order << 32 | (a + 1);
-    const bool lowered = offer<RANKS>(l, live, key_of(arc.x, to), value, &rank, &slot, &old);
-    if (SCORED && live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
+    const bool lowered = l.offer(live, key_of(arc.x, to), value, &rank, &slot, &old);
+    if constexpr (SCORED)
+      if (live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   }
   __syncwarp(); /* else those who probed longer go on alone, arc after arc */
 }
 
 /* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and keeps what it says for the other passes. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   if (FIRST_PASS) {
     __syncthreads(); /* all are there */
@@ -165,9 +168,9 @@ __device__ __forceinline__ void searcher<RANKS>::consider_words(const candidate_
  * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); STEPS counts
  * candidates by even steps of cost, or puts the keys of one step into the agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rule) {
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_rule &rule) {
   const float word_score = p->word_score;
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
@@ -190,7 +193,7 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
   if (mine && is_selected(cost, state, context)) info = state_at(states, state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
-    arc_share share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
+    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
     mine = in_warp() < grain && base + in_warp() < f.num_sources;
     if (mine) {
       state = tokens[base + in_warp()].x;
@@ -220,25 +223,28 @@ __device__ __forceinline__ u64 searcher<RANKS>::expand(const candidate_rule &rul
       if (live) {
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
-        if (ASKING && arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+        if constexpr (DEFERRED)
+          if (arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
         if (FIRST_PASS && arc.w != 0) count_word();
       }
-      if (GATHERS && has_scorer()) {
-        const bool waits = live && arc.w != 0;
-        if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
-        live = live && !waits;
-      }
+      if constexpr (GATHERS)
+        if (has_scorer()) {
+          const bool waits = live && arc.w != 0;
+          if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
+          live = live && !waits;
+        }
       if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
       consider<MODE>(rule, live, a, arc, candidate, from, to, &my_count);
     }
   }
-  if (GATHERS && has_scorer()) consider_words<MODE>(rule, &my_count);
+  if constexpr (GATHERS)
+    if (has_scorer()) consider_words<MODE>(rule, &my_count);
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
 }
 
 /* Lists the keys of the live threads of a warp. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::keep_near(bool live, u64 key) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::keep_near(bool live, u64 key) {
   const u32 vote = __ballot_sync(ALL, live);
   u32 first = 0;
   if (in_warp() == 0 && vote != 0) first = atomicAdd(&own().num_near, (u32)__popc(vote));
@@ -249,8 +255,8 @@ __device__ __forceinline__ void searcher<RANKS>::keep_near(bool live, u64 key) {
 
 /* Lists, where nobody needs the agenda, the candidates at most `last` that share a step of cost with the k-th of them, and makes *k its rank among these. The
  * 256 steps divide `span` from `origin` on evenly. False if a rank has no room for its share. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::list_near(u64 last, float origin, float span, u64 *k) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float span, u64 *k) {
   candidate_rule rule = {last, NO_STEP, 0, origin, span > 1e-20f ? 256 / span : 0};
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
@@ -269,8 +275,8 @@ __device__ bool searcher<RANKS>::list_near(u64 last, float origin, float span, u
 
 /* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half is all ones. By radix selection, eight bits at a time,
  * among those of its step of cost (`origin`: where the steps begin); among all where these are too many. The agenda is lost. */
-template <int RANKS>
-__device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, float origin, bool cost_only) {
+template <class POLICY, int RANKS>
+__device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float origin, bool cost_only) {
   u64 left = k;
   const bool listed = list_near(last, origin, cost_only ? 4 * p->beam : p->beam, &left);
   const u32 size = listed ? own().num_near : 0;
@@ -288,34 +294,36 @@ __device__ u64 searcher<RANKS>::candidate_rank(u64 k, u64 last, float origin, bo
     u32 bin;
     left -= pick_bin(left, &bin);
     rule.prefix = rule.prefix << 8 | bin;
-    if (!SCORED || shift > 0) continue;
-    const u64 ties = own().hist_all[bin];
-    if (rule.prefix != last) f.last_context = NO_TOKEN;
-    f.last_context = left < ties ? tied_candidate(rule.prefix, left) : NO_TOKEN;
+    if constexpr (SCORED) {
+      if (shift > 0) continue;
+      const u64 ties = own().hist_all[bin];
+      if (rule.prefix != last) f.last_context = NO_TOKEN;
+      f.last_context = left < ties ? tied_candidate(rule.prefix, left) : NO_TOKEN;
+    }
   }
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
 /* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool DROPS>
-__device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
   for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
     u64 values[AHEAD];
 #pragma unroll
-    for (u32 k = 0; k < AHEAD; k++) values[k] = DROPS && first + k * THREADS < end ? value_at(first + k * THREADS) : NO_TOKEN;
+    for (u32 k = 0; k < AHEAD; k++) values[k] = DROPS && first + k * THREADS < end ? l.value_at(first + k * THREADS) : NO_TOKEN;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const u32 at = first + k * THREADS;
-      bool token = DROPS ? values[k] != NO_TOKEN : at < end && is_taken(at);
+      bool token = DROPS ? values[k] != NO_TOKEN : at < end && l.is_taken(at);
       if (DROPS && token && (u32)(values[k] >> 32) > limit) {
-        put_value(at, NO_TOKEN);
+        l.put_value(at, NO_TOKEN);
         token = false;
       }
       kept += __popc(__ballot_sync(ALL, token));
-      const bool epsilons = token && has_epsilons_at(at);
+      const bool epsilons = token && l.has_epsilons_at(at);
       u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
       if (vote == 0) continue;
       if (in_warp() == 0) {
@@ -333,13 +341,13 @@ __device__ __forceinline__ u64 searcher<RANKS>::settle_emission(float cutoff) {
 
 /* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size; with scorers, where to empty that takes long, in one as large as it was
  * if that has room. False if a rank's table was full. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::admit(u64 last, u64 *num) {
   u32 bits = SCORED && own().full == 0 ? l.bits : SLOT_BITS;
   for (;; bits = SLOT_BITS) {
     l.sync(); /* nobody still looks at the table that was */
-    if (SCORED) empty_slots();
-    else clear_table(SLOT_BITS);
+    if (SCORED) l.empty_slots();
+    else l.clear(SLOT_BITS);
     if (tid() == 0) own().begin_frame();
     l.bits = bits;
     agenda_now = 0;
@@ -354,7 +362,7 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
     if (bits == SLOT_BITS) break;
   }
   u32 mine = 0;
-  for (u32 at = tid(); at < SLOTS; at += THREADS) mine += is_taken(at);
+  for (u32 at = tid(); at < SLOTS; at += THREADS) mine += l.is_taken(at);
   *num = l.sum(mine);
   return false;
 }
@@ -362,26 +370,26 @@ __device__ bool searcher<RANKS>::admit(u64 last, u64 *num) {
 /* --- frames of few candidates ------------------------------------------------------------------------------------------ */
 
 /* Puts a candidate of each live thread of the warp on a list: of the rank that owns its state; with scorers of this one, {`rank`, key, `context`}. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::list_candidate(bool live, token_key key, u64 rank, u64 context) {
-#ifdef WF_LANE_SCORED
-  const u32 vote = __ballot_sync(ALL, live);
-  if (vote == 0) return;
-  u32 place = 0;
-  if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
-  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (!live || place >= WF__LANE_LISTED) return;
-  listed()[place] = make_ulonglong2(rank, key);
-  if (is_logged((u32)rank & WF__LANE_LISTED_WORD)) listed_contexts()[place] = context;
-#else
-  send<RANKS>(l, live, 0, 1u << l.bits, SLOTS, key, rank);
-#endif
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool live, token_key key, u64 rank, u64 context) {
+  if constexpr (SCORED) {
+    const u32 vote = __ballot_sync(ALL, live);
+    if (vote == 0) return;
+    u32 place = 0;
+    if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
+    place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+    if (!live || place >= WF__LANE_LISTED) return;
+    listed()[place] = make_ulonglong2(rank, key);
+    if (is_logged((u32)rank & WF__LANE_LISTED_WORD)) listed_contexts()[place] = context;
+  } else {
+    l.send(live, 0, 1u << l.bits, SLOTS, key, rank);
+  }
 }
 
 /* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. As select_by_cost: even steps of cost, here
  * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 size) {
   const float best = cost_of(own().best), scale = p->beam > 1e-20f ? 64 / p->beam : 0;
   u32 *near = (u32 *)own().boxes, bin;
   constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
@@ -420,8 +428,8 @@ __device__ __forceinline__ u64 searcher<RANKS>::listed_rank(u32 k, u32 size) {
   return own().select_key;
 }
 
-template <int RANKS>
-__device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ u64 searcher<POLICY, RANKS>::listed_radix_rank(u32 k, u32 size) {
   u32 prefix = 0;
   u64 left = k;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -439,28 +447,29 @@ __device__ __noinline__ u64 searcher<RANKS>::listed_radix_rank(u32 k, u32 size) 
 }
 
 /* Offers the listed candidates whose key is above `above` (0: all) and at most `last`. Returns this thread's number of them. */
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 above, u64 last) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above, u64 last) {
   u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     u32 slot;
     u64 old;
-#ifdef WF_LANE_SCORED
-    const ulonglong2 entry = i < size ? listed()[i] : make_ulonglong2(NO_TOKEN, 0);
-    const u64 key = entry.x & ~(u64)WF__LANE_LISTED_WORD, value = key + 1; /* arc + 1 */
-    const u32 word = (u32)entry.x & WF__LANE_LISTED_WORD;
-    const bool live = i < size && key <= last && (above == 0 || key > above);
-    const u64 context = live && is_logged(word) ? listed_contexts()[i] : 0;
-    u32 rank;
-    const bool lowered = offer<RANKS, false>(l, live, entry.y, value, &rank, &slot, &old);
-    if (live && (lowered || old == value)) log_candidate(word, rank, slot, value, context, context);
-#else
-    const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
-    const bool live = i < size && key <= last && (above == 0 || key > above);
-    offer_own<RANKS>(l, live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot, &old); /* arc + 1 */
-#endif
-    count += live;
+    if constexpr (SCORED) {
+      const ulonglong2 entry = i < size ? listed()[i] : make_ulonglong2(NO_TOKEN, 0);
+      const u64 key = entry.x & ~(u64)WF__LANE_LISTED_WORD, value = key + 1; /* arc + 1 */
+      const u32 word = (u32)entry.x & WF__LANE_LISTED_WORD;
+      const bool live = i < size && key <= last && (above == 0 || key > above);
+      const u64 context = live && is_logged(word) ? listed_contexts()[i] : 0;
+      u32 rank;
+      const bool lowered = l.template offer<false>(live, entry.y, value, &rank, &slot, &old);
+      if (live && (lowered || old == value)) log_candidate(word, rank, slot, value, context, context);
+      count += live;
+    } else {
+      const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
+      const bool live = i < size && key <= last && (above == 0 || key > above);
+      l.offer_own(live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot, &old); /* arc + 1 */
+      count += live;
+    }
     __syncwarp();
   }
   return count;
@@ -469,11 +478,12 @@ __device__ __forceinline__ u32 searcher<RANKS>::insert_listed(u32 size, u64 abov
 /* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
  * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False
  * if there are too many for that: then the table is empty again. */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
-  if (GATHERS && !has_all_words()) return false; /* the other way finds that, too */
+  if constexpr (GATHERS)
+    if (!has_all_words()) return false; /* the other way finds that, too */
   const u32 room = room_of_list(), best = own().best, size = min(own().num_listed[0], room);
   bool fits = true;
 #pragma unroll
@@ -512,14 +522,14 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
   if (SCORED && !fits) f.crowded = (u32)f.total_sources;
   l.sync();
   if constexpr (SCORED) {
-    empty_slots();
+    l.empty_slots();
     l.bits = SLOT_BITS;
     if (tid() == 0) {
       own().begin_frame();
       forget_words();
     }
   } else {
-    clear_table(SLOT_BITS);
+    l.clear(SLOT_BITS);
   }
   agenda_now = 0;
   l.sync();
@@ -527,8 +537,8 @@ __device__ __forceinline__ bool searcher<RANKS>::emit_from_list(bool all_of_them
 }
 
 /* What an emission needs that made too many or too few tokens; `full`: the table had no room for the candidates up to `last`. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
   const float origin = cost_of((u32)(*last >> 32)) - p->beam; /* the best, or near it */
   bool fits = !full || admit(*last, num);
@@ -548,8 +558,8 @@ __device__ __noinline__ int searcher<RANKS>::emit_rest(bool full, u64 *last, u64
 }
 
 /* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num) {
   agenda_now = 0;
   frame_arcs = 0;
   f.last_context = NO_TOKEN;
@@ -559,7 +569,8 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
-    if (GATHERS && !has_all_words()) return WF__LANE_NO_ROOM;
+    if constexpr (GATHERS)
+      if (!has_all_words()) return WF__LANE_NO_ROOM;
     mark(PHASE_WORDS);
     const u32 best = own().best;
     full = own().full != 0;
@@ -584,6 +595,6 @@ __device__ __forceinline__ int searcher<RANKS>::emit(u64 *last, u64 *num) {
   return status;
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -10,23 +10,20 @@
 #include "cuda/search/epsilon_closure.cuh"
 #include "cuda/search/expand.cuh"
 #include "cuda/search/search_graph.cuh"
-#ifdef WF_LANE_STREAMS
 #include "cuda/search/stream_ends.cuh"
-#endif
 #include "cuda/search/word_scores.cuh"
-#ifdef WF_LANE_ASKING
-#include "cuda/search/deferred_scores.cuh"
-#endif
 
-namespace WF_LANE_SPACE {
+#include "cuda/search/deferred_scores.cuh"
+
+namespace wf_search {
 
 /* --- the end of a frame ------------------------------------------------------------------------------------------------ */
 
 /* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
  * find_sources has found some. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool REMEMBERS>
-__device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best, bool words) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, float best, bool words) {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span, group_bits = l.bits - WF__LANE_GROUP_BITS;
   uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
   for (u32 first = begin + in_warp(); first < begin + span; first += AHEAD * 32) {
@@ -36,11 +33,11 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
     for (u32 k = 0; k < AHEAD; k++) {
       const u32 at = first + k * 32;
       if (!SCORED) {
-        values[k] = at < begin + span ? value_at(at) : NO_TOKEN;
+        values[k] = at < begin + span ? l.value_at(at) : NO_TOKEN;
         continue;
       }
-      const bool taken = at < begin + span && is_taken(at);
-      const ulonglong2 entry = taken ? entry_at(at) : make_ulonglong2(NO_STATE, NO_TOKEN);
+      const bool taken = at < begin + span && l.is_taken(at);
+      const ulonglong2 entry = taken ? l.entry_at(at) : make_ulonglong2(NO_STATE, NO_TOKEN);
       keys[k] = (token_key)entry.x;
       values[k] = entry.y;
       sources_at[k] = taken && words ? __ldcg(sources() + at) : NO_TOKEN;
@@ -51,7 +48,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
       if (at >= begin + span) break;
       const u64 value = values[k];
       const bool token = value != NO_TOKEN;
-      const token_key key = SCORED ? keys[k] : token ? key_at(at) : NO_STATE;
+      const token_key key = SCORED ? keys[k] : token ? l.key_at(at) : NO_STATE;
       const u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
       if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
       if (token) {
@@ -67,7 +64,7 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
         }
         if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
       }
-      free_slot(at, token);
+      l.free_slot(at, token);
       to += __popc(vote);
     }
   }
@@ -81,34 +78,34 @@ __device__ __forceinline__ void searcher<RANKS>::write_tokens(u32 to, float best
 }
 
 /* Apart from the search, whose registers are dear; of a copy, as what others can point to is read again after every store. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::remember_tokens(u32 to, float best, bool words) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ bool searcher<POLICY, RANKS>::remember_tokens(u32 to, float best, bool words) {
   searcher copy = *this;
   copy.template write_tokens<true>(to, best, words);
   return true;
 }
 
 /* Table to costs and trace, in table order; empties the table. RENORMALISES: costs become relative to the best. False if the trace is full. */
-template <int RANKS>
+template <class POLICY, int RANKS>
 template <bool RENORMALISES>
-__device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   const u32 span = (1u << l.bits) / WARPS, begin = warp() * span; /* consecutive slots of a warp */
   u32 count = 0, taken = 0, lowest = ALL;
   const bool counts = !SCORED || !all_stand();
   if (!counts) {
-    for (u32 at = begin + in_warp(); at < begin + span; at += 32) taken += __popc(__ballot_sync(ALL, is_taken(at)));
+    for (u32 at = begin + in_warp(); at < begin + span; at += 32) taken += __popc(__ballot_sync(ALL, l.is_taken(at)));
     count = taken;
     lowest = this->lowest();
   }
   for (u32 first = begin + in_warp(); counts && first < begin + span; first += AHEAD * 32) {
     u64 values[AHEAD];
 #pragma unroll
-    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * 32 < begin + span ? value_at(first + k * 32) : NO_TOKEN;
+    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * 32 < begin + span ? l.value_at(first + k * 32) : NO_TOKEN;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const bool token = values[k] != NO_TOKEN;
       count += __popc(__ballot_sync(ALL, token));
-      taken += __popc(__ballot_sync(ALL, first + k * 32 < begin + span && is_taken(first + k * 32)));
+      taken += __popc(__ballot_sync(ALL, first + k * 32 < begin + span && l.is_taken(first + k * 32)));
       lowest = min(lowest, (u32)(values[k] >> 32));
     }
   }
@@ -138,7 +135,8 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
   if (frame > p->frames_cap) return false;
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
-  if (SCORED && !find_sources(&words)) return false;
+  if constexpr (SCORED)
+    if (!find_sources(&words)) return false;
   mark(PHASE_FIRST_PASS);
   if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
   else write_tokens<false>(to, best, words);
@@ -166,9 +164,9 @@ __device__ __forceinline__ bool searcher<RANKS>::finish_frame() {
 
 /* --- the utterance ------------------------------------------------------------------------------------------------------ */
 
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::begin() {
-  clear_table(SLOT_BITS);
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
+  l.clear(SLOT_BITS);
   agenda_now = 0;
   frame = trace_used = frame_arcs = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, 0};
@@ -183,11 +181,11 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   l.sync();
   u32 rank, slot;
   u64 old;
-  place_of<RANKS>(key_of(p->start, start_context()), l.bits, &rank, &slot);
+  l.place_of(key_of(p->start, start_context()), l.bits, &rank, &slot);
   if (rank == l.rank() && warp() == 0) {
     uint4 info = __ldg(states() + p->start);
     token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
-    offer<RANKS>(l, tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
+    l.offer(tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
     if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
@@ -196,9 +194,8 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
   }
   l.sync();
   int status = close(p->beam);
-#ifdef WF_LANE_ASKING
-  if (waits()) return CLOSURE_ASKS;
-#endif
+  if constexpr (DEFERRED)
+    if (waits()) return CLOSURE_ASKS;
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
     own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
@@ -210,16 +207,18 @@ __device__ __noinline__ int searcher<RANKS>::begin() {
 }
 
 /* Of ending in source i of this rank. */
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::ending_cost(u32 i) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) const {
   float cost = __fadd_rn(costs()[i], final_of(tokens()[i].x));
-  return SCORED && cost <= FLT_MAX ? __fadd_rn(cost, final_cost_of(source_context(i))) : cost;
+  if constexpr (SCORED)
+    if (cost <= FLT_MAX) return __fadd_rn(cost, final_cost_of(source_context(i)));
+  return cost;
 }
 
 /* Key (cost of ending there, state) of the best token to end in, a `final` one if asked for; all ones: there is none. *context: the least of those that are
  * equal, with scorers. */
-template <int RANKS>
-__device__ u64 searcher<RANKS>::best_end(bool final, bool died, u64 *context) {
+template <class POLICY, int RANKS>
+__device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *context) {
   const uint2 *tokens = this->tokens();
   u64 best = NO_TOKEN, mine = NO_TOKEN;
   *context = 0;
@@ -241,13 +240,12 @@ __device__ u64 searcher<RANKS>::best_end(bool final, bool died, u64 *context) {
 }
 
 /* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
   u64 context, none;
   const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
-#ifdef WF_LANE_ASKING
-  if (waits()) return CLOSURE_ASKS;
-#endif
+  if constexpr (DEFERRED)
+    if (waits()) return CLOSURE_ASKS;
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
@@ -304,13 +302,13 @@ __device__ __noinline__ int searcher<RANKS>::finish(bool died, u32 end, wf__lane
 }
 
 /* Every 64th frame: host memory is far away. All ranks must agree, so the first one tells them. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::look_at_host() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::look_at_host() {
   if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->stop != nullptr) l.of(tid()).stopped = *(const volatile u32 *)p->stop;
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::decode() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   const u32 num_frames = (u32)own().scores.num_frames;
   begin_marks();
   u32 t = 0;
@@ -377,11 +375,10 @@ __device__ __forceinline__ void searcher<RANKS>::decode() {
   else if (l.rank() == 0 && tid() == 0) p->outcomes[own().utterance].status = status;
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::run() {
-#ifdef WF_LANE_SCORED
-  if (tid() == 0) own().memo_of = (const wf__flat_scorer *)p; /* none */
-#endif
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
+  if constexpr (GATHERS)
+    if (tid() == 0) own().with_scorer.memo_of = (const wf__flat_scorer *)p; /* none */
   do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
@@ -396,12 +393,12 @@ __device__ __forceinline__ void searcher<RANKS>::run() {
     l.sync();
     u32 u = own().utterance;
     if (u == ALL) return;
-    if (GATHERS) forget_answers();
-    if (SCORED) load_scorer();
+    if constexpr (GATHERS) forget_answers();
+    if constexpr (SCORED) load_scorer();
     decode();
   } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -11,62 +11,61 @@
 
 #include "cuda/search/searcher.cuh"
 
-namespace WF_LANE_SPACE {
-
-#ifndef WF_LANE_SCORED
-template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_words() const { return false; }
-template <int RANKS> __device__ __forceinline__ uint4 searcher<RANKS>::state_at(const uint4 *states, u32 state) const { return __ldg(states + state); }
-template <int RANKS> __device__ __forceinline__ uint4 searcher<RANKS>::arc_at(const uint4 *arcs, u32 arc) const { return __ldg(arcs + arc); }
-template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added(u32) const { return false; }
-template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::is_added_arc(u32) const { return false; }
-template <int RANKS> __device__ u32 searcher<RANKS>::added_source(u32) const { return 0; }
-template <int RANKS> __device__ __forceinline__ int searcher<RANKS>::context_bits() const { return 0; }
-template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::all_states() const { return p->num_states; }
-#else
+namespace wf_search {
 
 /* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it has none. A barrier follows. */
+template <class POLICY>
 static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
+  lane_shared<POLICY> &own = own_shared<POLICY>();
   if (tid() != 0) return;
-  if (own().scores.words != NULL) own().words = *own().scores.words;
-  else own().words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack, p->num_states, 0};
+  if (own.scores.words != NULL) own.with_scorer.words = *own.scores.words;
+  else own.with_scorer.words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack, p->num_states, 0};
 }
 
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_words() const {
-  return own().words.num_classes > 0;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::has_words() const {
+  if constexpr (SCORED) return own().with_scorer.words.num_classes > 0;
+  else return false;
 }
-template <int RANKS>
-__device__ __forceinline__ int searcher<RANKS>::context_bits() const {
-  return own().words.context_bits;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::context_bits() const {
+  if constexpr (SCORED) return own().with_scorer.words.context_bits;
+  else return 0;
 }
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::all_states() const {
-  return own().words.num_states;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::all_states() const {
+  if constexpr (SCORED) return own().with_scorer.words.num_states;
+  else return p->num_states;
 }
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::is_added(u32 state) const {
-  return state >= p->num_states;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added(u32 state) const {
+  return SCORED && state >= p->num_states;
 }
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::is_added_arc(u32 arc) const {
-  return arc >= p->num_arcs;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added_arc(u32 arc) const {
+  return SCORED && arc >= p->num_arcs;
 }
 
 /* The class whose copies have the state: the last one with words that begins there or before. Then that of an arc. */
+template <class POLICY>
 static __device__ __forceinline__ const wf__lane_class &class_of_state(u32 state) {
-  u32 c = own().words.num_classes - 1;
-  while (own().words.classes[c].num_states == 0 || own().words.classes[c].first_state > state) c--;
-  return own().words.classes[c];
+  const wf__lane_words &words = own_shared<POLICY>().with_scorer.words;
+  u32 c = words.num_classes - 1;
+  while (words.classes[c].num_states == 0 || words.classes[c].first_state > state) c--;
+  return words.classes[c];
 }
+template <class POLICY>
 static __device__ __forceinline__ const wf__lane_class &class_of_arc(u32 arc) {
-  u32 c = own().words.num_classes - 1;
-  while (own().words.classes[c].num_states == 0 || own().words.classes[c].first_arc > arc) c--;
-  return own().words.classes[c];
+  const wf__lane_words &words = own_shared<POLICY>().with_scorer.words;
+  u32 c = words.num_classes - 1;
+  while (words.classes[c].num_states == 0 || words.classes[c].first_arc > arc) c--;
+  return words.classes[c];
 }
 
 /* Functions of their own: they are called from many places, and seldom. */
+template <class POLICY>
 static __device__ __noinline__ uint4 added_state(u32 state) {
-  const wf__lane_class &c = class_of_state(state);
+  const wf__lane_class &c = class_of_state<POLICY>(state);
   const u32 copy = (state - c.first_state) / c.num_states, first_arc = c.first_arc + copy * c.num_arcs;
   uint4 info = __ldg((const uint4 *)c.states + (state - c.first_state - copy * c.num_states));
   info.x += first_arc;
@@ -75,8 +74,9 @@ static __device__ __noinline__ uint4 added_state(u32 state) {
   return info;
 }
 
+template <class POLICY>
 static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) {
-  const wf__lane_class &c = class_of_arc(number);
+  const wf__lane_class &c = class_of_arc<POLICY>(number);
   const u32 copy = (number - c.first_arc) / c.num_arcs;
   uint4 arc = __ldg((const uint4 *)c.arcs + (number - c.first_arc - copy * c.num_arcs));
   if ((arc.x & 0x7fffffffu) == 0) arc.x = __ldg(places + c.first_place + copy).x;
@@ -85,32 +85,38 @@ static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) 
 }
 
 /* The arc of a place, which leads to a copy of the tree if its class has words. */
+template <class POLICY>
 static __device__ __noinline__ uint4 opened(const uint4 *places, uint4 arc) {
   if (arc.x == WF__LANE_NO_PLACE) return arc;
   const uint4 place = __ldg(places + arc.x);
-  const wf__lane_class &c = own().words.classes[place.z];
+  const wf__lane_class &c = own_shared<POLICY>().with_scorer.words.classes[place.z];
   if (c.num_states == 0) return arc;
   arc.x = (c.first_state + place.w * c.num_states) | c.root_mark;
   arc.y = place.y;
   return arc;
 }
 
-template <int RANKS>
-__device__ __forceinline__ uint4 searcher<RANKS>::state_at(const uint4 *states, u32 state) const {
-  return is_added(state) ? added_state(state) : __ldg(states + state);
+template <class POLICY, int RANKS>
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::state_at(const uint4 *states, u32 state) const {
+  if constexpr (SCORED)
+    if (is_added(state)) return added_state<POLICY>(state);
+  return __ldg(states + state);
 }
 
-template <int RANKS>
-__device__ __forceinline__ uint4 searcher<RANKS>::arc_at(const uint4 *arcs, u32 number) const {
-  if (is_added_arc(number)) return added_arc((const uint4 *)p->places, number);
+template <class POLICY, int RANKS>
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *arcs, u32 number) const {
+  if constexpr (SCORED)
+    if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->places, number);
   const uint4 arc = __ldg(arcs + number);
-  return arc.y == 0x7f800000u && has_words() ? opened((const uint4 *)p->places, arc) : arc;
+  if constexpr (SCORED)
+    if (arc.y == 0x7f800000u && has_words()) return opened<POLICY>((const uint4 *)p->places, arc);
+  return arc;
 }
 
 /* State that an added arc leaves | WF__LANE_EPSILON if it is one: the last state of the tree whose first arc is at or before it. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::added_source(u32 number) const {
-  const wf__lane_class &c = class_of_arc(number);
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::added_source(u32 number) const {
+  const wf__lane_class &c = class_of_arc<POLICY>(number);
   const uint4 *states = (const uint4 *)c.states;
   const u32 copy = (number - c.first_arc) / c.num_arcs, arc = number - c.first_arc - copy * c.num_arcs;
   u32 low = 0, high = c.num_states;
@@ -121,14 +127,13 @@ __device__ u32 searcher<RANKS>::added_source(u32 number) const {
   }
   return (c.first_state + copy * c.num_states + low) | (arc >= __ldg(states + low).y ? WF__LANE_EPSILON : 0);
 }
-#endif
 
 /* Final cost of a state. */
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::final_of(u32 state) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::final_of(u32 state) const {
   return is_added(state) ? INFINITY : __uint_as_float(__ldg(states() + state).w);
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -6,9 +6,11 @@
 #ifndef WF_CUDA_SEARCH_SEARCHER_CUH
 #define WF_CUDA_SEARCH_SEARCHER_CUH
 
+#include <cuda_pipeline_primitives.h>
+
 #include "cuda/search/token_table.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 struct frame_state {
   u32 num_sources;   /* of this rank */
@@ -34,7 +36,10 @@ enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPA
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
 
+template <class POLICY>
 struct back_table; /* backward_table.cuh */
+template <class POLICY>
+struct back_memory;
 struct back_marks;
 struct back_token; /* backward.cuh */
 /* A token at one end of a link: its block, and its place in that block's trace. */
@@ -42,10 +47,27 @@ struct link_end {
   u32 rank, place;
 };
 
+template <bool DEFERRED>
+struct deferred_state {};
+template <>
+struct deferred_state<true> {
+  u32 frame_words; /* on arcs of this frame, this thread's share */
+};
+
 /* What a thread keeps at hand during a launch. */
-template <int RANKS>
-struct searcher {
-  lane<RANKS> l;
+template <class POLICY, int RANKS>
+struct searcher : deferred_state<POLICY::DEFERRED> {
+  static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED, STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
+  static constexpr bool GATHERS = SCORED && !DEFERRED; /* candidates over arcs with words, to ask for them together */
+  typedef token_table<POLICY, RANKS> table;
+  typedef typename POLICY::table::token_key token_key;
+  typedef wf_search::lane_shared<POLICY> lane_shared;
+  typedef wf_search::back_table<POLICY> back_table;
+  typedef back_memory<POLICY> memory; /* of the backward pass */
+  static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS, AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
+  static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
+
+  table l;
   const wf__lane_params *p;
   u32 agenda_now;
   u32 row_frame;   /* whose scores are at hand */
@@ -55,12 +77,10 @@ struct searcher {
   frame_state f;
   u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
   u32 num_emitted; /* tokens of the frame before epsilons */
-#ifdef WF_LANE_ASKING
-  u32 frame_words; /* on arcs of this frame: this thread's share */
-  __device__ __forceinline__ void count_word() { frame_words++; }
-#else
-  __device__ __forceinline__ void count_word() {}
-#endif
+  __device__ __forceinline__ void count_word() {
+    if constexpr (DEFERRED) this->frame_words++;
+  }
+  static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
 
 #ifdef WF_LANE_PROFILE
   __device__ void mark(int which) {
@@ -79,14 +99,10 @@ struct searcher {
   __device__ void mark(int) {}
   __device__ void begin_marks() {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : p(params), row_in_shared(params->num_columns <= (int32_t)most_columns(WF__SHARED_KB)) {
-#ifdef WF_LANE_SCORED
-    l.entries = (ulonglong2 *)p->entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS;
-#endif
-  }
+  __device__ searcher(const wf__lane_params *params) : l(params), p(params), row_in_shared(params->num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
-  __device__ __forceinline__ void run_asking();
+  __device__ __forceinline__ void run_deferred();
 
  private:
   /* The lane's graph and memory. */
@@ -118,7 +134,7 @@ struct searcher {
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
-    if (ASKING) context = (u32)context; /* deferred_scores.cuh */
+    if (DEFERRED) context = (u32)context; /* deferred_scores.cuh */
     return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
@@ -126,52 +142,31 @@ struct searcher {
     return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
   }
   __device__ __forceinline__ u64 context_of(token_key key) const {
-    if (ASKING) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    if (DEFERRED) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
     return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
-  __device__ __forceinline__ bool by_state() const { return SCORED && !ASKING && p->by_state != 0; }
+  __device__ __forceinline__ bool by_state() const { return SCORED && !DEFERRED && p->by_state != 0; }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
   /* Of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
-  /* This block's part of the table, slot by slot. */
-#ifdef WF_LANE_SCORED
-  __device__ __forceinline__ ulonglong2 *entries() const { return l.entries + (u64)l.rank() * SLOTS; }
-  __device__ __forceinline__ token_key key_at(u32 slot) const { return __ldcg((const u64 *)(entries() + slot)); }
-  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return __ldcg(entries() + slot); } /* if it is taken */
-  __device__ __forceinline__ u64 value_at(u32 slot) const { return is_taken(slot) ? __ldcg((const u64 *)(entries() + slot) + 1) : NO_TOKEN; }
-  __device__ __forceinline__ void put_value(u32 slot, u64 value) { __stcg((u64 *)(entries() + slot) + 1, value); }
-  __device__ __forceinline__ u64 value_of_rank(u32 rank, u32 slot) const { return __ldcg((const u64 *)(l.entries + (u64)rank * SLOTS + slot) + 1); }
+  /* With scorers: the table's tokens all stand, and the best of them is known (scorer_shared). */
+  __device__ __forceinline__ bool all_stand() const {
+    if constexpr (SCORED) return own().with_scorer.all_stand != 0;
+    else return false;
+  }
   __device__ __forceinline__ void note_standing() {
-    if (tid() == 0) own().all_stand = 1;
+    if constexpr (SCORED)
+      if (tid() == 0) own().with_scorer.all_stand = 1;
   }
-  __device__ __forceinline__ bool all_stand() const { return own().all_stand != 0; }
-  __device__ __forceinline__ u32 lowest() const { return min(own().best, own().lowest); }
+  __device__ __forceinline__ u32 lowest() const {
+    if constexpr (SCORED) return min(own().best, own().with_scorer.lowest);
+    else return ALL;
+  }
   __device__ __forceinline__ void note_lowered(u32 order) {
-    if (order < own_words::load(l.base + OFFSET(lowest))) atomicMin(&own().lowest, order);
+    if constexpr (SCORED)
+      if (order < own_words::load(l.base + OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, lowest))) atomicMin(&own().with_scorer.lowest, order);
   }
-  __device__ __forceinline__ void free_slot(u32 slot, bool = true) {
-    if (is_taken(slot)) __stcg(entries() + slot, make_ulonglong2(NO_STATE, NO_TOKEN));
-    own().keys[slot] = FREE;
-  }
-#else
-  __device__ __forceinline__ token_key key_at(u32 slot) const { return own_words::load(l.base + OFFSET(keys) + slot * 4); }
-  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return make_ulonglong2(key_at(slot), value_at(slot)); }
-  __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
-  __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
-  __device__ __forceinline__ void note_standing() {}
-  __device__ __forceinline__ bool all_stand() const { return false; }
-  __device__ __forceinline__ u32 lowest() const { return ALL; }
-  __device__ __forceinline__ void note_lowered(u32) {}
-  __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
-    if (has_value) own().values[slot] = NO_TOKEN;
-    own().keys[slot] = FREE;
-  }
-#endif
-  __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
-  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & PRINT_HAS_EPSILONS) != 0; } /* if it is taken */
-  __device__ __forceinline__ u64 value_of(u32 rank, u32 at, token_key key) const;
-  __device__ __forceinline__ void empty_slots();
   static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last, u64 last_context) {
     return SCORED ? key < last || (key == last && context <= last_context) : key <= last;
   }
@@ -194,8 +189,10 @@ struct searcher {
   __device__ u64 tied_candidate(u64 key, u64 want);
   __device__ void load_scorer();
   __device__ float final_cost_of(u64 context) const;
+  __device__ float deferred_cost(u32 word, float cost, u64 *context) const;
+  __device__ float deferred_final_cost(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return !ASKING && p->lattice_beam > 0; }
+  __device__ __forceinline__ bool remembers() const { return !DEFERRED && p->lattice_beam > 0; }
   __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
   __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
@@ -223,7 +220,6 @@ struct searcher {
   __device__ __forceinline__ u32 row_before(u32 t) const;
   __device__ __forceinline__ void finish_row();
   __device__ __forceinline__ void load_row(u32 t);
-  __device__ void clear_table(u32 bits, bool entries_too = true);
   __device__ u32 pick_bin(u64 want, u32 *bin);
   __device__ bool select_by_cost(u64 want);
   __device__ __noinline__ u64 select_rank(u64 want);
@@ -243,17 +239,14 @@ struct searcher {
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
-#ifdef WF_LANE_SCORED
-  /* Candidates of this block. */
+  /* Candidates of this block: with scorers in device memory, else in slots of the table that the frame does not use. */
   __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
   __device__ __forceinline__ u64 *listed_contexts() const { return (u64 *)(listed() + WF__LANE_LISTED); }
-  __device__ __forceinline__ u32 room_of_list() const { return WF__LANE_LISTED; }
-  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32); }
-#else
-  /* Candidates for this block, in slots of the table that the frame does not use. */
-  __device__ __forceinline__ u32 room_of_list() const { return SLOTS - (1u << l.bits); }
-  __device__ __forceinline__ u32 listed_order(u32 i) const { return (u32)(own().values[(1u << l.bits) + i] >> 32); }
-#endif
+  __device__ __forceinline__ u32 room_of_list() const { return SCORED ? WF__LANE_LISTED : SLOTS - (1u << l.bits); }
+  __device__ __forceinline__ u32 listed_order(u32 i) const {
+    if constexpr (SCORED) return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32);
+    else return (u32)(own().values[(1u << l.bits) + i] >> 32);
+  }
   __device__ __forceinline__ void list_candidate(bool live, token_key key, u64 rank, u64 context);
   __device__ __forceinline__ void keep_near(bool live, u64 key);
   __device__ bool list_near(u64 last, float origin, float span, u64 *k);
@@ -312,7 +305,9 @@ struct searcher {
   __device__ bool as_before(u32 number);
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
-  /* Of the way back, when the search is done. */
+  /* Of the backward pass, when the search is done. */
+  static constexpr u32 MOST_GATHERED = RANKS * SLOTS / 2; /* tokens with epsilon arcs that there is room for; the newest frame's are not gathered */
+  static constexpr u32 MOST_STAGED = RANKS * SLOTS < 0xffff ? RANKS * SLOTS : 0xffff; /* arcs of a frame: the agenda's room, and 16 bits to count those of a token */
   __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
   __device__ __forceinline__ uint2 *gathered_tokens() const { return (uint2 *)costs(); } /* {state, number in the frame} */
   __device__ __forceinline__ bool has_gathered() const;
@@ -356,9 +351,9 @@ struct searcher {
   __device__ void save(u32 stage, u32 row, bool died) const;
   __device__ int restore(const wf__lane_saved &saved);
   __device__ __forceinline__ int search_frame(u32 t, bool *died);
-  __device__ __noinline__ int begin_asking();
-  __device__ __forceinline__ int end_asking(bool died, u32 t, int status);
-  __device__ __forceinline__ bool decode_asking(bool resumes);
+  __device__ __noinline__ int begin_deferred();
+  __device__ __forceinline__ int end_deferred(bool died, u32 t, int status);
+  __device__ __forceinline__ bool decode_deferred(bool resumes);
   /* Of streams. */
   __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
   __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
@@ -389,89 +384,30 @@ struct searcher {
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
-/* Empties the table, whatever is in it, and sets its size for what comes. */
-template <int RANKS>
-__device__ void searcher<RANKS>::clear_table(u32 bits, bool entries_too) {
-  uint4 *keys = (uint4 *)own().keys;
-#ifdef WF_LANE_SCORED
-  for (u32 i = tid(); i < SLOTS && entries_too; i += THREADS) __stcg(entries() + i, make_ulonglong2(NO_STATE, NO_TOKEN));
-#else
-  ulonglong2 *values = (ulonglong2 *)own().values;
-  for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
-#endif
-  for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
-  if (tid() == 0) own().begin_frame();
-  l.bits = bits;
-}
-
-/* The same for this block's part of a table that is as a frame left it. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::empty_slots() {
-  for (u32 at = tid(); at < 1u << l.bits; at += THREADS) free_slot(at);
-}
-
-/* Value of the key in the lane's table, whose home slot is `at`; NO_TOKEN if it is not there, or being put there. */
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::value_of(u32 rank, u32 at, token_key key) const {
-  constexpr bool CLUSTER = RANKS > 1;
-  const u32 base = l.base_of(rank), mask = (1u << l.bits) - 1;
-#ifdef WF_LANE_SCORED
-  const u32 print = print_of(key);
-  u32 done = 0;
-  for (u32 probes = 0; probes <= mask;) {
-    bool is_free = false;
-    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * (u32)sizeof(table_print), print, &is_free, &done);
-    if (is_free) return NO_TOKEN;
-    if (which < GROUP) {
-      ulonglong2 entry;
-      while ((entry = load_global128(l.entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {}
-      if (entry.x == key) return entry.y;
-      continue; /* another key of this print */
-    }
-    done = 0;
-    probes += GROUP;
-    at = (at + GROUP) & mask;
-  }
-#else
-  for (u32 probes = 0; probes <= mask;) {
-    u32 seen = 0;
-    const u32 which = first_of<CLUSTER>(base + OFFSET(keys) + at * 4, key, &seen);
-    if (which < GROUP && seen != key) return NO_TOKEN;
-    if (which == GROUP) {
-      probes += GROUP;
-      at = (at + GROUP) & mask;
-      continue;
-    }
-    return words<CLUSTER>::load64(base + OFFSET(values) + (at + which) * 8);
-  }
-#endif
-  return NO_TOKEN;
-}
-
 /* --- scores ---------------------------------------------------------------------------------------------------------- */
 
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::loglike(const void *from, u32 column) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::loglike(const void *from, u32 column) const {
   if (own().scores.dtype == 0) return __ldg((const float *)from + column);
   u32 bits = __ldg((const unsigned short *)from + column);
   return own().scores.dtype == 2 ? __uint_as_float(bits << 16) /* bfloat16 */ : half_to_float((unsigned short)bits);
 }
 
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::label_cost(u32 column) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::label_cost(u32 column) const {
   if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
   return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
 }
 
 /* Are this frame and the one before it blank for sure? */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::is_skipped(u32 t) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_skipped(u32 t) const {
   return loglike(row_of(t), (u32)p->blank) > p->skip_above && loglike(row_of(t - 1), (u32)p->blank) > p->skip_above;
 }
 
 /* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::row_after(u32 t) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_after(u32 t) const {
   if (p->skip_above == INFINITY) return t + 1;
   for (t++;; t += 32) {
     const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
@@ -480,8 +416,8 @@ __device__ __forceinline__ u32 searcher<RANKS>::row_after(u32 t) const {
 }
 
 /* The frame that was searched before frame t, which is not the first. */
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::row_before(u32 t) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_before(u32 t) const {
   if (p->skip_above == INFINITY) return t - 1;
   for (;; t -= 32) {
     const int row = (int)(t - 1 - in_warp());
@@ -491,8 +427,8 @@ __device__ __forceinline__ u32 searcher<RANKS>::row_before(u32 t) const {
 }
 
 /* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   if (t >= (u32)own().scores.num_frames) return;
   row_frame = t;
   if (!row_in_shared) return;
@@ -505,8 +441,8 @@ __device__ __forceinline__ void searcher<RANKS>::load_row(u32 t) {
 }
 
 /* Scores to costs: each thread those that it fetched. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::finish_row() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);
   for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
@@ -514,8 +450,8 @@ __device__ __forceinline__ void searcher<RANKS>::finish_row() {
 /* --- ranks ------------------------------------------------------------------------------------------------------------- */
 
 /* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below it. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::pick_bin(u64 want, u32 *bin) {
   l.sync();
   if (tid() < 256) {
     u32 all = 0;
@@ -549,6 +485,6 @@ __device__ u32 searcher<RANKS>::pick_bin(u64 want, u32 *bin) {
   return __shfl_sync(ALL, below, owner);
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

@@ -11,13 +11,13 @@
 
 #include "cuda/search/compact_history.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
 /* --- before the search --------------------------------------------------------------------------------------------------- */
 
 /* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to search. */
-template <int RANKS>
-__device__ __noinline__ bool searcher<RANKS>::check_values() {
+template <class POLICY, int RANKS>
+__device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
   const wf__lane_chunk &chunk = p->chunks[own().utterance];
   const u32 columns = (u32)p->num_columns, count = chunk.num_unchecked;
   u64 bad = NO_TOKEN;
@@ -38,15 +38,15 @@ __device__ __noinline__ bool searcher<RANKS>::check_values() {
 }
 
 /* The first frame of the chunk to search, or the number of frames. */
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::first_row() const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_row() const {
   if (p->skip_above == INFINITY || own().scores.num_frames == 0 || p->chunks[own().utterance].after_blank == 0) return 0;
   return loglike(row_of(0), (u32)p->blank) > p->skip_above ? row_after(0) : 0;
 }
 
 /* The stream's tokens into the table and to the trace as frame 0; those of the start, if the utterance begins. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::resume() {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   const wf__lane_chunk chunk = p->chunks[own().utterance];
   if (chunk.num_tokens == 0) return begin();
   agenda_now = 0;
@@ -61,7 +61,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
   u32 bits = WF__LANE_MIN_BITS;
   while (bits < SLOT_BITS && (1u << bits) < SPARE * max(chunk.usual_size, chunk.num_tokens / RANKS)) bits++;
   for (;; bits = SLOT_BITS) {
-    clear_table(bits);
+    l.clear(bits);
     l.sync();
     for (u32 base = l.rank() * THREADS; base < chunk.num_tokens; base += RANKS * THREADS) {
       const u32 i = base + tid();
@@ -70,7 +70,7 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
       const u64 context = SCORED && live && has_scorer() ? chunk.contexts[i] : 0;
       u32 rank, slot;
       u64 old;
-      offer<RANKS>(l, live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
+      l.offer(live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
       if (by_state() && live) sources_of(rank)[slot] = context;
       __syncwarp();
     }
@@ -86,11 +86,11 @@ __device__ __noinline__ int searcher<RANKS>::resume() {
 /* --- the way back ---------------------------------------------------------------------------------------------------------- */
 
 /* As find_token, by one thread. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::locate(u32 state, u64 context, u32 number, u32 *owner) const {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 number, u32 *owner) const {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
-  place_of<RANKS>(key_of(state, context), bits, owner, &slot);
+  l.place_of(key_of(state, context), bits, owner, &slot);
   const int64_t parts = (int64_t)*owner - l.rank();
   const u32 *off = frame_off() + parts * (p->frames_cap + 2);
   const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
@@ -117,14 +117,16 @@ __device__ u32 searcher<RANKS>::locate(u32 state, u64 context, u32 number, u32 *
 }
 
 /* As source_of, by one thread; | WF__LANE_EPSILON if it is one. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::source_by_thread(u32 arc) const {
-  return is_added_arc(arc) ? added_source(arc) : __ldg(p->arc_sources + arc);
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
+  if constexpr (SCORED)
+    if (is_added_arc(arc)) return added_source(arc);
+  return __ldg(p->arc_sources + arc);
 }
 
 /* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and marks these. True if that marked one of the same frame. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::link_tokens(u32 number) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   bool again = false;
   for (u32 i = tid(); i < size; i += THREADS) {
@@ -145,8 +147,8 @@ __device__ bool searcher<RANKS>::link_tokens(u32 number) {
 }
 
 /* Numbers this block's tokens to hand out, from frame `first` on; handed() says how many there are before each frame. */
-template <int RANKS>
-__device__ void searcher<RANKS>::number_tokens(u32 first) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
   u32 count = 0;
   for (u32 number = first; number < frame; number++) {
     const u32 begin = frame_off()[number], size = frame_off()[number + 1] - begin;
@@ -164,8 +166,8 @@ __device__ void searcher<RANKS>::number_tokens(u32 first) {
 }
 
 /* Number among all that the lane hands out: frame by frame, in each rank by rank. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::number_of(u32 rank, u32 place, u32 number) const {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::number_of(u32 rank, u32 place, u32 number) const {
   const int64_t parts = (int64_t)rank - l.rank();
   const u32 mine = __ldcg(&(links() + parts * p->trace_cap)[place].y);
   if (RANKS == 1) return mine;
@@ -176,8 +178,8 @@ __device__ u32 searcher<RANKS>::number_of(u32 rank, u32 place, u32 number) const
 }
 
 /* Tokens of the newest frame on the ranks before this one. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::newest_before() const {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::newest_before() const {
   const u32 *off = frame_off() - (int64_t)l.rank() * (p->frames_cap + 2);
   u32 before = 0;
   for (u32 r = 0; r < l.rank(); r++, off += p->frames_cap + 2) before += __ldcg(off + frame) - __ldcg(off + frame - 1);
@@ -187,8 +189,8 @@ __device__ u32 searcher<RANKS>::newest_before() const {
 /* --- what goes out --------------------------------------------------------------------------------------------------------- */
 
 /* Number among the newest tokens of the one that best_end found; all ones if it found none. */
-template <int RANKS>
-__device__ u32 searcher<RANKS>::number_of_end(u64 key, u64 context, bool final) {
+template <class POLICY, int RANKS>
+__device__ u32 searcher<POLICY, RANKS>::number_of_end(u64 key, u64 context, bool final) {
   const bool same = resumes() && frame == 1; /* tokens that were there before the chunk have their numbers */
   const u32 before = newest_before();
   u64 number = ALL;
@@ -201,8 +203,8 @@ __device__ u32 searcher<RANKS>::number_of_end(u64 key, u64 context, bool final) 
 }
 
 /* All numbered tokens to the host, *size of them from *off on. False if there is no room. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
   *size = (u32)l.sum(tid() == 0 ? handed()[frame] : 0);
   *off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->steps_used, (u64)*size) : 0);
   if (*off + *size > p->ancestors_cap) return false;
@@ -231,8 +233,8 @@ __device__ bool searcher<RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
 }
 
 /* The newest frame's tokens to the stream's memory. */
-template <int RANKS>
-__device__ void searcher<RANKS>::save_tokens(const wf__lane_chunk &chunk) {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::save_tokens(const wf__lane_chunk &chunk) {
   const u32 before = newest_before();
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
     chunk.tokens[before + i] = wf__lane_token{costs()[i], tokens()[i].x & ~MARKED};
@@ -241,8 +243,8 @@ __device__ void searcher<RANKS>::save_tokens(const wf__lane_chunk &chunk) {
 }
 
 /* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the room, WF__LANE_NO_ROOM if there is not enough. */
-template <int RANKS>
-__device__ int searcher<RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
+template <class POLICY, int RANKS>
+__device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
   l.sync();
   if (remembers()) out->num_links = find_chunk_links(first);
   if (out->num_links > p->chunk_links_cap) return WF__LANE_NO_ROOM;
@@ -265,8 +267,8 @@ __device__ int searcher<RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
 }
 
 /* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the status is not WF__LANE_OK. */
-template <int RANKS>
-__device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int status) {
+template <class POLICY, int RANKS>
+__device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end, int status) {
   const wf__lane_chunk chunk = p->chunks[own().utterance];
   const bool resumed = chunk.num_tokens > 0;
   wf__lane_advance out = {};
@@ -274,9 +276,8 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
   if (status == WF__LANE_OK) {
     u64 context, end_context;
     const u64 best = best_end(false, died, &context), ending = best_end(true, died, &end_context);
-#ifdef WF_LANE_ASKING
-    if (waits()) return CLOSURE_ASKS;
-#endif
+    if constexpr (DEFERRED)
+      if (waits()) return CLOSURE_ASKS;
     out.best = number_of_end(best, context, false);
     out.ending = number_of_end(ending, end_context, true);
     out.best_cost = cost_of((u32)(best >> 32));
@@ -310,6 +311,6 @@ __device__ __noinline__ int searcher<RANKS>::suspend(bool died, u32 end, int sta
   return 0;
 }
 
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

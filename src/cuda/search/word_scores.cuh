@@ -1,91 +1,75 @@
 /* word_scores.cuh - what the search does with a scorer (docs/semantics.md, "With a scorer"): costs of words, which context a token came from, ties that
- * contexts decide. Searches without scorers have empty functions in their places. */
+ * contexts decide. */
 #ifndef WF_CUDA_SEARCH_WORD_SCORES_CUH
 #define WF_CUDA_SEARCH_WORD_SCORES_CUH
 
 #include "cuda/search/search_graph.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
-#ifndef WF_LANE_SCORED
-template <int RANKS> __device__ void searcher<RANKS>::load_scorer() {}
-template <int RANKS> __device__ __forceinline__ float searcher<RANKS>::slack() const { return p->epsilon_slack; }
-template <int RANKS> __device__ __forceinline__ u64 searcher<RANKS>::start_context() const { return 0; }
-template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_scorer() const { return false; }
-template <int RANKS> __device__ float searcher<RANKS>::word_cost(u32, float cost, u64 *) const { return cost; }
-template <int RANKS> __device__ float searcher<RANKS>::final_cost_of(u64) const { return 0; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::log_candidate(u32, u32, u32, u64, u64, u64) {}
-template <int RANKS> __device__ bool searcher<RANKS>::settle_contexts() { return true; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::gather_word(bool, u32, uint4, float, u64) {}
-template <int RANKS> __device__ __forceinline__ wf__lane_asked searcher<RANKS>::asked_word(bool, u32) const { return wf__lane_asked{}; }
-template <int RANKS> __device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32, float cost, u64 *) const { return cost; }
-template <int RANKS> __device__ void searcher<RANKS>::forget_answers() {}
-template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::num_asked() const { return 0; }
-template <int RANKS> __device__ __forceinline__ bool searcher<RANKS>::has_all_words() { return true; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::forget_words() {}
-template <int RANKS> __device__ bool searcher<RANKS>::find_sources(bool *) { return true; }
-template <int RANKS> __device__ __forceinline__ void searcher<RANKS>::keep_selected(u64, u64, u64, u64) {}
-template <int RANKS> __device__ __forceinline__ u32 searcher<RANKS>::selected_left() const { return 0; }
-template <int RANKS> __device__ u64 searcher<RANKS>::tied_source(u64, u64) { return 0; }
-template <int RANKS> __device__ u64 searcher<RANKS>::tied_candidate(u64, u64) { return 0; }
-#else
-#ifndef WF_LANE_ASKING /* else in deferred_scores.cuh */
-
-/* The utterance's scorer, and words, to shared memory; one of no parts, which adds 0 and has the context 0, if it has none. */
-template <int RANKS>
-__device__ void searcher<RANKS>::load_scorer() {
-  load_words(p);
-  constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
-  const u32 *from = (const u32 *)own().scores.scorer;
-  for (u32 i = tid(); i < SIZE; i += blockDim.x) ((u32 *)&own().scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+/* With scorers: the utterance's scorer, and words, to shared memory; a scorer of no parts, which adds 0 and has the context 0, if it has none. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::load_scorer() {
+  load_words<POLICY>(p);
+  if constexpr (!DEFERRED) {
+    constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
+    const u32 *from = (const u32 *)own().scores.scorer;
+    for (u32 i = tid(); i < SIZE; i += blockDim.x) ((u32 *)&own().with_scorer.scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+  }
   __syncthreads();
 }
 
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::slack() const {
-  return own().scorer.num_parts > 0 ? own().words.scored_slack : own().words.epsilon_slack;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::has_scorer() const {
+  if constexpr (GATHERS) return own().with_scorer.scorer.num_parts > 0;
+  else return SCORED;
 }
 
-template <int RANKS>
-__device__ __forceinline__ u64 searcher<RANKS>::start_context() const {
-  return own().scorer.start;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::slack() const {
+  if constexpr (SCORED) return has_scorer() ? own().with_scorer.words.scored_slack : own().with_scorer.words.epsilon_slack;
+  else return p->epsilon_slack;
 }
 
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_scorer() const {
-  return own().scorer.num_parts > 0;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::start_context() const {
+  if constexpr (DEFERRED) return ranked(__ldg(p->answers.starts + own().scores.root));
+  else if constexpr (SCORED) return own().with_scorer.scorer.start;
+  else return 0;
 }
 
 /* A function of its own: it is called from many places, and its loops would crowd their registers. */
+template <class POLICY>
 static __device__ __noinline__ float step_scorer(u32 word, u64 *context) {
   uint64_t next;
-  const float extra = wf__flat_step(&own().scorer, *context, word, &next);
+  const float extra = wf__flat_step(&own_shared<POLICY>().with_scorer.scorer, *context, word, &next);
   *context = next;
   return extra;
 }
 
 /* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
-template <int RANKS>
-__device__ float searcher<RANKS>::word_cost(u32 word, float cost, u64 *context) const {
-  return __fadd_rn(cost, step_scorer(word, context));
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::word_cost(u32 word, float cost, u64 *context) const {
+  if constexpr (DEFERRED) return deferred_cost(word, cost, context);
+  else return __fadd_rn(cost, step_scorer<POLICY>(word, context));
 }
 
-template <int RANKS>
-__device__ float searcher<RANKS>::final_cost_of(u64 context) const {
-  return wf__flat_final(&own().scorer, context);
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::final_cost_of(u64 context) const {
+  if constexpr (DEFERRED) return deferred_final_cost(context);
+  else return wf__flat_final(&own().with_scorer.scorer, context);
 }
-#endif
 
 /* --- asking, many at a time -------------------------------------------------------------------------------------------------- */
 
 /* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. A look-up waits for
  * memory several times, and few threads of a warp have a word: so they are asked for together, by whole warps. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from) {
   const u32 vote = __ballot_sync(ALL, waits);
   if (vote == 0) return;
   u32 place = 0;
-  if (in_warp() == 0) place = atomicAdd(&own().num_asked, (u32)__popc(vote));
+  if (in_warp() == 0) place = atomicAdd(&own().with_scorer.num_asked, (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
   if (!waits || place >= WF__LANE_ASKED) return;
   ulonglong2 *to = (ulonglong2 *)(asked() + place);
@@ -93,38 +77,32 @@ __device__ __forceinline__ void searcher<RANKS>::gather_word(bool waits, u32 a, 
   to[1] = make_ulonglong2(arc.z, (u64)(arc.x) << 32 | arc.w);
 }
 
-template <int RANKS>
-__device__ __forceinline__ wf__lane_asked searcher<RANKS>::asked_word(bool live, u32 i) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ wf__lane_asked searcher<POLICY, RANKS>::asked_word(bool live, u32 i) const {
   if (!live) return wf__lane_asked{0, 0, 0, 0, 0, 0};
   const ulonglong2 *at = (const ulonglong2 *)(asked() + i), first = at[0], second = at[1];
   return wf__lane_asked{first.x, (u32)first.y, __uint_as_float((u32)(first.y >> 32)), second.x, (u32)second.y, (u32)(second.y >> 32)};
 }
 
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::num_asked() const {
-  return own().num_asked;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::num_asked() const {
+  return own().with_scorer.num_asked;
 }
 
 /* After a barrier of the lane: was there room for the words of all ranks? */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::has_all_words() {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::has_all_words() {
   u32 most = 0;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_asked);
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_asked);
   return most <= WF__LANE_ASKED;
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::forget_words() {
-  own().num_asked = 0;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::forget_words() {
+  if constexpr (SCORED) own().with_scorer.num_asked = 0;
 }
 
-#ifdef WF_LANE_ASKING
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32, float cost, u64 *) const {
-  return cost;
-}
-#else
 /* --- answers remembered ------------------------------------------------------------------------------------------------------- */
 
 /* Most words are asked after the same context frame after frame, and an answer takes some ten reads that wait for each other. So a block keeps what the scorer said, by a hash of
@@ -133,8 +111,9 @@ __device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32, float cos
 constexpr int MEMO_TAG_BITS = 31, MEMO_KEY_BITS = MEMO_TAG_BITS + WF__LANE_MEMO_BITS;
 
 /* False: not to be kept. */
+template <class POLICY>
 static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 *place, u32 *tag) {
-  const int bits = own().scorer.bits, word_bits = MEMO_KEY_BITS - bits;
+  const int bits = own_shared<POLICY>().with_scorer.scorer.bits, word_bits = MEMO_KEY_BITS - bits;
   if (bits > 32 || word_bits <= 0 || (u64)word >> word_bits != 0) return false;
   u64 key = context << word_bits | word;
   key ^= key >> MEMO_KEY_BITS / 2;
@@ -147,10 +126,10 @@ static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 
 }
 
 /* As word_cost. */
-template <int RANKS>
-__device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32 word, float cost, u64 *context) const {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 word, float cost, u64 *context) const {
   u32 place, tag;
-  const bool kept = place_in_memo(*context, word, &place, &tag);
+  const bool kept = place_in_memo<POLICY>(*context, word, &place, &tag);
   if (kept) {
     const ulonglong2 entry = load_global128(memo() + place);
     if ((u32)(entry.x >> 32) == tag && (u32)(entry.y >> 32) == tag) {
@@ -158,70 +137,69 @@ __device__ __forceinline__ float searcher<RANKS>::remembered_cost(u32 word, floa
       return __fadd_rn(cost, __uint_as_float((u32)entry.x));
     }
   }
-  const float extra = step_scorer(word, context);
+  const float extra = step_scorer<POLICY>(word, context);
   if (kept) __stcg(memo() + place, make_ulonglong2((u64)tag << 32 | __float_as_uint(extra), (u64)tag << 32 | *context));
   return __fadd_rn(cost, extra);
 }
 
 /* Where the lane has another scorer than before, or the launch begins; with a barrier of the block before anybody asks. */
-template <int RANKS>
-__device__ void searcher<RANKS>::forget_answers() {
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::forget_answers() {
   const wf__flat_scorer *now = own().scores.scorer;
-  if (own().memo_of == now) return;
+  if (own().with_scorer.memo_of == now) return;
   for (u32 i = tid(); i < 1u << WF__LANE_MEMO_BITS; i += THREADS) __stcg(memo() + i, make_ulonglong2(0, 0));
   __syncthreads();
-  if (tid() == 0) own().memo_of = now;
+  if (tid() == 0) own().with_scorer.memo_of = now;
 }
-#endif
 
 /* --- which context a token came from -------------------------------------------------------------------------------------- */
 
 /* Is a candidate that became the best of its slot, or is as good as that, to be logged? One of a word is, as others keep their context; each of them with recombine=state. */
-template <int RANKS>
-__device__ __forceinline__ bool searcher<RANKS>::is_logged(u32 word) const {
-  return (word != 0 || by_state()) && (ASKING || own().scorer.bits != 0); /* no bits: all tokens have context 0 */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_logged(u32 word) const {
+  return (word != 0 || by_state()) && (DEFERRED || own().with_scorer.scorer.bits != 0); /* no bits: all tokens have context 0 */
 }
 
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
   if (!is_logged(word)) return;
-  const u32 place = atomicAdd(&own().num_logged, 1u);
+  const u32 place = atomicAdd(&own().with_scorer.num_logged, 1u);
   if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
 }
 
 /* With recombine=state, between two barriers: candidates logged since the last time that stand in their slots put their contexts into `sources` of the slot's
  * rank. No two that stand are of one slot, since a state has one token, and a slot's value falls. False if a log was too small. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::settle_contexts() {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::settle_contexts() {
   u32 most = 0;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
-  const u32 size = most <= WF__LANE_WORD_LOG ? own().num_logged : 0;
-  for (u32 i = own().num_settled + tid(); i < size; i += THREADS) {
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_logged);
+  const u32 size = most <= WF__LANE_WORD_LOG ? own().with_scorer.num_logged : 0;
+  for (u32 i = own().with_scorer.num_settled + tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
+    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
   }
   l.sync();
-  if (tid() == 0) own().num_settled = size;
+  if (tid() == 0) own().with_scorer.num_settled = size;
   return most <= WF__LANE_WORD_LOG;
 }
 
 /* After the closure: the least context among those that offered what stands in a slot, into `sources` of the slot's rank. *any: is there any on any rank?
  * False if a log was too small. */
-template <int RANKS>
-__device__ bool searcher<RANKS>::find_sources(bool *any) {
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
   *any = false;
   if (by_state()) return settle_contexts();
   u32 most = 0;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).num_logged);
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_logged);
   *any = most > 0;
-  const u32 size = most <= WF__LANE_WORD_LOG ? own().num_logged : 0;
+  const u32 size = most <= WF__LANE_WORD_LOG ? own().with_scorer.num_logged : 0;
   for (u32 i = tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
+    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
     atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
   l.sync(); /* in every case: the next frame clears the counts that others may still have to read */
@@ -231,21 +209,21 @@ __device__ bool searcher<RANKS>::find_sources(bool *any) {
 /* --- ties --------------------------------------------------------------------------------------------------------------- */
 
 /* Of the sources near the last one to let in: is this one it? All who are equal write the same. */
-template <int RANKS>
-__device__ __forceinline__ void searcher<RANKS>::keep_selected(u64 key, u64 below, u64 same, u64 want) {
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::keep_selected(u64 key, u64 below, u64 same, u64 want) {
   if (below >= want || below + same < want) return;
   atomicExch(&own().select_key, key);
-  atomicExch(&own().select_left, (u32)(below + same > want ? want - below : 0));
+  atomicExch(&own().with_scorer.select_left, (u32)(below + same > want ? want - below : 0));
 }
 
-template <int RANKS>
-__device__ __forceinline__ u32 searcher<RANKS>::selected_left() const {
-  return own().select_left;
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::selected_left() const {
+  return own().with_scorer.select_left;
 }
 
 /* The want-th context by number among those of the sources with this key. */
-template <int RANKS>
-__device__ u64 searcher<RANKS>::tied_source(u64 key, u64 want) {
+template <class POLICY, int RANKS>
+__device__ u64 searcher<POLICY, RANKS>::tied_source(u64 key, u64 want) {
   const uint2 *tokens = this->tokens();
   u64 prefix = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
@@ -265,8 +243,8 @@ __device__ u64 searcher<RANKS>::tied_source(u64 key, u64 want) {
 }
 
 /* The same among the candidates with this key, up to f.last_context. */
-template <int RANKS>
-__device__ u64 searcher<RANKS>::tied_candidate(u64 key, u64 want) {
+template <class POLICY, int RANKS>
+__device__ u64 searcher<POLICY, RANKS>::tied_candidate(u64 key, u64 want) {
   candidate_rule rule = {key, 0, 0};
   for (int shift = 56; shift >= 0; shift -= 8) {
     __syncthreads();
@@ -281,8 +259,6 @@ __device__ u64 searcher<RANKS>::tied_candidate(u64 key, u64 want) {
   return rule.prefix;
 }
 
-#endif
-
-}  // namespace WF_LANE_SPACE
+}  // namespace wf_search
 
 #endif

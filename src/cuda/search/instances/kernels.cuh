@@ -1,33 +1,20 @@
-/* kernels.cuh - the kernels of one kind of search, and their launch: what an instance file compiles. */
-#include <type_traits>
-
+/* kernels.cuh - the kernels of a policy, and their launch: what an instance file compiles. */
 #include "cuda/search/search.cuh"
 
-#ifdef WF_LANE_STREAMS
-#include "cuda/lattice/stream_links.cuh"
-#elif !defined(WF_LANE_ASKING)
 #include "cuda/lattice/backward.cuh"
-#endif
+#include "cuda/lattice/stream_links.cuh"
 
-namespace WF_LANE_SPACE {
+namespace wf_search {
 
-#ifndef WF_BACKWARD_GLOBAL
-template <int RANKS>
-__global__ void __launch_bounds__(WF__LANE_THREADS, 1) lane_search(const __grid_constant__ wf__lane_params p) {
+template <class POLICY, int RANKS>
+__global__ void __launch_bounds__(WF__LANE_THREADS, 1) search_kernel(const __grid_constant__ wf__lane_params p) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
-    searcher<RANKS> s(&p);
-#ifdef WF_LANE_ASKING
-    s.run_asking();
-#else
-    s.run();
-#endif
+    searcher<POLICY, RANKS> s(&p);
+    if constexpr (POLICY::DEFERRED) s.run_deferred();
+    else s.run();
     if (RANKS > 1) sync_cluster(); /* nobody leaves while others may read its shared memory */
   }
 }
-
-#endif
-
-/* --- launching --------------------------------------------------------------------------------------------------------- */
 
 /* Calls f(n), where decltype(n)::value is the number of blocks a lane, a constant. */
 template <class F>
@@ -41,39 +28,19 @@ static int with_ranks(uint32_t ranks, F f) {
   return cudaErrorInvalidValue;
 }
 
-#ifdef WF_BACKWARD_GLOBAL
-template <int RANKS>
-static cudaError_t launch_global(const wf__lane_params *params, cudaStream_t stream) {
-  wf__lane_params p = *params;
-  p.back_bits = GLOBAL_BITS;
-  const cudaError_t code = cudaMemsetAsync(p.global_tables, 0, GLOBAL_HEAD, stream);
-  if (code != cudaSuccess) return code;
-  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, BACK_OFFSET, stream, p, (int)WF__LANE_GLOBAL_LATTICE);
-}
+/* --- the search ----------------------------------------------------------------------------------------------------------- */
 
-#ifdef WF_LANE_SCORED
-#define GLOBAL_ENTRY(what) wf__backward_global_scored_##what
-#else
-#define GLOBAL_ENTRY(what) wf__backward_global_##what
-#endif
-
-extern "C" int GLOBAL_ENTRY(launch)(const wf__lane_params *params, void *stream) {
-  return with_ranks(params->ranks, [&](auto n) { return launch_global<decltype(n)::value>(params, (cudaStream_t)stream); });
-}
-
-extern "C" uint64_t GLOBAL_ENTRY(bytes)(uint32_t num_lattices) { return GLOBAL_HEAD + (uint64_t)num_lattices * GLOBAL_BYTES; }
-#else
+template <class POLICY>
 static size_t shared_bytes(int shared_kb, int32_t num_columns) {
-  const size_t row = num_columns <= (int32_t)most_columns(shared_kb) ? (size_t)num_columns : 1;
-  return (bytes_before_row(shared_kb) + sizeof(float) + 15) / 16 * 16 + row * sizeof(float);
+  const size_t row = num_columns <= (int32_t)most_columns<POLICY>(shared_kb) ? (size_t)num_columns : 1;
+  return (bytes_before_row<POLICY>(shared_kb) + sizeof(float) + 15) / 16 * 16 + row * sizeof(float);
 }
 
-template <int RANKS>
+template <class POLICY, int RANKS>
 static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute, unsigned lanes, int shared_kb, int32_t num_columns, cudaStream_t stream) {
-  size_t bytes = shared_bytes(shared_kb, num_columns);
   /* The limit is the kernel's, for all threads of the process: so always the same, as another decoder may be about to launch. */
-  const size_t most = shared_bytes(shared_kb, (int32_t)most_columns(shared_kb));
-  cudaError_t code = cudaFuncSetAttribute(lane_search<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+  const size_t most = shared_bytes<POLICY>(shared_kb, (int32_t)most_columns<POLICY>(shared_kb));
+  cudaError_t code = cudaFuncSetAttribute(search_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (code != cudaSuccess) return code;
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = RANKS;
@@ -81,76 +48,87 @@ static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *at
   *config = cudaLaunchConfig_t{};
   config->gridDim = dim3(lanes * RANKS);
   config->blockDim = dim3(WF__LANE_THREADS);
-  config->dynamicSmemBytes = bytes;
+  config->dynamicSmemBytes = shared_bytes<POLICY>(shared_kb, num_columns);
   config->stream = stream;
   config->attrs = attribute;
   config->numAttrs = RANKS > 1 ? 1 : 0;
   return cudaSuccess;
 }
 
-template <int RANKS>
-static cudaError_t launch(const wf__lane_params *params, cudaStream_t stream) {
-  cudaLaunchConfig_t config;
-  cudaLaunchAttribute attribute;
-  cudaError_t code = configure<RANKS>(&config, &attribute, params->num_lanes, params->shared_kb, params->num_columns, stream);
-  if (code != cudaSuccess) return code;
-  return cudaLaunchKernelEx(&config, lane_search<RANKS>, *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
+template <class POLICY>
+static int launch_search(const wf__lane_params *params, void *stream) {
+  return with_ranks(params->ranks, [&](auto n) -> int {
+    constexpr int RANKS = decltype(n)::value;
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+    const cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, params->num_lanes, params->shared_kb, params->num_columns, (cudaStream_t)stream);
+    if (code != cudaSuccess) return code;
+    return cudaLaunchKernelEx(&config, search_kernel<POLICY, RANKS>, *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
+  });
 }
 
-template <int RANKS>
-static cudaError_t capacity(const wf__gpu_profile *profile, int32_t num_columns, int *out_lanes) {
-  cudaLaunchConfig_t config;
-  cudaLaunchAttribute attribute;
-  cudaError_t code = configure<RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
-  if (code != cudaSuccess) return code;
-  if (RANKS > 1) return cudaOccupancyMaxActiveClusters(out_lanes, lane_search<RANKS>, &config);
-  int blocks = 0;
-  code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, lane_search<RANKS>, WF__LANE_THREADS, config.dynamicSmemBytes);
-  *out_lanes = blocks * profile->num_processors;
-  return code;
-}
-
-#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
-template <int RANKS>
-static cudaError_t launch_backward(const wf__lane_params *params, wf__backward_tables tables, cudaStream_t stream) {
-  wf__lane_params p = *params;
-  p.back_bits = back_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? LARGE_BITS : BACK_BITS);
-  const cudaError_t code = cudaFuncSetAttribute(lattice_back<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)back_bytes(back_bits(params->shared_kb, LARGE_BITS)));
-  if (code != cudaSuccess) return code;
-  return (cudaError_t)WF__LAUNCH(lattice_back<RANKS>, dim3(p.num_lanes * RANKS), BACK_THREADS, back_bytes(p.back_bits), stream, p, tables == WF__BACKWARD_LARGE ? (int)WF__LANE_LARGE_LATTICE : (int)WF__LANE_OK);
-}
-#endif
-
-#if defined(WF_LANE_ASKING) && defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__search_deferred_streams_##what
-#elif defined(WF_LANE_ASKING)
-#define ENTRY(what) wf__search_deferred_##what
-#elif defined(WF_LANE_SCORED) && defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__search_scored_streams_##what
-#elif defined(WF_LANE_SCORED)
-#define ENTRY(what) wf__search_scored_##what
-#elif defined(WF_LANE_STREAMS)
-#define ENTRY(what) wf__search_plain_streams_##what
-#else
-#define ENTRY(what) wf__search_plain_##what
-#endif
-
-extern "C" int ENTRY(launch)(const wf__lane_params *params, void *stream) {
-  return with_ranks(params->ranks, [&](auto n) { return launch<decltype(n)::value>(params, (cudaStream_t)stream); });
-}
-
-#if !defined(WF_LANE_STREAMS) && !defined(WF_LANE_ASKING)
-extern "C" int ENTRY(backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
-  return with_ranks(params->ranks, [&](auto n) { return launch_backward<decltype(n)::value>(params, tables, (cudaStream_t)stream); });
-}
-#endif
-
-extern "C" int ENTRY(capacity)(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
+template <class POLICY>
+static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
   *out_lanes = 0;
   if (ranks > 1 << profile->max_rank_bits) return cudaSuccess;
-  return with_ranks((uint32_t)ranks, [&](auto n) { return capacity<decltype(n)::value>(profile, num_columns, out_lanes); });
+  return with_ranks((uint32_t)ranks, [&](auto n) -> int {
+    constexpr int RANKS = decltype(n)::value;
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute attribute;
+    cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
+    if (code != cudaSuccess) return code;
+    if (RANKS > 1) return cudaOccupancyMaxActiveClusters(out_lanes, search_kernel<POLICY, RANKS>, &config);
+    int blocks = 0;
+    code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, search_kernel<POLICY, RANKS>, WF__LANE_THREADS, config.dynamicSmemBytes);
+    *out_lanes = blocks * profile->num_processors;
+    return code;
+  });
 }
 
-#endif
+/* --- the backward pass ---------------------------------------------------------------------------------------------------- */
 
-}  // namespace WF_LANE_SPACE
+template <class POLICY>
+static int launch_backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
+  typedef back_memory<POLICY> memory;
+  wf__lane_params p = *params;
+  uint32_t bytes = memory::offset();
+  const int wanted = tables == WF__BACKWARD_SMALL ? WF__LANE_OK : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE;
+  if (POLICY::BACKWARD_GLOBAL) {
+    p.back_bits = GLOBAL_BITS;
+    const cudaError_t code = cudaMemsetAsync(p.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
+    if (code != cudaSuccess) return code;
+  } else {
+    p.back_bits = memory::fitting_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
+    bytes = memory::shared_bytes(p.back_bits);
+  }
+  return with_ranks(params->ranks, [&](auto n) -> int {
+    constexpr int RANKS = decltype(n)::value;
+    if (!POLICY::BACKWARD_GLOBAL) {
+      const uint32_t most = memory::shared_bytes(memory::fitting_bits(params->shared_kb, memory::LARGE_BITS));
+      const cudaError_t code = cudaFuncSetAttribute(backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+      if (code != cudaSuccess) return code;
+    }
+    return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.num_lanes * RANKS), BACK_THREADS, bytes, stream, p, wanted);
+  });
+}
+
+template <class POLICY>
+static uint64_t backward_global_bytes(uint32_t num_lattices) {
+  return GLOBAL_HEAD + (uint64_t)num_lattices * back_memory<POLICY>::global_bytes();
+}
+
+}  // namespace wf_search
+
+/* What search_kernels.c lists, of the policy of that name. */
+#define WF__SEARCH_INSTANCE(policy) \
+  extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream) { return wf_search::launch_search<wf_search::policy>(params, stream); } \
+  extern "C" int wf__search_##policy##_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) { \
+    return wf_search::search_capacity<wf_search::policy>(profile, ranks, num_columns, out_lanes); \
+  }
+#define WF__BACKWARD_INSTANCE(policy) \
+  extern "C" int wf__backward_##policy##_launch(const wf__lane_params *params, wf__backward_tables tables, void *stream) { \
+    return wf_search::launch_backward<wf_search::policy>(params, tables, stream); \
+  }
+#define WF__BACKWARD_GLOBAL_INSTANCE(policy) \
+  WF__BACKWARD_INSTANCE(policy) \
+  extern "C" uint64_t wf__backward_##policy##_bytes(uint32_t num_lattices) { return wf_search::backward_global_bytes<wf_search::policy>(num_lattices); }

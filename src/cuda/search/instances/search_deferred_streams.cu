@@ -1,8 +1,4 @@
-/* search_deferred_streams.cu - the search of chunks of streams that have a recurrent scorer. */
-#define WF_LANE_SCORED
-#define WF_LANE_ASKING
-#define WF_LANE_STREAMS
-
-#include "cuda/device/ngram_cache.cuh"
-
+/* search_deferred_streams.cu - the search of chunks of streams with a recurrent scorer. */
 #include "cuda/search/instances/kernels.cuh"
+
+WF__SEARCH_INSTANCE(deferred_streams)

@@ -1,4 +1,4 @@
-/* search_plain_streams.cu - the search of chunks of streams, with what stream_ends.cuh has for the two ends of a chunk. */
-#define WF_LANE_STREAMS
-
+/* search_plain_streams.cu - the search of chunks of streams without scorers. */
 #include "cuda/search/instances/kernels.cuh"
+
+WF__SEARCH_INSTANCE(plain_streams)

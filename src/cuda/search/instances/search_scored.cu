@@ -1,6 +1,5 @@
-/* search_scored.cu - the search with scorers: tokens are pairs (state, context). search_params.h says what differs. */
-#define WF_LANE_SCORED
-
-#include "cuda/device/ngram_cache.cuh"
-
+/* search_scored.cu - the search with scorers that are tables, and its backward pass. */
 #include "cuda/search/instances/kernels.cuh"
+
+WF__SEARCH_INSTANCE(scored)
+WF__BACKWARD_INSTANCE(scored)

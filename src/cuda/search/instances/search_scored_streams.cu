@@ -1,7 +1,4 @@
-/* search_scored_streams.cu - the search of chunks of streams that have scorers. */
-#define WF_LANE_SCORED
-#define WF_LANE_STREAMS
-
-#include "cuda/device/ngram_cache.cuh"
-
+/* search_scored_streams.cu - the search of chunks of streams with scorers that are tables. */
 #include "cuda/search/instances/kernels.cuh"
+
+WF__SEARCH_INSTANCE(scored_streams)

@@ -1,0 +1,109 @@
+/* lane_memory.h - the memory that a search's lanes and the host share on a GPU: where each array
+ * lies, and how the kernels' parameters come to point there. Batches and streams use it alike.
+ *
+ *   lane arrays      what the thread blocks of all lanes own, one array behind the other
+ *   transfer block   what host and GPU tell each other, laid out alike on both sides
+ *
+ * Everything begins at a multiple of 256 bytes. An array that a search has no use for takes none.
+ *
+ * Plain C without CUDA: plans are made on machines without a GPU, too. */
+#ifndef WF_CUDA_DECODER_LANE_MEMORY_H
+#define WF_CUDA_DECODER_LANE_MEMORY_H
+
+#include "cuda/search/search_params.h"
+
+/* Bytes that begin at a multiple of 256 take so many. */
+static inline uint64_t wf__round_up_256(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+
+/* --- lane arrays --------------------------------------------------------------------------- */
+
+/* search_params.h says what they hold. */
+typedef enum wf__lane_array {
+  /* of one frame */
+  WF__ARRAY_COSTS,
+  WF__ARRAY_AGENDA,
+  WF__ARRAY_WORD_LOG, /* this and the next five for searches with scorers */
+  WF__ARRAY_LISTED,
+  WF__ARRAY_ENTRIES,
+  WF__ARRAY_SOURCES,
+  WF__ARRAY_ASKED,
+  WF__ARRAY_MEMO,
+  /* of all frames so far */
+  WF__ARRAY_TRACE,
+  WF__ARRAY_CONTEXTS, /* for searches with scorers */
+  WF__ARRAY_FRAME_OFF,
+  WF__ARRAY_INDEX,
+  WF__ARRAY_PAST,     /* this and the next for lattices */
+  WF__ARRAY_RECORDS,
+  WF__ARRAY_LINKS,    /* this and the next two for streams */
+  WF__ARRAY_ROWS,
+  WF__ARRAY_EMITTED,
+  WF__NUM_LANE_ARRAYS
+} wf__lane_array;
+
+/* What the sizes of the arrays depend on. */
+typedef struct wf__lane_shape {
+  uint64_t parts; /* thread blocks of all lanes */
+  uint64_t lanes; /* the most there may be of these blocks */
+  uint64_t slots; /* of a block's table */
+  uint64_t trace_cap, trace_room, frames_cap; /* as in wf__lane_params */
+  bool scored, lattices, streams; /* searches have scorers, make lattices, are chunks of streams */
+} wf__lane_shape;
+
+typedef struct wf__lane_memory {
+  uint64_t off[WF__NUM_LANE_ARRAYS]; /* from the beginning of the first array */
+  uint64_t frame_bytes, bytes;       /* of the arrays of one frame; of all */
+  uint32_t trace_cap, trace_room, frames_cap;
+} wf__lane_memory;
+
+/* Bytes of a token in the trace and the arrays beside it. */
+uint64_t wf__lane_token_bytes(bool scored, bool lattices);
+/* Where the arrays of such lanes lie. */
+void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out);
+/* Points the parameters to the arrays, which begin at `base` in device memory. */
+void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *params);
+
+/* --- the transfer block -------------------------------------------------------------------- */
+
+/* Parts of the block. Up to WF__TRANSFER_OUTCOMES they are sent before a search; a batch fetches
+ * those from the counters to the outcomes after it. */
+typedef enum wf__transfer_part {
+  WF__TRANSFER_UTTERANCES, /* [chunk_size] wf__lane_utterance */
+  WF__TRANSFER_CHUNKS,     /* [chunk_size] wf__lane_chunk, for streams */
+  WF__TRANSFER_ORDER,      /* [chunk_size] uint32_t number of the utterance; streams: those without scorers first */
+  WF__TRANSFER_COUNTERS,   /* wf__transfer_counters */
+  WF__TRANSFER_BAD,        /* [chunk_size] uint64_t least frame << 32 | column of an unusable score; all ones: none. Batches */
+  WF__TRANSFER_OUTCOMES,   /* [chunk_size] wf__lane_outcome. Batches */
+  WF__TRANSFER_SCORES,     /* of streams: packed scores, sent as far as they are used */
+  WF__TRANSFER_NUMBERS,    /* [chunk_size] uint32_t number in the batch; not sent, nor is the next */
+  WF__TRANSFER_SCORE_OFF,  /* [chunk_size + 1] uint64_t where each utterance's scores begin */
+  WF__NUM_TRANSFER_PARTS
+} wf__transfer_part;
+
+/* Zero before a search, then what it has used and taken. */
+typedef struct wf__transfer_counters {
+  uint64_t steps_used; /* steps of paths; of streams, tokens that were emitted */
+  uint64_t links_used; /* links that streams emitted */
+  uint32_t queues[2];  /* next place in the order, of the first launch and of the second */
+  uint32_t pages_used, zero;
+} wf__transfer_counters;
+
+typedef struct wf__transfer_plan {
+  uint64_t off[WF__NUM_TRANSFER_PARTS], bytes;
+} wf__transfer_plan;
+
+/* A block for `chunk_size` utterances: of a batch, or of streams with room for `score_bytes`. */
+void wf__transfer_plan_batch(uint32_t chunk_size, wf__transfer_plan *out);
+void wf__transfer_plan_streams(uint32_t chunk_size, uint64_t score_bytes, wf__transfer_plan *out);
+
+/* Both sides of a block; it owns neither. */
+typedef struct wf__transfer {
+  char *host; /* page-locked */
+  char *device;
+} wf__transfer;
+
+/* Points the parameters to the block on the GPU. `launch`: 0 or 1, whose queue it is. */
+void wf__transfer_fill(const wf__transfer_plan *plan, const wf__transfer *block, int launch,
+                       wf__lane_params *params);
+
+#endif

@@ -1,0 +1,63 @@
+/* policy.cuh - what a search kernel is made for, as a type: the template parameter POLICY of everything in search/ and lattice/. Each file of instances/ compiles one policy. */
+#ifndef WF_CUDA_SEARCH_POLICY_CUH
+#define WF_CUDA_SEARCH_POLICY_CUH
+
+#include "cuda/device/ngram_cache.cuh" /* before all else that includes lm/wlm.h */
+
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "cuda/search/search_params.h"
+
+namespace wf_search {
+
+typedef unsigned long long u64;
+typedef uint32_t u32;
+
+/* Where costs of words come from: the graph alone; scorers that are tables (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed between launches (deferred_scores.cuh). */
+enum scorer_kind { GRAPH_ALONE, FLAT_SCORER, DEFERRED_SCORER };
+/* What a lane takes from the queue. */
+enum input_kind { UTTERANCES, CHUNKS_OF_STREAMS };
+/* Where the backward pass of lattices has its tables. */
+enum backward_memory { BACKWARD_IN_SHARED, BACKWARD_IN_GLOBAL };
+
+/* How a block keeps the tokens of a frame (token_table.cuh). */
+struct keys_in_shared {
+  typedef u32 token_key;
+  typedef u32 fingerprint; /* what shared memory has of a key: all of it */
+  static constexpr u32 AHEAD = 1; /* slots whose values are on their way at a time, in passes over the table */
+  static constexpr u32 SPARE = 3; /* slots of a table for each one that a frame is likely to take */
+  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) { return WF__PLAIN_SLOT_BITS(shared_kb); }
+  __host__ __device__ static constexpr u32 shared_values(int shared_kb) { return 1u << slot_bits(shared_kb); }
+};
+struct fingerprints_in_shared {
+  typedef u64 token_key;
+  typedef uint16_t fingerprint;
+  static constexpr u32 AHEAD = 4, SPARE = 2;
+  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) { return WF__SCORED_SLOT_BITS(shared_kb); }
+  __host__ __device__ static constexpr u32 shared_values(int) { return 2; } /* none are used */
+};
+
+template <scorer_kind SCORER, input_kind INPUT, backward_memory BACKWARD = BACKWARD_IN_SHARED>
+struct search_policy {
+  static constexpr bool SCORED = SCORER != GRAPH_ALONE; /* tokens are pairs (state, context) */
+  static constexpr bool DEFERRED = SCORER == DEFERRED_SCORER;
+  static constexpr bool STREAMS = INPUT == CHUNKS_OF_STREAMS;
+  static constexpr bool LATTICES = !STREAMS && !DEFERRED; /* streams make theirs on the host */
+  static constexpr bool BACKWARD_GLOBAL = BACKWARD == BACKWARD_IN_GLOBAL;
+  typedef std::conditional_t<SCORED, fingerprints_in_shared, keys_in_shared> table;
+};
+
+typedef search_policy<GRAPH_ALONE, UTTERANCES> plain;
+typedef search_policy<FLAT_SCORER, UTTERANCES> scored;
+typedef search_policy<DEFERRED_SCORER, UTTERANCES> deferred;
+typedef search_policy<GRAPH_ALONE, CHUNKS_OF_STREAMS> plain_streams;
+typedef search_policy<FLAT_SCORER, CHUNKS_OF_STREAMS> scored_streams;
+typedef search_policy<DEFERRED_SCORER, CHUNKS_OF_STREAMS> deferred_streams;
+typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_IN_GLOBAL> plain_global;
+typedef search_policy<FLAT_SCORER, UTTERANCES, BACKWARD_IN_GLOBAL> scored_global;
+
+}  // namespace wf_search
+
+#endif
