@@ -340,7 +340,7 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * order=openfst numbers states breadth first by discovery; states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
  * fstarcsort. order=canonical numbers states by (state of a, filter state, state of b), and every device and number of threads gives the same
  * bytes; the start need not be state 0. Dense results are then found by rows of bits, far faster, on num_threads threads (Sengupta, Pratap, Hannun
- * 2021 compose in parallel; docs/engineering/composition.md has the order in full and how it works).
+ * 2021 compose in parallel; docs/how-to/composition.md has the order in full and how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
  * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
  * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
@@ -520,7 +520,7 @@ WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmep
  * does it again. max_states counts for each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err);
 /* On a GPU, too, the CPU does what kernels do not: pushed output labels (encode_labels off), costs pushed in the log semiring, two arcs of a state with the same labels
- * (allow_nondet), and what thousands of rounds do not settle (docs/engineering/composition.md); and it says what is wrong. */
+ * (allow_nondet), and what thousands of rounds do not settle (docs/how-to/composition.md); and it says what is wrong. */
 WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
@@ -1622,7 +1622,7 @@ WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 /* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/how-to/lattices.md) ---------------------------- */
 
 /* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
- * exact (integers; docs/engineering/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
+ * exact (integers; docs/how-to/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
 WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err);
 WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam, wf_compact_lattice **out, wf_error *err);
 

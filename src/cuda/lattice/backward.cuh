@@ -1,4 +1,4 @@
-/* backward.cuh - the raw lattice of an utterance (docs/semantics.md, "Lattice"), made backward from the newest frame when its lane has searched it. Launched behind the search: one
+/* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made backward from the newest frame when its lane has searched it. Launched behind the search: one
  * small block an utterance, as only a few dozen tokens of a frame are in a lattice, so several share a processor.
  *
  * The search notes no arcs. It keeps each token's cost, and of each frame what decided which candidates were let in; arcs are gone over again, with the arithmetic of the

@@ -1,4 +1,4 @@
-/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the order of the lattice (docs/semantics.md), so that the host has nothing to look up.
+/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the order of the lattice (docs/reference/semantics.md), so that the host has nothing to look up.
  *
  *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits of its score, of an end the state} in the lane's agenda, which the search needs no more. Arcs of one token are staged
  *            by one warp at a time, as the graph numbers them

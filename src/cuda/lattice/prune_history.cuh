@@ -1,4 +1,4 @@
-/* prune_history.cuh - what a lane does for the raw lattice of its utterance (docs/semantics.md, "Lattice") while it searches: makes room in a full trace. The lattice itself is made when
+/* prune_history.cuh - what a lane does for the raw lattice of its utterance (docs/reference/semantics.md, "Lattice") while it searches: makes room in a full trace. The lattice itself is made when
  * the search is done (backward.cuh).
  *
  * Tokens keep their costs. prune(), between two frames: backward from the newest one, as if every token of it were an end, to a frame in which nothing has changed since the last

@@ -1,4 +1,4 @@
-/* stream_links.cuh - what a chunk of a stream adds to the raw lattice (docs/semantics.md, "Lattice"), found when the chunk has been searched.
+/* stream_links.cuh - what a chunk of a stream adds to the raw lattice (docs/reference/semantics.md, "Lattice"), found when the chunk has been searched.
  *
  * As if every token of the newest frame were an end: backward over the chunk's frames, arcs are gone over again with the arithmetic of the search, the token that each leads to is looked
  * up in the trace, and tokens learn what the best way on from them costs above that of the best way of all. What is beyond the beam by then is so for good. The rest goes to the host:

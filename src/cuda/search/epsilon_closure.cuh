@@ -1,4 +1,4 @@
-/* epsilon_closure.cuh - step 5 of a frame (docs/semantics.md): epsilon arcs, in rounds, within the table. */
+/* epsilon_closure.cuh - step 5 of a frame (docs/reference/semantics.md): epsilon arcs, in rounds, within the table. */
 #ifndef WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
 #define WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
 

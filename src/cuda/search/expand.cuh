@@ -1,4 +1,4 @@
-/* expand.cuh - steps 1 to 4 of a frame (docs/semantics.md): which tokens are expanded, their emitting arcs, the cutoff, the table. */
+/* expand.cuh - steps 1 to 4 of a frame (docs/reference/semantics.md): which tokens are expanded, their emitting arcs, the cutoff, the table. */
 #ifndef WF_CUDA_SEARCH_EXPAND_CUH
 #define WF_CUDA_SEARCH_EXPAND_CUH
 

@@ -1,4 +1,4 @@
-/* search.cuh - the beam search of one utterance by one lane, frame by frame; docs/semantics.md step by step: the order of the steps, the end of a frame, the best path. */
+/* search.cuh - the beam search of one utterance by one lane, frame by frame; docs/reference/semantics.md step by step: the order of the steps, the end of a frame, the best path. */
 #ifndef WF_CUDA_SEARCH_SEARCH_CUH
 #define WF_CUDA_SEARCH_SEARCH_CUH
 

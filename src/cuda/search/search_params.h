@@ -15,7 +15,7 @@
  *   for all lanes
  *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
  *
- * instances/ compiles the search for each wf__search_kind. With scorers (docs/semantics.md, "With a scorer") tokens are pairs
+ * instances/ compiles the search for each wf__search_kind. With scorers (docs/reference/semantics.md, "With a scorer") tokens are pairs
  * (state, context), and each block of a lane also has
  *
  *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots (WF__SCORED_SLOT_BITS)
@@ -177,7 +177,7 @@ typedef struct wf__lane_outcome {
   uint32_t num_states, num_links; /* of the lattice; ends count as links */
 } wf__lane_outcome;
 
-/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are numbered in the order of the lattice (docs/semantics.md), and so the arcs lie, the last one first:
+/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are numbered in the order of the lattice (docs/reference/semantics.md), and so the arcs lie, the last one first:
  * a chain of pages is read from its end. The first entry of a page is {page before it in the chain + 1, entries used}. */
 typedef struct wf__lane_link {
   uint32_t from;  /* low 16 bits of the frame << 16 | number of the token that it leaves */

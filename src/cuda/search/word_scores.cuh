@@ -1,4 +1,4 @@
-/* word_scores.cuh - what the search does with a scorer (docs/semantics.md, "With a scorer"): costs of words, which context a token came from, ties that
+/* word_scores.cuh - what the search does with a scorer (docs/reference/semantics.md, "With a scorer"): costs of words, which context a token came from, ties that
  * contexts decide. */
 #ifndef WF_CUDA_SEARCH_WORD_SCORES_CUH
 #define WF_CUDA_SEARCH_WORD_SCORES_CUH
