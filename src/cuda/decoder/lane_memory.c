@@ -1,6 +1,15 @@
 /* lane_memory.c - the layouts of lane_memory.h. */
 #include "cuda/decoder/lane_memory.h"
 
+uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < count; i++) {
+    off[i] = bytes;
+    bytes += wf__round_up_256(sizes[i]);
+  }
+  return bytes;
+}
+
 /* --- lane arrays --------------------------------------------------------------------------- */
 
 uint64_t wf__lane_token_bytes(bool scored, bool lattices) {
@@ -33,11 +42,8 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
   *out = (wf__lane_memory){.trace_cap = (uint32_t)shape->trace_cap,
                            .trace_room = (uint32_t)shape->trace_room,
                            .frames_cap = (uint32_t)shape->frames_cap};
-  for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++) {
-    if (i == WF__ARRAY_TRACE) out->frame_bytes = out->bytes;
-    out->off[i] = out->bytes;
-    out->bytes += wf__round_up_256(sizes[i]);
-  }
+  out->bytes = wf__lay_out_arrays(sizes, WF__NUM_LANE_ARRAYS, out->off);
+  out->frame_bytes = out->off[WF__ARRAY_TRACE];
 }
 
 void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *p) {
@@ -67,14 +73,6 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_pa
 
 /* --- the transfer block -------------------------------------------------------------------- */
 
-static void lay_out(const uint64_t sizes[WF__NUM_TRANSFER_PARTS], wf__transfer_plan *out) {
-  out->bytes = 0;
-  for (int i = 0; i < WF__NUM_TRANSFER_PARTS; i++) {
-    out->off[i] = out->bytes;
-    out->bytes += wf__round_up_256(sizes[i]);
-  }
-}
-
 void wf__transfer_plan_batch(uint32_t chunk_size, wf__transfer_plan *out) {
   const uint64_t count = chunk_size;
   const uint64_t sizes[WF__NUM_TRANSFER_PARTS] = {
@@ -86,7 +84,7 @@ void wf__transfer_plan_batch(uint32_t chunk_size, wf__transfer_plan *out) {
       [WF__TRANSFER_NUMBERS] = count * sizeof(uint32_t),
       [WF__TRANSFER_SCORE_OFF] = (count + 1) * sizeof(uint64_t),
   };
-  lay_out(sizes, out);
+  out->bytes = wf__lay_out_arrays(sizes, WF__NUM_TRANSFER_PARTS, out->off);
 }
 
 void wf__transfer_plan_streams(uint32_t chunk_size, uint64_t score_bytes, wf__transfer_plan *out) {
@@ -98,7 +96,7 @@ void wf__transfer_plan_streams(uint32_t chunk_size, uint64_t score_bytes, wf__tr
       [WF__TRANSFER_COUNTERS] = sizeof(wf__transfer_counters),
       [WF__TRANSFER_SCORES] = score_bytes,
   };
-  lay_out(sizes, out);
+  out->bytes = wf__lay_out_arrays(sizes, WF__NUM_TRANSFER_PARTS, out->off);
 }
 
 void wf__transfer_fill(const wf__transfer_plan *plan, const wf__transfer *block, int launch,

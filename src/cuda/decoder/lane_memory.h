@@ -14,6 +14,9 @@
 
 /* Bytes that begin at a multiple of 256 take so many. */
 static inline uint64_t wf__round_up_256(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
+/* Where `count` arrays of these sizes in bytes begin, one behind the other. Returns the bytes of
+ * all. */
+uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off);
 
 /* --- lane arrays --------------------------------------------------------------------------- */
 

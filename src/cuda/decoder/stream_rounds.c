@@ -123,7 +123,7 @@ static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *
   if (advance->num_ancestors == 0) return WF_OK; /* a look at the tokens: the committed prefix may have been read already */
   channel->collected = false;
   const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
-  return full || (channel->watched && !channel->collected) ? wf__streams_collect(channel, thread, err) : WF_OK;
+  return full || channel->watched ? wf__streams_collect(channel, thread, err) : WF_OK;
 }
 
 /* --- a round ---------------------------------------------------------------------------------------------------------------- */
