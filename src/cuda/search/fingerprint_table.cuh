@@ -6,7 +6,7 @@
 #ifndef WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 #define WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 
-#include "cuda/search/lane.cuh"
+#include "cuda/search/slot_table.cuh"
 
 namespace wf_search {
 
@@ -15,17 +15,21 @@ namespace wf_search {
 #endif
 
 template <class POLICY, int RANKS>
-struct fingerprint_table : lane<POLICY, RANKS> {
-  typedef lane<POLICY, RANKS> blocks;
-  typedef typename blocks::lane_shared lane_shared;
-  typedef typename POLICY::table::token_key token_key;
-  typedef typename POLICY::table::fingerprint fingerprint;
-  using blocks::base;
-  using blocks::bits;
-  using blocks::own;
-  static constexpr u32 SLOT_BITS = POLICY::table::slot_bits(WF__SHARED_KB), SLOTS = 1u << SLOT_BITS;
-  static constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
-  static constexpr u32 FREE = (fingerprint)~0u, MARK = 1u << (sizeof(fingerprint) * 8 - 1), GROUP = 16 / sizeof(fingerprint);
+struct fingerprint_table : slot_table<POLICY, RANKS> {
+  typedef slot_table<POLICY, RANKS> slots;
+  typedef typename slots::lane_shared lane_shared;
+  typedef typename slots::token_key token_key;
+  typedef typename slots::fingerprint fingerprint;
+  using slots::base;
+  using slots::bits;
+  using slots::own;
+  using slots::is_taken;
+  using slots::place_of;
+  using slots::SLOTS;
+  using slots::NO_STATE;
+  using slots::HAS_EPSILONS;
+  using slots::FREE;
+  using slots::GROUP;
 
   ulonglong2 *entries; /* {key, value} of the slots of rank 0, then of rank 1, ... */
 
@@ -38,8 +42,6 @@ struct fingerprint_table : lane<POLICY, RANKS> {
   __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return __ldcg(own_entries() + slot); } /* if it is taken */
   __device__ __forceinline__ u64 value_at(u32 slot) const { return is_taken(slot) ? __ldcg((const u64 *)(own_entries() + slot) + 1) : NO_TOKEN; }
   __device__ __forceinline__ void put_value(u32 slot, u64 value) { __stcg((u64 *)(own_entries() + slot) + 1, value); }
-  __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
-  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & MARK) != 0; } /* if it is taken */
   __device__ __forceinline__ void free_slot(u32 slot, bool = true) {
     if (is_taken(slot)) __stcg(own_entries() + slot, make_ulonglong2(NO_STATE, NO_TOKEN));
     own().keys[slot] = FREE;
@@ -48,11 +50,8 @@ struct fingerprint_table : lane<POLICY, RANKS> {
 
   /* Empties the table, whatever is in it, and sets its size for what comes. Without `entries_too`, device memory is as it is when the table is empty. */
   __device__ void clear(u32 new_bits, bool entries_too = true) {
-    uint4 *keys = (uint4 *)own().keys;
     for (u32 i = tid(); i < SLOTS && entries_too; i += THREADS) __stcg(own_entries() + i, make_ulonglong2(NO_STATE, NO_TOKEN));
-    for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
-    if (tid() == 0) own().begin_frame();
-    bits = new_bits;
+    this->free_slots(new_bits);
   }
   /* The same for this block's part of a table that is as a frame left it. */
   __device__ __forceinline__ void empty_slots() {
@@ -94,9 +93,6 @@ struct fingerprint_table : lane<POLICY, RANKS> {
   }
 
   /* --- all of it --- */
-
-  /* Rank and home slot of a key without HAS_EPSILONS in a table of ranks of 2^bits slots. */
-  static __device__ __forceinline__ void place_of(token_key key, u32 bits, u32 *rank, u32 *slot) { table_place<RANKS>(key, bits, GROUP, rank, slot); }
 
   /* Value of the key, whose home slot is `at`; NO_TOKEN if it is not there, or being put there. */
   __device__ __forceinline__ u64 value_of(u32 rank, u32 at, token_key key) const {

@@ -98,7 +98,7 @@ struct lane_shared {
   u32 full;                /* on any rank */
   u32 agenda_size[2];
   u32 agenda_work[2];      /* some entry has epsilon arcs */
-  u32 next_batch;          /* sources handed out so far */
+  u32 next_batch;          /* sources taken so far */
   u32 num_listed[2];       /* candidates in the list of this rank, or sent to it in this epsilon round and the next */
   u32 sent[2];             /* somebody sent a candidate in this round */
   u32 utterance;

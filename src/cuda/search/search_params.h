@@ -1,4 +1,4 @@
-/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host's side and search_plain.cu.
+/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host and the kernels.
  *
  * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
  * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
@@ -18,7 +18,7 @@
  * instances/ compiles the search for each wf__search_kind. With scorers (docs/reference/semantics.md, "With a scorer") tokens are pairs
  * (state, context), and each block of a lane also has
  *
- *     shared    prints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots (WF__SCORED_SLOT_BITS)
+ *     shared    fingerprints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots (WF__SCORED_SLOT_BITS)
  *     entries   [2^15] {key, value} by slot
  *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
@@ -39,14 +39,13 @@
  *   per stream
  *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
  *   per block of a lane
- *     links     {where the token came from, its number among those handed out} beside the trace
+ *     links     {where the token came from, its number among those emitted} beside the trace
  *     past      {cost, extra} as above, if lattices are asked for (stream_links.cuh)
  *   for all lanes, in host memory
  *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
  *               between them. The host keeps the history of a stream
  *
- * A fifth and a sixth one, search_deferred.cu and search_deferred_streams.cu, search with a recurrent scorer (deferred_scores.cuh): they end where answers are missing, to go on in the
- * next launch.
+ * Searches with a recurrent scorer end where scores are missing and go on in the next launch (deferred_scores.cuh).
  */
 #ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
 #define WF_CUDA_SEARCH_SEARCH_PARAMS_H

@@ -1,7 +1,7 @@
 /* searcher.cuh - the state of one block's share in the search of an utterance, and what all steps need: scores, ranks.
  *
  * What a block reads and writes in a frame: the tokens of the frame before (state from the trace, cost beside it), candidates into the table
- * (expand.cuh), epsilon rounds within it (epsilon_closure.cuh), tokens out to the trace (search_plain.cu). Costs are compared, never summed
+ * (expand.cuh), epsilon rounds within it (epsilon_closure.cuh), tokens out to the trace (search.cuh). Costs are compared, never summed
  * across threads, so the order of threads cannot show. */
 #ifndef WF_CUDA_SEARCH_SEARCHER_CUH
 #define WF_CUDA_SEARCH_SEARCHER_CUH

@@ -2,21 +2,23 @@
 #ifndef WF_CUDA_SEARCH_SHARED_TABLE_CUH
 #define WF_CUDA_SEARCH_SHARED_TABLE_CUH
 
-#include "cuda/search/lane.cuh"
+#include "cuda/search/slot_table.cuh"
 
 namespace wf_search {
 
 template <class POLICY, int RANKS>
-struct shared_table : lane<POLICY, RANKS> {
-  typedef lane<POLICY, RANKS> blocks;
-  typedef typename blocks::lane_shared lane_shared;
-  typedef typename POLICY::table::token_key token_key;
-  using blocks::base;
-  using blocks::bits;
-  using blocks::own;
-  static constexpr u32 SLOT_BITS = POLICY::table::slot_bits(WF__SHARED_KB), SLOTS = 1u << SLOT_BITS;
-  static constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
-  static constexpr u32 FREE = NO_STATE, GROUP = 16 / sizeof(token_key);
+struct shared_table : slot_table<POLICY, RANKS> {
+  typedef slot_table<POLICY, RANKS> slots;
+  typedef typename slots::lane_shared lane_shared;
+  typedef typename slots::token_key token_key;
+  using slots::base;
+  using slots::bits;
+  using slots::own;
+  using slots::place_of;
+  using slots::SLOTS;
+  using slots::HAS_EPSILONS;
+  using slots::FREE;
+  using slots::GROUP;
 
   __device__ __forceinline__ explicit shared_table(const wf__lane_params *) {}
 
@@ -26,8 +28,6 @@ struct shared_table : lane<POLICY, RANKS> {
   __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
   __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return make_ulonglong2(key_at(slot), value_at(slot)); }
   __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
-  __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
-  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & HAS_EPSILONS) != 0; } /* if it is taken */
   __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
     if (has_value) own().values[slot] = NO_TOKEN;
     own().keys[slot] = FREE;
@@ -35,12 +35,9 @@ struct shared_table : lane<POLICY, RANKS> {
 
   /* Empties the table, whatever is in it, and sets its size for what comes. */
   __device__ void clear(u32 new_bits) {
-    uint4 *keys = (uint4 *)own().keys;
     ulonglong2 *values = (ulonglong2 *)own().values;
     for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
-    for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
-    if (tid() == 0) own().begin_frame();
-    bits = new_bits;
+    this->free_slots(new_bits);
   }
   /* The same for this block's part of a table that is as a frame left it. */
   __device__ __forceinline__ void empty_slots() {
@@ -48,9 +45,6 @@ struct shared_table : lane<POLICY, RANKS> {
   }
 
   /* --- all of it --- */
-
-  /* Rank and home slot of a key without HAS_EPSILONS in a table of ranks of 2^bits slots. */
-  static __device__ __forceinline__ void place_of(token_key key, u32 bits, u32 *rank, u32 *slot) { table_place<RANKS>(key, bits, GROUP, rank, slot); }
 
   /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is. *seen is what stands there. */
   template <bool CLUSTER>

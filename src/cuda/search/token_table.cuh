@@ -18,21 +18,8 @@
 
 namespace wf_search {
 
-template <class TABLE>
-struct table_kind;
-template <>
-struct table_kind<keys_in_shared> {
-  template <class POLICY, int RANKS>
-  using of = shared_table<POLICY, RANKS>;
-};
-template <>
-struct table_kind<fingerprints_in_shared> {
-  template <class POLICY, int RANKS>
-  using of = fingerprint_table<POLICY, RANKS>;
-};
-
 template <class POLICY, int RANKS>
-using token_table = typename table_kind<typename POLICY::table>::template of<POLICY, RANKS>;
+using token_table = std::conditional_t<std::is_same<typename POLICY::table, keys_in_shared>::value, shared_table<POLICY, RANKS>, fingerprint_table<POLICY, RANKS>>;
 
 }  // namespace wf_search
 
