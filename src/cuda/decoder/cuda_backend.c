@@ -1,7 +1,9 @@
-/* cuda_backend.c - the GPU backend of the decoder: workers on one or several GPUs, and how they share a batch.
+/* cuda_backend.c - the GPU backend of the decoder: workers on one or several GPUs, and how they share
+ * a batch.
  *
- * Each GPU has a worker with a host thread of its own. Utterances are dealt out in chunks from a queue, longest first, so that GPUs of any speed
- * finish together; those whose scores lie on a GPU already stay there. Results do not depend on who decoded what. */
+ * Each GPU has a worker with a host thread of its own. Workers take chunks of utterances from a queue,
+ * longest first, so that GPUs of any speed finish together. Utterances whose scores lie on a GPU are
+ * searched there. Results do not depend on which worker decoded what. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -117,7 +119,7 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
 
 /* --- the plan ---------------------------------------------------------------------------------------------------------- */
 
-/* What the GPU's workers have together: what is free besides what they hold. */
+/* What the GPU's workers may use together: what is free and what they have allocated. */
 static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__gpu_free_memory(&worker->limits.available, err));
@@ -222,7 +224,7 @@ static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int 
   work->queues[work->num_queues++].end = work->num_utterances;
 }
 
-/* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
+/* Fills the queues with those of the first `count` utterances of `order` that can be decoded. *shape: of these as a batch. `homes` has room for all. */
 static wf_status fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
                            wf_error *err) {
   const wf__batch *batch = work->batch;
@@ -271,14 +273,14 @@ static void run_worker(void *user, uint64_t item, int thread) {
 static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work, const wf_batch_shape *shape, wf_error *err) {
   struct job job = {.self = self, .work = work};
   WF__TRY(make_plans(self, shape, err));
-  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0], work); /* nobody goes without */
+  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0], work); /* before others take more: each gets one */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
   if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;
   return job.error.code;
 }
 
-/* All utterances; then those whose frames were too large for their lanes, in larger ones. `order` and `homes` have room for all. */
+/* Decodes all utterances, then those whose frames were too large for their lanes in larger lanes. `order` and `homes` have room for all. */
 static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order, int *homes, wf_error *err) {
   uint32_t count;
   WF__TRY(wf__longest_first(work->batch, order, &count, err));

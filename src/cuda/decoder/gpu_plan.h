@@ -1,14 +1,19 @@
-/* gpu_plan.h - how much memory a batch takes on a GPU and how it is drawn up, worked out before anything is allocated.
+/* gpu_plan.h - how much memory a batch takes on a GPU and where it lies, worked out before anything
+ * is allocated.
  *
- * A batch is decoded in chunks of utterances. A chunk on its way - scores being copied, searched, results coming back - is a *chunk*; several
- * chunks go at a time, so that one's scores are copied while others are searched. Scores that are on the GPU already need one chunk only.
+ * A batch is decoded in chunks of utterances. Several chunks are in flight at a time, so that the
+ * scores of one are copied while others are searched or read back. Scores that are on the GPU
+ * already need one chunk only.
  *
- *   graph      states, arcs                          once
- *   scorers    models, boosts                        as the batch needs them: upload_scorers.c
- *   workspace  chunk 0 | chunk 1 | ...             each chunk_bytes: the arrays below, at multiples of 256 bytes
- *   pinned     window 0 | window 1 | box 0 | ... | readback 0 | ...   host memory: scores on their way to the GPU; what goes to and comes from a chunk; with lattices, its paths and arcs
+ *   graph      states, arcs                   once
+ *   scorers    models, boosts                 as the batch needs them: upload_scorers.c
+ *   workspace  chunk 0 | chunk 1 | ...        each chunk_bytes: the arrays of wf__batch_array
+ *   pinned     window 0 | window 1 | transfer block 0 | ... | readback 0 | ...   page-locked:
+ *              scores on their way to the GPU; the chunks' transfer blocks (lane_memory.h); with
+ *              lattices, their paths and arcs on the way back
  *
- * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+ * Everything begins at a multiple of 256 bytes. Plain C without CUDA: plans are made on machines
+ * without a GPU, too. */
 #ifndef WF_CUDA_DECODER_GPU_PLAN_H
 #define WF_CUDA_DECODER_GPU_PLAN_H
 
@@ -17,7 +22,7 @@
 
 enum {
   WF__MAX_CHUNKS = 12,
-  WF__READBACKS = 4, /* chunks with lattices whose results are copied or filled in at a time */
+  WF__READBACKS = 4, /* chunks with lattices that are read back at a time */
   WF__LARGE_LANE = WF__MAX_RANK_BITS + 1, /* sizes of lanes: below */
   WF__LANE_SIZES = 2 * WF__LARGE_LANE
 };
@@ -26,19 +31,19 @@ enum {
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
-#define WF__READBACK_BYTES (64 << 20) /* arcs of a chunk's lattices on their way back, if they are no more: 1 ms on the bus */
+#define WF__READBACK_BYTES (64 << 20) /* of a chunk's paths and arcs of lattices, which are read back through page-locked memory: 1 ms on the bus */
 #endif
 
-/* What the plan must know of a GPU. The size of a lane is a number: its blocks as a power of two, and WF__LARGE_LANE more if their tables are those of searches with scorers, which are larger. */
+/* What the plan must know of a GPU and of a batch's scorers. The size of a lane is a number: its blocks as a power of two, plus WF__LARGE_LANE if their tables are the larger ones of searches with scorers. */
 typedef struct wf__device_limits {
   wf__gpu_profile profile;
   int lanes[WF__LANE_SIZES];        /* of each size, that run at once; 0: none does */
   uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
   bool scored;                      /* some utterance has a scorer: lanes are large */
-  bool deferred;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one chunk */
-  uint64_t scorer_bytes;            /* of the batch's scorers, held already */
+  bool deferred;                        /* all have a recurrent scorer, whose scores are made between launches for all lanes: there is one chunk */
+  uint64_t scorer_bytes;            /* of the batch's scorers, allocated already */
   int least_size;                   /* smaller lanes have no room */
-  uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
+  uint32_t usual_tokens;            /* of a frame in the last chunks; 0: not known yet */
 } wf__device_limits;
 
 /* What a chunk has in device memory. */
@@ -67,7 +72,7 @@ typedef struct wf__gpu_plan {
   wf__transfer_plan transfer;
   uint64_t off[WF__NUM_BATCH_ARRAYS], chunk_bytes;
   uint64_t window_bytes; /* of each of the two windows */
-  uint64_t readback_bytes; /* of each of the readbacks; 0 without lattices */
+  uint64_t readback_bytes; /* of each readback window; 0 without lattices */
   wf_plan bytes;
 } wf__gpu_plan;
 

@@ -1,11 +1,14 @@
-/* gpu_stream_plan.h - how much memory streams take on a GPU and how it is drawn up, worked out before anything is allocated.
+/* gpu_stream_plan.h - how much memory streams take on a GPU and where it lies, worked out before
+ * anything is allocated.
  *
- *   GPU     memory   arrays of the lanes | box     as many lanes as run at once; streams beyond that wait in the kernel's queue
+ *   GPU     memory   arrays of the lanes | transfer block (lane_memory.h), for as many lanes as run at
+ *                    once; streams beyond that wait in the kernel's queue
  *           slots    [max_tokens] tokens of a stream, or their contexts; many in a slab
- *   pinned  box      utterances, chunks, order, counters, scores: sent in one copy, its part in use
- *           out      [chunk] wf__lane_advance, [ancestors_cap] wf__lane_ancestor; for lattices their contexts, [links_cap] wf__lane_chunk_link: written by the kernel
+ *   pinned  block    the transfer block on the host's side: sent in one copy, as far as it is used
+ *           out      written by the kernel: [chunk_size] wf__lane_advance, [ancestors_cap]
+ *                    wf__lane_ancestor; for lattices their contexts, [links_cap] wf__lane_chunk_link
  *
- * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+ * Plain C without CUDA: plans are made on machines without a GPU, too. */
 #ifndef WF_CUDA_DECODER_GPU_STREAM_PLAN_H
 #define WF_CUDA_DECODER_GPU_STREAM_PLAN_H
 

@@ -125,17 +125,17 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
 
 /* --- what has come out -------------------------------------------------------------------------------------------------------- */
 
-static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
-  if (channel->on_cpu) return wf__cpu_streams.stem(self->cpu, channel, now, out, err);
+  if (channel->on_cpu) return wf__cpu_streams.committed(self->cpu, channel, now, out, err);
   channel->watched = channel->watched || now;
   if (now && channel->base.begun && !channel->collected) WF__TRY(wf__streams_collect(channel, 0, err));
-  return wf__channel_take_stem(&channel->base, out, err);
+  return wf__channel_take_committed(&channel->base, out, err);
 }
 
 static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final, wf__path *path, wf_error *err) {
-  wf__score_sum sum = base->stem_sum;
+  wf__score_sum sum = base->committed_sum;
   wf__scoring_exchange(scoring, &base->scoring); /* its cache is the worker's */
   wf_status status = wf__scoring_resume(scoring, err);
   if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
@@ -158,7 +158,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   if (!final) out->flags |= WF_RESULT_NOT_FINAL;
   out->final_cost = final ? channel->final_cost : 0;
   out->relative_cost = (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
-  out->scorer_cost = base->stem_sum.cost; /* what a scorer that is gone has said stays said */
+  out->scorer_cost = base->committed_sum.cost; /* what a scorer that is gone has said stays said */
   return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
 }
 
@@ -255,7 +255,7 @@ const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .reset = channel_reset,
                                              .bytes = channel_bytes,
                                              .advance = advance,
-                                             .stem = stem,
+                                             .committed = committed,
                                              .path = path,
                                              .commit_lattice = commit_lattice,
                                              .lattice = lattice};

@@ -1,7 +1,9 @@
-/* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results, several chunks at a time.
+/* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results. Several chunks
+ * are in flight at a time.
  *
- * An utterance that does not fit the plan (a trace or a path longer than its room) is decoded again by the CPU search, whose answer is the
- * same; one whose frames do not fit the lane is left to the next round, in larger lanes. */
+ * An utterance that does not fit the plan (its trace or its path is longer than planned) is decoded
+ * again by the CPU, which finds the same. One whose frames do not fit the lane is left to the next
+ * round, which has larger lanes. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
@@ -12,7 +14,7 @@
 #include "base/interrupt.h"
 
 enum {
-  LOOK_AGAIN_NS = 10000, /* for chunks that have come back */
+  LOOK_AGAIN_NS = 10000, /* at chunks in flight */
 };
 
 /* --- taking ----------------------------------------------------------------------------------------------------------- */
@@ -117,7 +119,7 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */
 
-/* The same utterance on the CPU, for what the plan has no room for. */
+/* Decodes an utterance on the CPU that the plan has no room for. */
 static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf_graph *graph, const wf_scores *scores, const wf_scorer *scorer, int thread,
                                wf_result *result, wf_error *err) {
   if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
@@ -136,7 +138,7 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk, c
   return status;
 }
 
-/* What the scorer has said along the path, as the CPU search adds it up. */
+/* Adds up the scorer's costs along the path, as the CPU search does. */
 static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
   WF__TRY(wf__scoring_set(scoring, scorer, err));
   WF__TRY(wf__scoring_begin(scoring, err));
@@ -146,7 +148,7 @@ static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer
   return status;
 }
 
-/* From the path on the GPU to words, times and costs. */
+/* Makes words, times and costs of the path that the GPU found. */
 static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *steps, const wf_scorer *scorer,
                                 int thread, wf_result *result, wf_error *err) {
   wf__path path = {.final_cost = outcome->final_cost,
@@ -236,7 +238,7 @@ static char *readback_window(const wf__gpu_worker *worker, const wf__readback *r
   return readback->window >= 0 ? worker->readback_windows + (uint64_t)readback->window * worker->plan.readback_bytes : NULL;
 }
 
-/* The first bytes of a chunk's array, on their way to its readback window, of numbers *used are in use, or else to memory of their own; none: NULL. */
+/* Starts the copy of a chunk's array to its readback window, of which *used bytes are in use, or else to memory of its own. No bytes: *out = NULL. */
 static wf_status fetch_array(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__batch_array array, uint64_t bytes, uint64_t *used, void **out, const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
@@ -260,7 +262,7 @@ static uint32_t count_outcomes(const wf__batch_chunk *chunk, const wf__lane_outc
   return count;
 }
 
-/* Lattices that asked for these tables. Those in device memory are allocated for as many as need them; if there is no room, the CPU makes these lattices. */
+/* Makes the lattices that need these tables. Tables in device memory are allocated for as many lattices as need them; if there is no room, the CPU makes these. */
 static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__backward_tables tables, wf_error *err) {
   const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
   const uint32_t count = count_outcomes(chunk, outcomes, tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
@@ -274,13 +276,13 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_ch
   return wf__gpu_wait(chunk->back_stream, "the kernel of lattices", err);
 }
 
-/* Of a chunk whose kernels have ended. */
+/* For a chunk whose kernels have ended. */
 static void free_global_tables(wf__batch_chunk *chunk) {
   if (chunk->global_tables != NULL) cudaFree(chunk->global_tables);
   chunk->global_tables = NULL;
 }
 
-/* Waits for the chunk, and sees to lattices that need larger tables. */
+/* Waits for the chunk's kernels, and makes lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   WF__TRY(wf__gpu_wait(chunk->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
@@ -290,14 +292,14 @@ static wf_status wait_for(const wf__gpu_worker *worker, wf__batch_chunk *chunk, 
   return WF_OK;
 }
 
-/* A readback window that is free; -1: none is. */
+/* A free readback window; -1: there is none. */
 static int free_window(const wf__gpu_worker *worker) {
   for (int i = 0; i < WF__READBACKS; i++)
     if (!worker->window_taken[i]) return i;
   return -1;
 }
 
-/* Has what the chunk has brought copied. `window`: for it, or -1. */
+/* Starts the copies of paths and lattices. `window`: a free one for them, or -1. */
 static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work, int window, wf_error *err) {
   const wf__transfer_counters *used = wf__chunk_transfer(chunk, WF__TRANSFER_COUNTERS);
   const wf__gpu_plan *plan = &worker->plan; /* kernels count what they have no room for, too */
@@ -316,14 +318,14 @@ static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, w
   return WF_OK;
 }
 
-/* The copies are there: the pool's threads fill the results in. */
+/* The copies are there: starts the pool's threads, which make the results of them. */
 static void fill(wf__gpu_worker *worker, wf__batch_chunk *chunk) {
   atomic_fetch_add(&chunk->readback.work->num_done, chunk->count);
   chunk->stage = WF__CHUNK_FILLED;
   wf__pool_start(worker->pool, &chunk->job, chunk->count, fill_one, &chunk->readback);
 }
 
-/* Waits until the chunk's results are filled in, if they are about to be; then it is free. */
+/* Frees the chunk, after its results are made if that has begun. */
 static wf_status release_chunk(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   wf__readback *readback = &chunk->readback;
   if (chunk->stage == WF__CHUNK_FILLED) wf__pool_wait(worker->pool, &chunk->job);
@@ -345,13 +347,13 @@ static wf_status report_progress(const wf__work_queue *work, const wf_progress *
   return wf__progress(progress, "decoding", (double)atomic_load(&work->num_done) / (double)work->num_all, err);
 }
 
-/* What the chunks wait for: the oldest in the air, the oldest that has come back, one whose results are being filled in, one whose are. */
+/* Where the chunks are: the oldest that is searched, the oldest whose search has ended, one whose results are being made, one whose results are made. */
 struct view {
   wf__batch_chunk *oldest, *back, *filling, *filled;
   uint32_t searched, copied;
 };
 
-/* Looks at one chunk; if its copies are there, they are filled in from now on. */
+/* Adds one chunk to the view. If its copies have arrived, starts to make its results. */
 static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct view *view, wf_error *err) {
   bool done = false;
   if (chunk->stage == WF__CHUNK_COPIED) {
@@ -371,8 +373,8 @@ static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct 
   return WF_OK;
 }
 
-/* With lattices, over numbers the host takes its time: waits until some chunk's results are filled in, numbers makes it free; NULL if none is under way. Meanwhile others read_outcome, in the order in numbers
- * they come back. */
+/* With lattices, which take the host some time: waits until the results of any chunk are made; NULL: none is in flight. Meanwhile reads back others, in the order in which their searches
+ * end. */
 static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out, wf_error *err) {
   for (;;) {
     struct view view = {0};
@@ -394,7 +396,7 @@ static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__b
   }
 }
 
-/* Without lattices: waits for the oldest chunk; NULL if none is in the air. */
+/* Without lattices: waits until the results of the oldest chunk are made; NULL: none is in flight. */
 static wf_status oldest_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out, wf_error *err) {
   *out = NULL;
   for (uint32_t k = 0; k < worker->plan.num_chunks; k++)
@@ -415,7 +417,7 @@ static wf__batch_chunk *free_chunk(wf__gpu_worker *worker) {
 
 static wf_status run_chunks(wf__gpu_worker *worker, wf__work_queue *work, const wf_progress *progress, wf_error *err) {
   uint64_t num_launched = 0;
-  for (wf__batch_chunk *chunk = &worker->chunks[0];;) { /* has taken, but is not on its way yet */
+  for (wf__batch_chunk *chunk = &worker->chunks[0];;) { /* the chunk that is launched next, if it has utterances */
     if (chunk->count > 0) {
       chunk->number = num_launched++;
       WF__TRY(wf__gpu_send_scores(worker, chunk, work->batch, err));
@@ -439,7 +441,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
   for (uint32_t k = 0; k < worker->plan.num_chunks; k++)
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->chunks[k].stream, worker->entered, 0), "the caller's stream");
   wf_status status = run_chunks(worker, work, progress, err);
-  if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
+  if (status != WF_OK) { /* nothing may be in flight when the caller gets its scores back */
     __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_chunks; k++) {
       cudaStreamSynchronize(worker->chunks[k].stream);

@@ -1,4 +1,4 @@
-/* read_stream_links.c - the history of a stream's lattice, chunk by chunk, from the tokens and links that the kernel hands out (stream_links.cuh).
+/* read_stream_links.c - the history of a stream's lattice, chunk by chunk, from the tokens and links that the kernel emits (stream_links.cuh).
  *
  *   tokens   frame by frame, told apart by the row that they read; those of the newest frame are all there, and the next chunk's links count them from 0
  *   links    in no order: sorted by the frame that they lead to, consuming ones first

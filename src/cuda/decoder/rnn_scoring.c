@@ -1,9 +1,12 @@
-/* rnn_scoring.c - the search with a recurrent scorer (deferred_scores.cuh): rounds of a launch of the lanes and the making of what they asked for (rnn_score_tables.h), until all are
- * done. The host only counts: questions and answers stay on the GPU.
+/* rnn_scoring.c - the search with a recurrent scorer (deferred_scores.cuh), in rounds: a launch of the
+ * lanes, then the scores that they requested (rnn_score_tables.h), until all lanes are done. The host
+ * only counts: requests and scores stay on the GPU.
  *
- *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their places, answers
+ *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their
+ *                  places, scores
  *
- * Where there is no room, all is forgotten but what the lanes' tokens hold, and the lanes ask again. If that would have to be every few frames, there is twice the room. */
+ * When the tables are full, everything is evicted that no live token refers to, and the lanes request
+ * again what they need. If that would happen every few frames, the tables are made twice as large. */
 #ifdef WARPFST_CUDA
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +18,7 @@
 #ifndef WF__RNN_SCORING_BITS /* a test makes it small, so that there is something to forget */
 #define WF__RNN_SCORING_BITS 10
 #endif
-enum { LEAST_BITS = WF__RNN_SCORING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
+enum { LEAST_BITS = WF__RNN_SCORING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane between evictions, at least */ };
 enum { NONE = UINT32_MAX };
 
 static const char what[] = "a recurrent scorer on the GPU";
@@ -38,7 +41,6 @@ static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
 }
 
-/* Room for a round's questions; what was in it is of no use any more. */
 wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, wf_error *err) {
   return bytes <= a->arrays[which].bytes ? WF_OK : make_array(a, which, bytes + bytes / 2, false, err);
 }
@@ -95,7 +97,7 @@ static wf_status wait_for_counters(struct wf__rnn_scoring *a, wf_error *err) {
   return wf__gpu_wait(a->stream, "the search kernel", err);
 }
 
-/* What the streams' slots hold goes to the GPU. */
+/* Sends where the streams' contexts are. */
 static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
   if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
@@ -114,7 +116,6 @@ static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   return status;
 }
 
-/* Everything but what the lanes and streams hold; p NULL: there are no lanes. */
 wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
   static const enum wf__rnn_array cleared[] = {WF__RNN_ARRAY_TABLE, WF__RNN_ARRAY_PLACES, WF__RNN_ARRAY_CONTEXT_LIVES, WF__RNN_ARRAY_SLOT_LIVES, WF__RNN_ARRAY_COUNTERS};
   wf__lane_maker *m = &a->maker;
@@ -268,7 +269,6 @@ static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_sc
   return make_maker(a, rnn, err);
 }
 
-/* Of a recurrent scorer. */
 wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits, struct wf__rnn_scoring **out, wf_error *err) {
   struct wf__rnn_scoring *a = wf__calloc(1, sizeof *a);
   *out = NULL;
@@ -309,10 +309,10 @@ static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_e
   return WF_OK;
 }
 
-wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err) {
+wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *deferred, wf_error *err) {
   const wf_scorer *scorer;
   WF__TRY(find_scorer(batch, &scorer, err));
-  *asks = scorer != NULL;
+  *deferred = scorer != NULL;
   if (scorer == NULL) return WF_OK;
   int bits = wf__gpu_context_bits(worker->graph);
   for (size_t i = 0; i < batch->count; i++) {
@@ -328,7 +328,7 @@ wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, boo
   return wf__rnn_scoring_open(worker->device, scorer, bits, &worker->rnn_scoring, err);
 }
 
-/* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
+/* Lists the chains of the batch in the order of its utterances. *same: the last batch had the same chains. */
 static wf_status list_chains(struct wf__rnn_scoring *a, const wf__batch *batch, bool *same, wf_error *err) {
   const uint64_t before = a->chains.size;
   uint64_t count = 0;
@@ -361,7 +361,7 @@ static wf_status list_chains(struct wf__rnn_scoring *a, const wf__batch *batch, 
   return WF_OK;
 }
 
-/* Utterances start anew, in so many roots. */
+/* Utterances start in `count` roots from now on. `forgets`: evicts everything. */
 static wf_status set_roots(struct wf__rnn_scoring *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   while (count >= m->max_contexts / 2) WF__TRY(wf__rnn_scoring_grow(a, NULL, err));
@@ -409,8 +409,8 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
   return WF_OK;
 }
 
-/* Answers to all that was asked. */
-static wf_status answer(struct wf__rnn_scoring *a, wf_error *err) {
+/* Makes all scores that were requested. */
+static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const uint32_t questions = a->counters->num_questions, claims = a->counters->num_claims;
   const uint32_t steps = m->words_kept == NONE ? 1 : m->words_kept;
@@ -455,14 +455,14 @@ static wf_status run_rounds(struct wf__rnn_scoring *a, const wf__rnn_search *sea
     const wf__lane_counters *c = a->counters;
     const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
     const bool lasts = a->num_frames >= (uint64_t)FRAMES_REMEMBERED * c->num_waiting;
-    if (fits) WF__TRY(answer(a, err));
+    if (fits) WF__TRY(make_scores(a, err));
     else WF__TRY((lasts ? wf__rnn_scoring_forget : wf__rnn_scoring_grow)(a, search->params, err));
     WF__TRY(launch_lanes(a, search, err));
   }
   return WF_OK;
 }
 
-/* Of the rounds since `costs` had been worked out. */
+/* Reports what was counted in this search; `costs`: computed before it. */
 static void count_search(struct wf__rnn_scoring *a, uint64_t costs, uint64_t num_utterances) {
   a->counts.utterances += num_utterances;
   a->counts.requests += a->counters->num_requests;
@@ -484,7 +484,7 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   wf__lane_params *p = search->params;
   const uint64_t costs = a->counts.costs;
   WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU", err)); /* and other searches, which have taken from the queue */
-  if (a->incomplete) WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* nobody would ask again for what the table lists already */
+  if (a->incomplete) WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* or lanes would wait for scores that nobody makes: what the table lists is not requested again */
   a->incomplete = true;
   if (a->own_roots && !a->streams) WF__TRY(set_own_roots(a, search->utterances, p->num_utterances, err));
   WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));

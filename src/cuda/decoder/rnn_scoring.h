@@ -1,9 +1,11 @@
-/* rnn_scoring.h - what searches with a recurrent scorer on a GPU.
+/* rnn_scoring.h - searches with a recurrent scorer on a GPU, whose scores are made between launches.
  *
- *   rnn_scoring.c          tables, rounds; batches, which have the worker's `rnn_scoring`, of the last batch's recurrent scorer. Roots are the batch's chains, or with
- *                          rnnlm_cache=utterance the utterances of a chunk
- *   stream_rnn_scoring.c   streams, which have one for each recurrent scorer that they hold. Roots come and go with the chains that they hold, and their slots on
- *                          the GPU hold contexts between chunks */
+ *   rnn_scoring.c          tables, rounds of a search; batches. A worker keeps the scoring of the last
+ *                          batch's recurrent scorer. Roots are the batch's chains or, with
+ *                          rnnlm_cache=utterance, the utterances of a chunk
+ *   stream_rnn_scoring.c   streams. A worker has a scoring for each of their recurrent scorers. Roots
+ *                          come and go with the chains. The streams' slots on the GPU refer to contexts
+ *                          between chunks */
 #ifndef WF_CUDA_DECODER_RNN_SCORING_H
 #define WF_CUDA_DECODER_RNN_SCORING_H
 
@@ -20,6 +22,7 @@ enum wf__rnn_array {
   WF__RNN_ARRAY_HASHES, WF__RNN_ARRAY_FREE_SLOTS, WF__RNN_ARRAY_SLOT_LIVES,
   /* of a round */
   WF__RNN_ARRAY_REQUESTS, WF__RNN_ARRAY_COSTS, WF__RNN_ARRAY_MADE_AT, WF__RNN_ARRAY_MOVES, WF__RNN_ARRAY_SLOTS,
+  /* of a search */
   WF__RNN_ARRAY_SAVED, WF__RNN_ARRAY_COUNTERS, WF__RNN_ARRAY_LABELS, WF__RNN_ARRAY_FACTORS, WF__RNN_ARRAY_NGRAM, WF__RNN_ARRAY_SMALL, WF__RNN_ARRAY_HELD,
   WF__NUM_RNN_ARRAYS
 };
@@ -27,19 +30,19 @@ enum wf__rnn_array {
 /* A scorer of the batch: the recurrent one, or a chain with it. */
 struct wf__rnn_chain {
   wf_scorer *scorer;
-  wf_scorer *cpu_scorer; /* the same on the CPU, for costs along paths */
+  wf_scorer *cpu_scorer; /* the same with its recurrent part on the CPU, for costs along paths */
 };
 
 struct wf__rnn_scoring {
   int number_bits;   /* that contexts may take in the keys of this batch */
-  wf_scorer *scorer; /* the recurrent one, whose answers these are */
+  wf_scorer *scorer; /* the recurrent one; owned, as is the next */
   wf_scorer *cpu_scorer;
   WF__VEC(struct wf__rnn_chain) chains;
   wf__map64 chain_of; /* address of a scorer -> number in chains */
   bool own_roots;     /* each utterance has contexts of its own; else each chain */
   /* of streams */
   bool streams;
-  uint64_t num_users;                /* that hold this */
+  uint64_t num_users;                /* that share this */
   WF__VEC(wf__gpu_channel *) channels; /* that are searched with it */
   WF__VEC(uint8_t) root_states;      /* WF__ROOT_* */
   struct wf__rnn_scoring *next;
@@ -55,20 +58,20 @@ struct wf__rnn_scoring {
   bool incomplete;      /* the last search ended early: some of the table's requests are without scores */
   int bits;             /* of max_contexts */
   uint32_t num_answers; /* in the table */
-  uint64_t num_frames;  /* searched since it last forgot */
+  uint64_t num_frames;  /* searched since the tables were last emptied */
   wf__rnn_counts counts;
 };
 
-enum { WF__ROOT_FREE, WF__ROOT_LIVE, WF__ROOT_LEFT /* free when what came from it is forgotten */ };
+enum { WF__ROOT_FREE, WF__ROOT_LIVE, WF__ROOT_LEFT /* free after the next eviction */ };
 
-/* Of a recurrent scorer. */
+/* Opens the scoring of a recurrent scorer on a GPU; wf__rnn_scoring_close frees it. number_bits: of a key, for contexts. */
 wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits, struct wf__rnn_scoring **out, wf_error *err);
 void wf__rnn_scoring_close(struct wf__rnn_scoring *a);
-/* Room for so many bytes; what was in the array is of no use any more. */
+/* Makes an array at least so large; its contents are lost if it grows. */
 wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, wf_error *err);
-/* Everything but what the lanes (NULL: there are none) and streams hold. */
+/* Evicts everything but the contexts that tokens of streams and of lanes (p; NULL: there are none) refer to. */
 wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err);
-/* Tables of twice the size; forgets, too. */
+/* Makes the tables twice as large; evicts, too. */
 wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err);
 
 /* A search whose scores are made between its launches. */

@@ -1,8 +1,9 @@
-/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the channels.
+/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the
+ * channels.
  *
- *   check    values of scores in host memory, by the pool's threads (of others the kernel looks at the values)
- *   round    pack scores and who they are for | one copy, one launch | wait | into the channels, by the pool's threads
- *   rest     streams that did not fit the GPU: by the CPU's code */
+ *   check    values of scores in host memory, by the pool's threads; the kernel checks others
+ *   round    pack and describe the scores | submit | wait | into the channels, by the pool's threads
+ *   rest     streams that did not fit the GPU, by the CPU's code */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -27,7 +28,7 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   wf__scoring *scoring = &channel->worker->scorings[thread];
   base->trace.renumber = scratch->renumber;
   base->trace.renumber_cap = scratch->cap;
-  wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->stem, err);
+  wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->committed, err);
   scratch->renumber = base->trace.renumber;
   scratch->cap = base->trace.renumber_cap;
   base->trace.renumber = NULL;
@@ -39,14 +40,14 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   if (base->scoring.scorer != NULL) {
     wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
     status = wf__scoring_resume(scoring, err);
-    if (status == WF_OK) status = wf__path_score(&base->stem, base->num_summed, base->graph, scoring, false, &base->stem_sum, err);
+    if (status == WF_OK) status = wf__path_score(&base->committed, base->num_summed, base->graph, scoring, false, &base->committed_sum, err);
     wf__scoring_exchange(scoring, &base->scoring);
   }
-  base->num_summed = base->stem.arcs.size;
+  base->num_summed = base->committed.arcs.size;
   return status;
 }
 
-/* Numbers of the frames that the chunk's ancestors read. */
+/* Adds the numbers of the frames that the emitted tokens have read. */
 static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, uint32_t count, wf_error *err) {
   int64_t last = -1;
   for (uint32_t i = 0; i < count; i++) {
@@ -80,7 +81,7 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
   wf__scoring_exchange(scoring, &channel->base.scoring); /* the cache is the thread's */
   const wf_status status = wf__scoring_begin(scoring, err);
   wf__scoring_exchange(scoring, &channel->base.scoring);
-  channel->base.stem_sum = (wf__score_sum){channel->base.scoring.start, 0};
+  channel->base.committed_sum = (wf__score_sum){channel->base.scoring.start, 0};
   return status;
 }
 
@@ -130,12 +131,12 @@ static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *
 struct round {
   wf__gpu_worker *worker;
   const wf__batch *batch;
-  const uint64_t *score_off; /* in the box, of each item; packing only */
+  const uint64_t *score_off; /* of each item in the transfer block; NULL except for packing */
 };
 
 static bool is_on_gpu(const wf__stream_item *item, const wf__batch *batch) { return batch->scores[item->index].on_device; }
 
-/* Items of this round, from the pending ones; returns the bytes of their scores. */
+/* Moves pending items to this round. *bytes: of their packed scores. */
 static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, uint64_t *bytes, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t kept = 0;
@@ -228,7 +229,7 @@ static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch,
   return wf__gpu_submit(&streams->room, launch, &p, streams->stream, err);
 }
 
-/* Items that have recurrent scorers, those of one after the other from place `from` of the order on; this waits. */
+/* Searches the items with recurrent scorers, one scorer after the other, from place `from` of the order on. Waits. */
 static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   const uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER);
@@ -242,7 +243,7 @@ static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error
   return WF_OK;
 }
 
-/* The order of a round: items without scorers, with others, with recurrent ones. */
+/* Writes the order of a round: items without scorers, then with scorers that are not recurrent, then with recurrent ones. */
 static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
   wf__gpu_streams *streams = worker->streams;
   uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER), at = 0;
@@ -258,7 +259,7 @@ static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint3
       if (scoring_of(&streams->items.data[i]) == rnn_scoring) order[at++] = (uint32_t)i;
 }
 
-/* Puts the round on the worker's stream; nothing here waits but for recurrent scorers. */
+/* Packs the round and puts it on the worker's stream. Nothing here waits, but for recurrent scorers. */
 static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t bytes;
@@ -305,7 +306,7 @@ static int wider_bits(const wf__gpu_streams *streams) {
   return 0;
 }
 
-/* One item's outcome; what is left to do with it into item->then. */
+/* Takes one item's outcome. item->then says what is left to do with it. */
 static wf_status read_outcome(const struct round *round, uint64_t number, int thread, wf_error *err) {
   wf__gpu_worker *worker = round->worker;
   wf__gpu_streams *streams = worker->streams;
@@ -361,7 +362,7 @@ static void update_estimates(wf__gpu_streams *streams) {
   if (wf__search_tally_too_small(&tally) && wider_bits(streams) > 0) streams->least_bits = wider_bits(streams);
 }
 
-/* Waits for the round. Items that are for the CPU go to `rest`. */
+/* Waits for the round and takes its outcomes. Items that are for the CPU go to `rest`. */
 static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   struct round round = {worker, batch, NULL};
@@ -421,7 +422,7 @@ static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *score
   return WF_OK;
 }
 
-/* Streams that have something to search, or to be looked at, to their workers. */
+/* Gives items that have scores to search or to check to their workers. `rest`: for the CPU. */
 static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf__stream_items *rest, wf_error *err) {
   struct round round = {&self->workers[0], batch, NULL};
   wf__pool_run(self->workers[0].pool, batch->count, check_item, &round);
@@ -454,12 +455,12 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
   return WF_OK;
 }
 
-/* Chunks that the call has not finished, nor will. */
+/* Fails the chunks that the call did not finish. */
 static void fail_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
   for (uint64_t i = 0; i < items->size; i++) wf__result_fail(batch->results[items->data[i].index], why->code, why);
 }
 
-/* Nothing may be on its way when the caller gets its scores back. */
+/* Waits for all rounds, as nothing may be on its way when the caller gets its scores back. */
 static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_status status) {
   const wf_error why = {.code = status, .message = "cancelled"};
   for (int i = 0; i < self->num_workers; i++) {

@@ -40,8 +40,8 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   if (code == cudaSuccess) keep_tokens(channel, tokens);
   free(tokens);
   if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
-  const bool asks = channel->scorer != NULL && channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
-  return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+  const bool deferred = channel->scorer != NULL && channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
+  return deferred ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
 }
 
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {

@@ -104,7 +104,7 @@ void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
 
 /* --- of a batch -------------------------------------------------------------------------------------------------------------- */
 
-/* Lets the first `count` of the batch's words go. */
+/* Ends the sharing of the first `count` of the batch's words. */
 static void release_first(wf__gpu_worker *worker, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(worker, &worker->batch_words.data[i]);
   worker->batch_words.size -= count;
@@ -125,7 +125,7 @@ static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph
 }
 
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  const uint64_t before = worker->batch_words.size; /* shared until the new ones are, as they may be the same */
+  const uint64_t before = worker->batch_words.size; /* released after the new ones are acquired, as they may be the same */
   wf_status status = WF_OK;
   wf__map64_clear(&worker->words_of);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)

@@ -3,7 +3,7 @@
  *   weights  the model's `dense` array as it is, so every pointer into it has its place here; cells; paths. Once for all that use the model
  *   slots    states [num_slots + 1][state], norms [num_slots + 1]
  *   rows     what the moves of one launch need: inputs, previous states, products
- *   box      page-locked: moves or questions on their way to the GPU, costs on their way back */
+ *   transfer block   page-locked: moves or requests on their way to the GPU, costs on their way back */
 #ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
@@ -17,7 +17,7 @@
 #define WF__RNN_ROWS 4096
 #define WF__RNN_NORM_COLUMNS 4096
 #endif
-enum { MOST_ROWS = WF__RNN_ROWS, LEAST_ROWS = 16, NORM_ROWS = MOST_ROWS < 512 ? MOST_ROWS : 512, NORM_COLUMNS = WF__RNN_NORM_COLUMNS, BOX_BYTES = MOST_ROWS * 256 };
+enum { MOST_ROWS = WF__RNN_ROWS, LEAST_ROWS = 16, NORM_ROWS = MOST_ROWS < 512 ? MOST_ROWS : 512, NORM_COLUMNS = WF__RNN_NORM_COLUMNS, TRANSFER_BYTES = MOST_ROWS * 256 };
 #define ROW_BYTES_TOGETHER ((uint64_t)64 << 20)
 
 struct wf__rnn_weights {
@@ -28,8 +28,8 @@ struct wf__rnn_weights {
 struct wf__rnn_device {
   wf_rnnlm *lm;
   cudaStream_t stream;
-  wf__device_buffer states, norms, rows, scores, box, hashes;
-  char *host_box;
+  wf__device_buffer states, norms, rows, scores, transfer, hashes;
+  char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
   wf__rnn_rows work;     /* but for the layer */
@@ -154,8 +154,8 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
 static wf_status open_device(wf__rnn_device *d, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&d->host_box, BOX_BYTES, 0), "page-locked memory");
-  WF__TRY(wf__device_reserve(&d->box, BOX_BYTES, "questions", err));
+  WF__CUDA_TRY(cudaHostAlloc((void **)&d->host_transfer, TRANSFER_BYTES, 0), "page-locked memory");
+  WF__TRY(wf__device_reserve(&d->transfer, TRANSFER_BYTES, "questions", err));
   return make_slots(d, err);
 }
 
@@ -180,24 +180,24 @@ void wf__rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
-  wf__device_buffer *buffers[] = {&d->states, &d->norms, &d->rows, &d->scores, &d->box, &d->hashes};
+  wf__device_buffer *buffers[] = {&d->states, &d->norms, &d->rows, &d->scores, &d->transfer, &d->hashes};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
-  cudaFreeHost(d->host_box);
+  cudaFreeHost(d->host_transfer);
   if (d->stream != NULL) cudaStreamDestroy(d->stream);
   give_back(caller);
   wf_rnnlm_free(d->lm);
   free(d);
 }
 
-/* --- the box -------------------------------------------------------------------------------------------------------------- */
+/* --- the transfer block -------------------------------------------------------------------------------------------------------------- */
 
-/* Into the box at `at`, once it is free; `wait`: for what it held before. */
+/* Sends data to place `at` of the transfer block. `wait`: waits first for what the block holds, which may still be on its way. */
 static wf_status put(wf__rnn_device *d, uint64_t at, const void *data, uint64_t bytes, bool wait, wf_error *err) {
   static const char what[] = "questions to the recurrent language model";
   if (wait) WF__CUDA_TRY(cudaStreamSynchronize(d->stream), what);
-  memcpy(d->host_box + at, data, bytes);
-  WF__CUDA_TRY(cudaMemcpyAsync((char *)d->box.data + at, d->host_box + at, bytes, cudaMemcpyHostToDevice, d->stream), what);
+  memcpy(d->host_transfer + at, data, bytes);
+  WF__CUDA_TRY(cudaMemcpyAsync((char *)d->transfer.data + at, d->host_transfer + at, bytes, cudaMemcpyHostToDevice, d->stream), what);
   return WF_OK;
 }
 
@@ -277,14 +277,14 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t 
 }
 
 wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count, wf_error *err) {
-  const uint64_t box_moves = BOX_BYTES / sizeof *moves, at_once = d->most_rows < box_moves ? d->most_rows : box_moves;
+  const uint64_t most_moves = TRANSFER_BYTES / sizeof *moves, at_once = d->most_rows < most_moves ? d->most_rows : most_moves;
   const int caller = wf__callers_device();
   wf_status status = WF_OK;
   if (count > 0) WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once) {
     const uint64_t some = count - first < at_once ? count - first : at_once;
     status = put(d, 0, moves + first, some * sizeof *moves, true, err);
-    if (status == WF_OK) status = advance(d, d->box.data, (uint32_t)some, err);
+    if (status == WF_OK) status = advance(d, d->transfer.data, (uint32_t)some, err);
   }
   give_back(caller);
   return status;
@@ -323,7 +323,7 @@ wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_
   for (uint64_t first = 0; first < count && status == WF_OK; first += NORM_ROWS) {
     const uint64_t some = count - first < NORM_ROWS ? count - first : NORM_ROWS;
     status = put(d, 0, slots + first, some * sizeof *slots, true, err);
-    const int code = status == WF_OK ? norms_of(d, d->box.data, (uint32_t)some) : (int)cudaSuccess;
+    const int code = status == WF_OK ? norms_of(d, d->transfer.data, (uint32_t)some) : (int)cudaSuccess;
     if (code != cudaSuccess) status = wf__cuda_fail(err, (cudaError_t)code, "norms of the softmax");
   }
   give_back(caller);
@@ -339,20 +339,20 @@ wf_status wf__rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, u
 
 /* --- costs ---------------------------------------------------------------------------------------------------------------- */
 
-/* A box of questions: the requests, then their costs. */
-static wf_status costs_of_box(wf__rnn_device *d, const wf__rnn_request *requests, uint64_t count, float *costs, wf_error *err) {
+/* As many requests as the transfer block holds, with their costs behind them. */
+static wf_status costs_of_transfer(wf__rnn_device *d, const wf__rnn_request *requests, uint64_t count, float *costs, wf_error *err) {
   const uint64_t costs_at = count * sizeof *requests;
   WF__TRY(put(d, 0, requests, count * sizeof *requests, true, err));
-  WF__CUDA_TRY(wf__rnn_ask_costs(&d->output, d->box.data, (uint32_t)count, d->hashes.data, (float *)((char *)d->box.data + costs_at), d->stream), "costs of words");
-  WF__CUDA_TRY(cudaMemcpyAsync(d->host_box + costs_at, (char *)d->box.data + costs_at, count * sizeof *costs, cudaMemcpyDeviceToHost, d->stream), "costs of words");
+  WF__CUDA_TRY(wf__rnn_ask_costs(&d->output, d->transfer.data, (uint32_t)count, d->hashes.data, (float *)((char *)d->transfer.data + costs_at), d->stream), "costs of words");
+  WF__CUDA_TRY(cudaMemcpyAsync(d->host_transfer + costs_at, (char *)d->transfer.data + costs_at, count * sizeof *costs, cudaMemcpyDeviceToHost, d->stream), "costs of words");
   WF__CUDA_TRY(cudaStreamSynchronize(d->stream), "costs of words");
-  memcpy(costs, d->host_box + costs_at, count * sizeof *costs);
+  memcpy(costs, d->host_transfer + costs_at, count * sizeof *costs);
   return WF_OK;
 }
 
 wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *requests, uint64_t count, const uint64_t *hashes, uint64_t num_hashes, float *costs,
                                wf_error *err) {
-  const uint64_t at_once = BOX_BYTES / (sizeof *requests + sizeof *costs);
+  const uint64_t at_once = TRANSFER_BYTES / (sizeof *requests + sizeof *costs);
   if (count == 0) return WF_OK;
   const int caller = wf__callers_device();
   WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
@@ -362,7 +362,7 @@ wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *request
     if (code != cudaSuccess) status = wf__cuda_fail(err, code, "questions");
   }
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once)
-    status = costs_of_box(d, requests + first, count - first < at_once ? count - first : at_once, costs + first, err);
+    status = costs_of_transfer(d, requests + first, count - first < at_once ? count - first : at_once, costs + first, err);
   give_back(caller);
   return status;
 }
