@@ -1,4 +1,4 @@
-/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend hands out.
+/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend emits.
  *
  *   decided   account   words, times and sums of what nothing can change any more: committed prefixes, as the backend cuts them off
  *   open      path    from there to the best token or ending, looked up when asked for

@@ -6,7 +6,7 @@
 enum { COLLECT_AT_LEAST = 1 << 18 }; /* records; below this, collecting costs more than it saves */
 
 /* What a record is while marking. Afterwards the numbers that live records get, plus one, take the place of these. */
-enum { DEAD = 0, STEM = 1, FORK = 2 }; /* fork: more than one way leads on from here, or one ends here */
+enum { DEAD = 0, COMMITTED = 1, FORK = 2 }; /* fork: more than one way leads on from here, or one ends here */
 
 /* Marks what the records from `first` on lead back to. Returns the number of ways that start at the root. */
 static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *mark) {
@@ -17,7 +17,7 @@ static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *ma
   for (uint64_t i = first; i < size; i++) mark[i] = FORK;
   for (uint64_t i = first; i < size; i++) {
     uint32_t at = records[i].prev;
-    for (; at != WF__TRACE_ROOT && mark[at] == DEAD; at = records[at].prev) mark[at] = STEM;
+    for (; at != WF__TRACE_ROOT && mark[at] == DEAD; at = records[at].prev) mark[at] = COMMITTED;
     if (at == WF__TRACE_ROOT) num_roots++;
     else mark[at] = FORK;
   }

@@ -40,14 +40,16 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
   wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  cudaError_t code =
-      cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess && channel->scorer != NULL)
-    code = cudaMemcpy(base->past_contexts.data, channel->contexts,
-                      count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess) keep_tokens(channel, tokens);
+  static const char what[] = "tokens from the GPU";
+  const cudaStream_t stream = channel->worker->copy_stream;
+  wf_status status =
+      wf__gpu_read_back(stream, tokens, channel->tokens, count * sizeof *tokens, what, err);
+  if (status == WF_OK && channel->scorer != NULL)
+    status = wf__gpu_read_back(stream, base->past_contexts.data, channel->contexts,
+                               count * sizeof *channel->contexts, what, err);
+  if (status == WF_OK) keep_tokens(channel, tokens);
   free(tokens);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
+  if (status != WF_OK) return status;
   const bool deferred = channel->scorer != NULL &&
                         channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
   return deferred ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
