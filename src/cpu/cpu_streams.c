@@ -24,7 +24,7 @@ static void channel_reset(void *self, void *opaque) {
   wf__trace_free(&channel->trace);
   wf__history_free(&channel->history);
   wf__path_free(&channel->path);
-  wf__path_free(&channel->stem);
+  wf__path_free(&channel->committed);
   wf__vec_free(&channel->contexts);
   wf__vec_free(&channel->past_contexts);
   *channel = (wf__channel){.scoring = channel->scoring, .graph = channel->graph};
@@ -48,7 +48,7 @@ static uint64_t channel_bytes(const void *self, const void *opaque) {
   uint64_t trace = channel->trace.records.cap * sizeof(wf__trace_record) + channel->trace.loglikes.cap * sizeof(float);
   uint64_t past = history->frames.cap * sizeof(wf__past_frame) + history->tokens.cap * sizeof(wf__past_token) + history->links.cap * sizeof(wf__link) +
                   history->loglikes.cap * sizeof(float);
-  uint64_t paths = (channel->path.frames.cap + channel->stem.arcs.cap + channel->stem.loglikes.cap + channel->stem.frames.cap) * 4;
+  uint64_t paths = (channel->path.frames.cap + channel->committed.arcs.cap + channel->committed.loglikes.cap + channel->committed.frames.cap) * 4;
   uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) * sizeof(uint64_t);
   return sizeof *channel + channel->tokens.cap * sizeof(wf__saved_token) + trace + past + paths + contexts;
 }
@@ -100,7 +100,7 @@ void wf__copy_statistics(const wf__path *from, wf__path *to) {
 /* Makes the lane go on where the channel was left; afterwards store() must follow, whatever happens. */
 static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   exchange(search, channel);
-  search->stem = &channel->stem;
+  search->committed = &channel->committed;
   search->trace.keeps_loglikes = true;
   search->history.keeps_loglikes = search->remembers;
   search->goes_on = false;
@@ -113,7 +113,7 @@ static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   }
   search->history.beam = search->options.lattice_beam;
   wf__copy_statistics(&channel->path, &search->path);
-  search->stem_sum = channel->stem_sum;
+  search->committed_sum = channel->committed_sum;
   WF__TRY(wf__scoring_resume(&search->scoring, err));
   search->trace_base = channel->trace_base;
   search->after_blank = channel->after_blank;
@@ -144,14 +144,14 @@ static wf_status save_tokens(wf__search *search, wf__channel *channel, wf_error 
 
 static wf_status store(wf__search *search, wf__channel *channel, wf_status status, wf_error *err) {
   if (status == WF_OK) status = save_tokens(search, channel, err);
-  if (status == WF_OK) status = wf__path_score(&channel->stem, channel->num_summed, search->graph, &search->scoring, false, &search->stem_sum, err);
-  channel->num_summed = channel->stem.arcs.size;
-  channel->stem_sum = search->stem_sum;
+  if (status == WF_OK) status = wf__path_score(&channel->committed, channel->num_summed, search->graph, &search->scoring, false, &search->committed_sum, err);
+  channel->num_summed = channel->committed.arcs.size;
+  channel->committed_sum = search->committed_sum;
   wf__copy_statistics(&search->path, &channel->path);
   channel->trace_base = search->trace_base;
   channel->after_blank = search->after_blank;
   channel->died = search->died;
-  search->stem = NULL;
+  search->committed = NULL;
   search->trace.keeps_loglikes = search->history.keeps_loglikes = search->goes_on = false;
   exchange(search, channel);
   wf__vec_shrink(&channel->trace.records);
@@ -163,7 +163,7 @@ static wf_status store(wf__search *search, wf__channel *channel, wf_status statu
 
 static wf_status collect(wf__search *search, wf_error *err) {
   uint64_t base = search->trace_base;
-  WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph, search->stem, err));
+  WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph, search->committed, err));
   for (uint64_t i = 0; i < search->tokens.size && search->died; i++) search->tokens.data[i].prev -= (uint32_t)(base - search->trace_base);
   return WF_OK;
 }
@@ -176,7 +176,7 @@ static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *
   uint8_t *known = wf__calloc(trace->records.size, 1);
   wf_status status = known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
   for (uint64_t i = 0; i < trace->records.size && status == WF_OK; i++) {
-    uint64_t length = 0, context = search->stem_sum.context;
+    uint64_t length = 0, context = search->committed_sum.context;
     uint32_t at = (uint32_t)i;
     for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size; at = trace->records.data[at].prev) way[length++] = at;
     if (at != WF__TRACE_ROOT && known[at]) context = contexts[at];
@@ -217,8 +217,8 @@ static wf_status listen_again(wf__search *search, const wf_word *words, size_t n
   if (search->scoring.scorer == NULL) return WF_OK;
   float cost;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
-  search->stem_sum.context = search->scoring.start;
-  for (size_t i = 0; i < num_words; i++) WF__TRY(wf__scoring_step(&search->scoring, search->stem_sum.context, words[i].label, &cost, &search->stem_sum.context, err));
+  search->committed_sum.context = search->scoring.start;
+  for (size_t i = 0; i < num_words; i++) WF__TRY(wf__scoring_step(&search->scoring, search->committed_sum.context, words[i].label, &cost, &search->committed_sum.context, err));
   return find_contexts(search, err);
 }
 
@@ -384,11 +384,11 @@ wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__p
   return WF_OK;
 }
 
-wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *err) {
+wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_error *err) {
   wf__path_clear(out);
-  wf__vec_swap(&out->arcs, &channel->stem.arcs);
-  wf__vec_swap(&out->loglikes, &channel->stem.loglikes);
-  wf__path_clear(&channel->stem);
+  wf__vec_swap(&out->arcs, &channel->committed.arcs);
+  wf__vec_swap(&out->loglikes, &channel->committed.loglikes);
+  wf__path_clear(&channel->committed);
   channel->num_summed = 0;
   wf__path *path = &channel->path;
   if (path->frames.size == 0) return WF_OK;
@@ -399,7 +399,7 @@ wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *e
   return WF_OK;
 }
 
-static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
   wf__channel *channel = opaque_channel;
   if (now && channel->begun) {
     wf__search *search;
@@ -408,7 +408,7 @@ static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *ou
     if (status == WF_OK) status = collect(search, err);
     WF__TRY(store(search, channel, status, err));
   }
-  return wf__channel_take_stem(channel, out, err);
+  return wf__channel_take_committed(channel, out, err);
 }
 
 static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_error *err) {
@@ -486,7 +486,7 @@ const wf__stream_backend wf__cpu_streams = {.open = channel_open,
                                             .reset = channel_reset,
                                             .bytes = channel_bytes,
                                             .advance = advance,
-                                            .stem = stem,
+                                            .committed = committed,
                                             .path = path,
                                             .commit_lattice = commit_lattice,
                                             .lattice = lattice};

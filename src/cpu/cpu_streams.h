@@ -3,7 +3,7 @@
  *   tokens           {cost, state, source}   of the newest frame
  *   trace, history   what they lead back to
  *   path             statistics, flags, numbers of frames
- *   stem             arcs cut off the trace, until they are asked for */
+ *   committed        arcs cut off the trace, until they are asked for */
 #ifndef WF_CPU_CPU_STREAMS_H
 #define WF_CPU_CPU_STREAMS_H
 
@@ -25,9 +25,9 @@ typedef struct wf__channel {
   uint64_t trace_base;
   wf__history history; /* without scratch */
   wf__path path;       /* its arcs and loglikes are not used */
-  wf__path stem;
+  wf__path committed;
   uint64_t num_summed; /* of its arcs */
-  wf__score_sum stem_sum;
+  wf__score_sum committed_sum;
   wf__scoring scoring; /* without cache */
   WF__VEC(uint64_t) contexts;      /* of the tokens */
   WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
@@ -51,7 +51,7 @@ void wf__copy_statistics(const wf__path *from, wf__path *to);
 wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err);
 /* Contexts of the tokens anew, from the words that lead to them; `self`: the CPU's backend. */
 wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err);
-/* The stem, into an empty `out`. */
-wf_status wf__channel_take_stem(wf__channel *channel, wf__path *out, wf_error *err);
+/* The committed prefix, into an empty `out`. */
+wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_error *err);
 
 #endif

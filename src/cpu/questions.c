@@ -55,7 +55,7 @@ static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t
 static wf_status find_live(wf__search *search, wf_error *err) {
   search->live.size = 0;
   WF__TRY(add_live(search, &search->scoring.start, 1, err));
-  WF__TRY(add_live(search, &search->stem_sum.context, 1, err));
+  WF__TRY(add_live(search, &search->committed_sum.context, 1, err));
   WF__TRY(add_live(search, search->contexts.data, search->contexts.size, err));
   WF__TRY(add_live(search, search->past_contexts.data, search->past_contexts.size, err));
   return add_live(search, search->history.contexts.data, search->history.contexts.size, err);

@@ -418,7 +418,7 @@ static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   }
   search->path.num_tokens += size;
   if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
-  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph, search->stem, err);
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph, search->committed, err);
 }
 
 /* --- the utterance -------------------------------------------------------------------------------------------------- */
@@ -436,7 +436,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   search->full = false;
   search->most_tokens = (uint64_t)search->options.max_tokens;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
-  search->stem_sum = (wf__score_sum){search->scoring.start, 0};
+  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
   bool scored = search->scoring.scorer != NULL;
   uint32_t state = (uint32_t)search->graph->view.start;
   wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err) : token_of(search, false, state, 0, err);

@@ -64,8 +64,8 @@ typedef struct wf__search {
   WF__VEC(uint64_t) agenda_contexts;
   wf__trace trace;
   uint64_t trace_base;   /* record of tokens.data[0] in the trace */
-  wf__path *stem;        /* of a stream: what all tokens share and nothing can change any more, cut off the trace; else NULL */
-  wf__score_sum stem_sum; /* what the scorer said of it */
+  wf__path *committed;        /* of a stream: what all tokens share and nothing can change any more, cut off the trace; else NULL */
+  wf__score_sum committed_sum; /* what the scorer said of it */
   const wf_scores *scores; /* those being searched, and the frame in them */
   int64_t frame;
   wf__stage stage;
@@ -112,7 +112,7 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
 /* Asks what wf__search_finish will need to know. It does so itself, too. */
 wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
- * was read of them; of a stream the path is what comes behind the stem. */
+ * was read of them; of a stream the path is what comes behind the committed prefix. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* With a lattice: into history.endings what ending in each of the newest frame's tokens costs, above the least of them. `final`: on final states; else anywhere,
  * after dying where the search went on. wf__search_lattice does so itself. */

@@ -77,7 +77,7 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
   search->path.arcs.size = search->path.loglikes.size = 0;
   uint32_t at = search->died ? best->prev : (uint32_t)search->trace_base + number;
   WF__TRY(wf__trace_path(&search->trace, at, search->graph, &search->path, err));
-  wf__score_sum sum = search->stem_sum;
+  wf__score_sum sum = search->committed_sum;
   WF__TRY(wf__path_score(&search->path, 0, search->graph, &search->scoring, (search->path.flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
   search->path.scorer_cost = sum.cost;
   return scores != NULL ? read_loglikes(search, scores, err) : WF_OK;

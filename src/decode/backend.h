@@ -59,7 +59,7 @@ typedef struct wf__stream_backend {
    * if one ran out of memory. */
   wf_status (*advance)(void *self, const wf__batch *batch, void *const *channels, wf_error *err);
   /* What nothing can change any more and has not been handed over yet: arcs that all tokens share. `now`: look for more first. */
-  wf_status (*stem)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
+  wf_status (*committed)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
   /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
   /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is none. */

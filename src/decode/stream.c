@@ -1,6 +1,6 @@
-/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend hands out.
+/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend emits.
  *
- *   decided   account   words, times and sums of what nothing can change any more: stems, as the backend cuts them off
+ *   decided   account   words, times and sums of what nothing can change any more: committed prefixes, as the backend cuts them off
  *   open      path    from there to the best token or ending, looked up when asked for
  */
 #include <math.h>
@@ -82,7 +82,7 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 /* Takes what is decided into the account; `now`: also what nobody has noticed yet. */
 static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
-  WF__TRY(stream->backend->stem(decoder->search, stream->channel, now, &stream->part, err));
+  WF__TRY(stream->backend->committed(decoder->search, stream->channel, now, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_decide(&stream->account, stream->graph, err);
 }

@@ -6,7 +6,7 @@
 enum { COLLECT_AT_LEAST = 1 << 18 }; /* records; below this, collecting costs more than it saves */
 
 /* What a record is while marking. Afterwards the numbers that live records get, plus one, take the place of these. */
-enum { DEAD = 0, STEM = 1, FORK = 2 }; /* fork: more than one way leads on from here, or one ends here */
+enum { DEAD = 0, COMMITTED = 1, FORK = 2 }; /* fork: more than one way leads on from here, or one ends here */
 
 /* Marks what the records from `first` on lead back to. Returns the number of ways that start at the root. */
 static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *mark) {
@@ -17,15 +17,15 @@ static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *ma
   for (uint64_t i = first; i < size; i++) mark[i] = FORK;
   for (uint64_t i = first; i < size; i++) {
     uint32_t at = records[i].prev;
-    for (; at != WF__TRACE_ROOT && mark[at] == DEAD; at = records[at].prev) mark[at] = STEM;
+    for (; at != WF__TRACE_ROOT && mark[at] == DEAD; at = records[at].prev) mark[at] = COMMITTED;
     if (at == WF__TRACE_ROOT) num_roots++;
     else mark[at] = FORK;
   }
   return num_roots;
 }
 
-/* Cuts the stem: records from the root up to the first fork, that one included unless it is of the newest frame. They become dead, and go to `out`. */
-static wf_status cut_stem(wf__trace *trace, uint64_t first, uint32_t *mark, const wf_graph *graph, wf__path *out, wf_error *err) {
+/* Cuts the committed prefix: records from the root up to the first fork, that one included unless it is of the newest frame. They become dead, and go to `out`. */
+static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark, const wf_graph *graph, wf__path *out, wf_error *err) {
   const wf__trace_record *records = trace->records.data;
   uint32_t last = WF__TRACE_ROOT; /* the fork nearest to the root */
   uint64_t steps = 0;
@@ -49,7 +49,7 @@ static void slide(wf__trace *trace, const uint32_t *mark) {
   for (uint64_t i = 0; i < size; i++) {
     if (mark[i] == 0) continue;
     wf__trace_record record = records[i];
-    if (record.prev != WF__TRACE_ROOT) record.prev = mark[record.prev] - 1; /* of the end of the stem: 0 - 1, the root */
+    if (record.prev != WF__TRACE_ROOT) record.prev = mark[record.prev] - 1; /* of the end of the committed prefix: 0 - 1, the root */
     if (loglikes != NULL) loglikes[kept] = loglikes[i];
     records[kept++] = record;
   }
@@ -57,7 +57,7 @@ static void slide(wf__trace *trace, const uint32_t *mark) {
   if (loglikes != NULL) trace->loglikes.size = kept;
 }
 
-wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *stem, wf_error *err) {
+wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *committed, wf_error *err) {
   uint64_t size = trace->records.size, first = *first_live;
   if (!force && size < 2 * trace->live + COLLECT_AT_LEAST) return WF_OK;
   if (trace->renumber_cap < size) {
@@ -69,7 +69,7 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, 
   }
   uint32_t *mark = trace->renumber, kept = 0;
   uint32_t num_roots = mark_living(trace, first, mark);
-  if (stem != NULL && num_roots == 1 && first < size) WF__TRY(cut_stem(trace, first, mark, graph, stem, err));
+  if (committed != NULL && num_roots == 1 && first < size) WF__TRY(cut_committed(trace, first, mark, graph, committed, err));
   for (uint64_t i = 0; i < size; i++) {
     if (i == first) *first_live = kept;
     if (mark[i] != DEAD) mark[i] = ++kept;

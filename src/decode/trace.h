@@ -5,7 +5,7 @@
  *
  * Only what the living tokens lead back to is ever needed. wf__trace_collect drops the rest when the records have doubled since
  * the last time, so memory follows the live history (a tree that thins out quickly backwards), not the length of the audio. What is left of that tree
- * starts with a stem that all tokens share: for streams it is cut off and handed over, since nothing can change it any more. */
+ * starts with a committed prefix that all tokens share: for streams it is cut off and handed over, since nothing can change it any more. */
 #ifndef WF_DECODE_TRACE_H
 #define WF_DECODE_TRACE_H
 
@@ -28,8 +28,8 @@ typedef struct wf__trace {
 } wf__trace;
 
 /* Drops what no record in [first_live, size) leads back to, if it is time (or `force`). Live records move down, in order;
- * *first_live follows them. With `stem` (needs loglikes) what all of them share before first_live is dropped too, and appended to its arcs and loglikes. */
-wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *stem, wf_error *err);
+ * *first_live follows them. With `committed` (needs loglikes) what all of them share before first_live is dropped too, and appended to its arcs and loglikes. */
+wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *committed, wf_error *err);
 /* Appends the arcs that lead from the root to record `at` to those of the path, with loglikes if they are kept. */
 wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *graph, wf__path *path, wf_error *err);
 void wf__trace_clear(wf__trace *trace);

@@ -1,6 +1,6 @@
-/* test_gpu_rnn_interrupt.c - searches with a recurrent scorer that their caller ends early, at every
- * moment: they fail with WF_ERR_CANCELLED, and the same decoder then finds what the CPU finds. Ends
- * with 77 where there is no GPU. */
+/* test_gpu_rnn_interrupt.c - searches with a recurrent scorer that their caller ends early, at
+ * every moment: they fail with WF_ERR_CANCELLED, and the same decoder then finds what the CPU
+ * finds. Ends with 77 where there is no GPU. */
 #include <time.h>
 
 #include "base/interrupt.h"

@@ -1,7 +1,9 @@
-/* cuda_backend.c - the GPU backend of the decoder: workers on one or several GPUs, and how they share a batch.
+/* cuda_backend.c - the GPU backend of the decoder: workers on one or several GPUs, and how they
+ * share a batch.
  *
- * Each GPU has a worker with a host thread of its own. Utterances are dealt out in chunks from a queue, longest first, so that GPUs of any speed
- * finish together; those whose scores lie on a GPU already stay there. Results do not depend on who decoded what. */
+ * Each GPU has a worker with a host thread of its own. Workers take chunks of utterances from a
+ * queue, longest first, so that GPUs of any speed finish together. Utterances whose scores lie on
+ * a GPU are searched there. Results do not depend on which worker decoded what. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -11,7 +13,7 @@
 
 enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
 
-/* --- opening and closing ---------------------------------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------- */
 
 static void close_worker(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
@@ -20,8 +22,10 @@ static void close_worker(wf__gpu_worker *worker) {
   wf__gpu_close_rnn_scorings(worker);
   wf__gpu_close_words(worker);
   wf__gpu_release(worker);
-  for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++) wf__search_free(worker->searches[i]);
-  for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++) wf__scoring_free(&worker->scorings[i]);
+  for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++)
+    wf__search_free(worker->searches[i]);
+  for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++)
+    wf__scoring_free(&worker->scorings[i]);
   free(worker->searches);
   free(worker->scorings);
   free(worker->errors);
@@ -48,16 +52,20 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
   WF__TRY(wf__device_limits_read(device, self->graph->min_columns, &worker->limits, err));
   self->num_workers++; /* from here on there is something to close */
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
-  cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied, &worker->entered};
-  for (int i = 0; i < 4; i++) WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&worker->stop, sizeof *worker->stop, cudaHostAllocPortable), "page-locked memory");
+  cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied,
+                           &worker->entered};
+  for (int i = 0; i < 4; i++)
+    WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&worker->stop, sizeof *worker->stop, cudaHostAllocPortable),
+               "page-locked memory");
   *worker->stop = 0;
   return wf__gpu_upload_graph(worker, err);
 }
 
 static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
   WF__TRY(wf__pool_create(self->num_workers, &self->pool, err));
-  int threads = (self->options.num_threads > 0 ? self->options.num_threads : wf__num_cpus()) / self->num_workers;
+  int threads = (self->options.num_threads > 0 ? self->options.num_threads : wf__num_cpus()) /
+                self->num_workers;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
   if (threads < 1) threads = 1;
   for (int i = 0; i < self->num_workers; i++) {
@@ -66,8 +74,10 @@ static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
     worker->searches = wf__calloc((uint64_t)threads, sizeof *worker->searches);
     worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
     worker->scorings = wf__calloc((uint64_t)threads, sizeof *worker->scorings);
-    if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL) return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
-    if (self->options.lattice_beam > 0) WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
+    if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL)
+      return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
+    if (self->options.lattice_beam > 0)
+      WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
   }
   return WF_OK;
 }
@@ -81,7 +91,8 @@ static wf_status list_devices(const char *text, wf__devices *out, wf_error *err)
   return WF_OK;
 }
 
-static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
+static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *options, void **out,
+                           wf_error *err) {
   wf__devices devices;
   *out = NULL;
   WF__TRY(list_devices(options->device, &devices, err));
@@ -95,8 +106,12 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   self->options.device = NULL; /* borrowed for the call alone */
   wf__decoder_limits(&self->options, graph);
   self->workers = wf__calloc((uint64_t)devices.count, sizeof *self->workers);
-  wf_status status = self->workers != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)devices.count * sizeof *self->workers, "a decoder");
-  for (int i = 0; i < devices.count && status == WF_OK; i++) status = open_worker(self, devices.numbers[i], err);
+  wf_status status =
+      self->workers != NULL
+          ? WF_OK
+          : wf__fail_memory(err, (uint64_t)devices.count * sizeof *self->workers, "a decoder");
+  for (int i = 0; i < devices.count && status == WF_OK; i++)
+    status = open_worker(self, devices.numbers[i], err);
   if (status == WF_OK) status = open_threads(self, err);
   wf__give_back_device(caller);
   if (status != WF_OK) {
@@ -115,24 +130,31 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the plan ---------------------------------------------------------------------------------------------------------- */
+/* --- the plan ------------------------------------------------------------------------------ */
 
-/* What the GPU's workers have together: what is free besides what they hold. */
-static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker, wf_error *err) {
+/* What the GPU's workers may use together: what is free and what they have allocated. */
+static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker,
+                                wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__gpu_free_memory(&worker->limits.available, err));
   for (int i = 0; i < self->num_workers; i++)
-    if (self->workers[i].device == worker->device) worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes + self->workers[i].limits.scorer_bytes;
+    if (self->workers[i].device == worker->device)
+      worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes +
+                                  self->workers[i].limits.scorer_bytes;
   return WF_OK;
 }
 
-static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf_batch_shape *shape, wf_error *err) {
+static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker,
+                           const wf_batch_shape *shape, wf_error *err) {
   const int sharing = wf__devices_sharing(&self->devices, worker->device);
-  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->limits, self->num_workers, sharing, &worker->plan, err);
+  return wf__gpu_plan_make(self->graph, &self->options, shape, &worker->limits, self->num_workers,
+                           sharing, &worker->plan, err);
 }
 
-/* Plans of all workers first: the memory of one must not depend on what another has allocated meanwhile. */
-static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape, wf_error *err) {
+/* Plans of all workers first: the memory of one must not depend on what another has allocated
+ * meanwhile. */
+static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape,
+                            wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     WF__TRY(read_available(self, worker, err));
@@ -145,18 +167,21 @@ static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape 
   return WF_OK;
 }
 
-static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *options,
+                           const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__devices devices;
   if (shape->num_processors > 0) return wf__gpu_plan_assumed(graph, options, shape, out, err);
   WF__TRY(list_devices(options->device, &devices, err));
   int caller = wf__callers_device();
   wf_status status = WF_OK;
-  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, should the GPUs differ */
+  for (int i = 0; i < devices.count && status == WF_OK;
+       i++) { /* the largest, should the GPUs differ */
     wf__device_limits limits = {0};
     wf__gpu_plan plan;
     status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
     if (status == WF_OK)
-      status = wf__gpu_plan_make(graph, options, shape, &limits, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+      status = wf__gpu_plan_make(graph, options, shape, &limits, devices.count,
+                                 wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
   }
   wf__give_back_device(caller);
@@ -164,19 +189,25 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   return status;
 }
 
-static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
+static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
+                                   const wf_stream_shape *shape, wf_stream_plan *out,
+                                   wf_error *err) {
   wf__devices devices;
-  if (shape->num_processors > 0) return wf__gpu_plan_streams_assumed(graph, options, shape, out, err);
+  if (shape->num_processors > 0)
+    return wf__gpu_plan_streams_assumed(graph, options, shape, out, err);
   WF__TRY(list_devices(options->device, &devices, err));
   int caller = wf__callers_device();
   wf_status status = WF_OK;
-  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the one with the least room, should the GPUs differ */
+  for (int i = 0; i < devices.count && status == WF_OK;
+       i++) { /* the one with the least room, should the GPUs differ */
     wf__device_limits limits = {0};
     wf_stream_plan plan;
     status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
-    if (status == WF_OK) status = wf__streams_read_lanes(&limits.profile, graph->min_columns, limits.lanes, err);
     if (status == WF_OK)
-      status = wf__gpu_plan_streams(graph, options, shape, &limits, devices.count, wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
+      status = wf__streams_read_lanes(&limits.profile, graph->min_columns, limits.lanes, err);
+    if (status == WF_OK)
+      status = wf__gpu_plan_streams(graph, options, shape, &limits, devices.count,
+                                    wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
   }
   wf__give_back_device(caller);
@@ -194,25 +225,32 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
   const struct wf__cuda_backend *self = opaque;
   int caller = wf__callers_device();
   for (int i = 0; i < self->num_workers; i++)
-    if (cudaSetDevice(self->workers[i].device) == cudaSuccess) wf__gpu_add_lm_stats(&self->workers[i], out);
+    if (cudaSetDevice(self->workers[i].device) == cudaSuccess)
+      wf__gpu_add_lm_stats(&self->workers[i], out);
   out->stall_s /= self->num_workers; /* each worker's is an average over warps */
   wf__give_back_device(caller);
 }
 
-/* --- a batch ----------------------------------------------------------------------------------------------------------- */
+/* --- a batch ------------------------------------------------------------------------------- */
 
-/* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed, neither. */
-static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores, wf_result *result, int *home, wf_error *err) {
+/* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed,
+ * neither. */
+static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores,
+                           wf_result *result, int *home, wf_error *err) {
   WF__TRY(wf__gpu_find_scores(scores, result, home, err));
   if (*home == WF__SCORES_EVERYWHERE) *home = self->devices.numbers[0];
   if (*home < 0 || wf__devices_sharing(&self->devices, *home) > 0) return WF_OK;
   wf_error own;
-  wf__result_fail(result, wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, which is none of this decoder's", *home), &own);
+  wf__result_fail(result,
+                  wf__fail(&own, WF_ERR_ARGUMENT,
+                           "scores lie on GPU %d, which is none of this decoder's", *home),
+                  &own);
   *home = WF__SCORES_NOWHERE;
   return WF_OK;
 }
 
-static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int *homes, uint32_t count, int device) {
+static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int *homes,
+                         uint32_t count, int device) {
   const uint32_t from = work->num_utterances;
   for (uint32_t i = 0; i < count; i++)
     if (homes[i] == device) work->utterances[work->num_utterances++] = order[i];
@@ -222,9 +260,11 @@ static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int 
   work->queues[work->num_queues++].end = work->num_utterances;
 }
 
-/* Queues of the first `count` utterances of `order` that can be decoded, and what they are like as a batch. `homes` has room for all. */
-static wf_status fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work, const uint32_t *order, uint32_t count, int *homes, wf_batch_shape *shape,
-                           wf_error *err) {
+/* Fills the queues with those of the first `count` utterances of `order` that can be decoded.
+ * *shape: of these as a batch. `homes` has room for all. */
+static wf_status fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work,
+                            const uint32_t *order, uint32_t count, int *homes,
+                            wf_batch_shape *shape, wf_error *err) {
   const wf__batch *batch = work->batch;
   *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
   work->num_utterances = 0;
@@ -259,7 +299,8 @@ static void run_worker(void *user, uint64_t item, int thread) {
   wf_error err = {0};
   wf__work_queue *work = job->work;
   /* Thread 0 is the calling one, which may call back. */
-  wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream, thread == 0 ? work->batch->progress : NULL, &err);
+  wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream,
+                                  thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
   if (status == WF_OK) return;
   atomic_compare_exchange_strong(&work->failed, &none, (int)status);
@@ -268,18 +309,23 @@ static void run_worker(void *user, uint64_t item, int thread) {
   pthread_mutex_unlock(&work->mutex);
 }
 
-static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work, const wf_batch_shape *shape, wf_error *err) {
+static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work,
+                               const wf_batch_shape *shape, wf_error *err) {
   struct job job = {.self = self, .work = work};
   WF__TRY(make_plans(self, shape, err));
-  for (int i = 0; i < self->num_workers; i++) wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0], work); /* nobody goes without */
+  for (int i = 0; i < self->num_workers; i++)
+    wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0],
+                 work); /* before others take more: each gets one */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
   if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;
   return job.error.code;
 }
 
-/* All utterances; then those whose frames were too large for their lanes, in larger ones. `order` and `homes` have room for all. */
-static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order, int *homes, wf_error *err) {
+/* Decodes all utterances, then those whose frames were too large for their lanes in larger lanes.
+ * `order` and `homes` have room for all. */
+static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order,
+                               int *homes, wf_error *err) {
   uint32_t count;
   WF__TRY(wf__longest_first(work->batch, order, &count, err));
   work->num_all = count;
@@ -294,7 +340,9 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
     count = work->num_retry; /* none if no lane can be larger */
     memcpy(order, work->retry, count * sizeof *order);
     work->num_retry = 0;
-    if (count > 0) wf__log(WF_LOG_DEBUG, "%u utterances do not fit their lanes and are searched again in larger ones", count);
+    if (count > 0)
+      wf__log(WF_LOG_DEBUG,
+              "%u utterances do not fit their lanes and are searched again in larger ones", count);
     for (int i = 0; i < self->num_workers && count > 0; i++) {
       const int size = wf__gpu_next_size(&self->workers[i]);
       if (size > 0) self->workers[i].limits.least_size = size;
@@ -303,7 +351,8 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
   return wf__progress(work->batch->progress, "decoding", 1, err);
 }
 
-static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch, wf_error *err) {
+static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch,
+                              wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
     WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
@@ -314,13 +363,18 @@ static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *ba
 
 static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
   struct wf__cuda_backend *self = opaque;
-  if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  if (self->broken)
+    return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = batch->count;
-  wf__work_queue work = {.batch = batch, .utterances = wf__alloc(n, sizeof *work.utterances), .retry = wf__alloc(n, sizeof *work.retry)};
+  wf__work_queue work = {.batch = batch,
+                         .utterances = wf__alloc(n, sizeof *work.utterances),
+                         .retry = wf__alloc(n, sizeof *work.retry)};
   uint32_t *order = wf__alloc(n, sizeof *order);
   int *homes = wf__alloc(n, sizeof *homes);
   pthread_mutex_init(&work.mutex, NULL);
-  wf_status status = work.utterances != NULL && work.retry != NULL && order != NULL && homes != NULL ? WF_OK : wf__fail_memory(err, n * 16, "a batch");
+  wf_status status = work.utterances != NULL && work.retry != NULL && order != NULL && homes != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, n * 16, "a batch");
   int caller = wf__callers_device();
   if (status == WF_OK) status = take_scorers(self, batch, err);
   if (status == WF_OK) status = decode_rounds(self, &work, order, homes, err);
@@ -334,7 +388,17 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   return status;
 }
 
-const wf__backend wf__cuda_backend = {
-    .name = "cuda", .open = cuda_open, .decode = cuda_decode, .close = cuda_close, .set_stream = cuda_set_stream, .check_graph = wf__gpu_check_graph, .check_scorer = wf__gpu_check_scorer,
-    .plan = cuda_plan, .plan_streams = cuda_plan_streams, .planned = cuda_planned, .lm_stats = cuda_lm_stats, .copy_scores = wf__gpu_copy_scores, .streams = &wf__cuda_streams};
+const wf__backend wf__cuda_backend = {.name = "cuda",
+                                      .open = cuda_open,
+                                      .decode = cuda_decode,
+                                      .close = cuda_close,
+                                      .set_stream = cuda_set_stream,
+                                      .check_graph = wf__gpu_check_graph,
+                                      .check_scorer = wf__gpu_check_scorer,
+                                      .plan = cuda_plan,
+                                      .plan_streams = cuda_plan_streams,
+                                      .planned = cuda_planned,
+                                      .lm_stats = cuda_lm_stats,
+                                      .copy_scores = wf__gpu_copy_scores,
+                                      .streams = &wf__cuda_streams};
 #endif

@@ -1,4 +1,5 @@
-/* cuda_backend.h - a decoder's GPUs, as its batches (cuda_backend.c) and its streams (gpu_streams.c) use them. */
+/* cuda_backend.h - a decoder's GPUs, as its batches (cuda_backend.c) and its streams
+ * (gpu_streams.c) use them. */
 #ifndef WF_CUDA_DECODER_CUDA_BACKEND_H
 #define WF_CUDA_DECODER_CUDA_BACKEND_H
 
@@ -12,8 +13,8 @@ struct wf__cuda_backend {
   int num_workers;         /* opened so far */
   wf__pool *pool;          /* a thread for each worker */
   void *stream;            /* the caller's */
-  void *cpu;               /* a CPU backend for streams that do not fit a GPU; NULL: there were none yet */
-  bool broken;             /* a CUDA error that does not go away */
+  void *cpu;   /* a CPU backend for streams that do not fit a GPU; NULL: there were none yet */
+  bool broken; /* a CUDA error that does not go away */
 };
 
 /* wf__backend.copy_scores. */

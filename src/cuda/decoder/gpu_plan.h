@@ -1,14 +1,19 @@
-/* gpu_plan.h - how much memory a batch takes on a GPU and how it is drawn up, worked out before anything is allocated.
+/* gpu_plan.h - how much memory a batch takes on a GPU and where it lies, worked out before
+ * anything is allocated.
  *
- * A batch is decoded in chunks of utterances. A chunk on its way - scores being copied, searched, results coming back - is a *chunk*; several
- * chunks go at a time, so that one's scores are copied while others are searched. Scores that are on the GPU already need one chunk only.
+ * A batch is decoded in chunks of utterances. Several chunks are in flight at a time, so that the
+ * scores of one are copied while others are searched or read back. Scores that are on the GPU
+ * already need one chunk only.
  *
- *   graph      states, arcs                          once
- *   scorers    models, boosts                        as the batch needs them: upload_scorers.c
- *   workspace  chunk 0 | chunk 1 | ...             each chunk_bytes: the arrays below, at multiples of 256 bytes
- *   pinned     window 0 | window 1 | box 0 | ... | readback 0 | ...   host memory: scores on their way to the GPU; what goes to and comes from a chunk; with lattices, its paths and arcs
+ *   graph      states, arcs                   once
+ *   scorers    models, boosts                 as the batch needs them: upload_scorers.c
+ *   workspace  chunk 0 | chunk 1 | ...        each chunk_bytes: the arrays of wf__batch_array
+ *   pinned     window 0 | window 1 | transfer block 0 | ... | readback 0 | ...   page-locked:
+ *              scores on their way to the GPU; the chunks' transfer blocks (lane_memory.h); with
+ *              lattices, their paths and arcs on the way back
  *
- * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+ * Everything begins at a multiple of 256 bytes. Plain C without CUDA: plans are made on machines
+ * without a GPU, too. */
 #ifndef WF_CUDA_DECODER_GPU_PLAN_H
 #define WF_CUDA_DECODER_GPU_PLAN_H
 
@@ -17,7 +22,7 @@
 
 enum {
   WF__MAX_CHUNKS = 12,
-  WF__READBACKS = 4, /* chunks with lattices whose results are copied or filled in at a time */
+  WF__READBACKS = 4,                      /* chunks with lattices that are read back at a time */
   WF__LARGE_LANE = WF__MAX_RANK_BITS + 1, /* sizes of lanes: below */
   WF__LANE_SIZES = 2 * WF__LARGE_LANE
 };
@@ -26,25 +31,30 @@ enum {
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
-#define WF__READBACK_BYTES (64 << 20) /* arcs of a chunk's lattices on their way back, if they are no more: 1 ms on the bus */
+#define WF__READBACK_BYTES                                                                       \
+  (64 << 20) /* of a chunk's paths and arcs of lattices, which are read back through page-locked \
+                memory: 1 ms on the bus */
 #endif
 
-/* What the plan must know of a GPU. The size of a lane is a number: its blocks as a power of two, and WF__LARGE_LANE more if their tables are those of searches with scorers, which are larger. */
+/* What the plan must know of a GPU and of a batch's scorers. The size of a lane is a number: its
+ * blocks as a power of two, plus WF__LARGE_LANE if their tables are the larger ones of searches
+ * with scorers. */
 typedef struct wf__device_limits {
   wf__gpu_profile profile;
-  int lanes[WF__LANE_SIZES];        /* of each size, that run at once; 0: none does */
-  uint64_t available;               /* bytes, the graph's included; UINT64_MAX: not known */
-  bool scored;                      /* some utterance has a scorer: lanes are large */
-  bool deferred;                        /* all have a recurrent scorer: lanes wait for each other's answers, so they are one chunk */
-  uint64_t scorer_bytes;            /* of the batch's scorers, held already */
-  int least_size;                   /* smaller lanes have no room */
-  uint32_t usual_tokens;            /* of a frame, as the last batches had them; 0: not known yet */
+  int lanes[WF__LANE_SIZES]; /* of each size, that run at once; 0: none does */
+  uint64_t available;        /* bytes, the graph's included; UINT64_MAX: not known */
+  bool scored;               /* some utterance has a scorer: lanes are large */
+  bool deferred; /* all have a recurrent scorer, whose scores are made between launches for all
+                    lanes: there is one chunk */
+  uint64_t scorer_bytes; /* of the batch's scorers, allocated already */
+  int least_size;        /* smaller lanes have no room */
+  uint32_t usual_tokens; /* of a frame in the last chunks; 0: not known yet */
 } wf__device_limits;
 
 /* What a chunk has in device memory. */
 typedef enum wf__batch_array {
-  WF__BATCH_LANES,         /* lane_memory.h */
-  WF__BATCH_PATH_SCRATCH,  /* this and the next three: search_params.h */
+  WF__BATCH_LANES,        /* lane_memory.h */
+  WF__BATCH_PATH_SCRATCH, /* this and the next three: search_params.h */
   WF__BATCH_STEPS,
   WF__BATCH_PAGES,         /* this and the next only if lattices are made */
   WF__BATCH_PAGE_CONTEXTS, /* for searches with scorers */
@@ -57,51 +67,62 @@ typedef struct wf__gpu_plan {
   int size;       /* of a lane */
   uint32_t ranks; /* blocks a lane */
   bool smallest;  /* there is no memory for larger lanes */
-  bool scored;    /* lanes are large: some utterance has a scorer, or frames are too large for other lanes */
+  bool scored;    /* lanes are large: some utterance has a scorer, or frames are too large for other
+                     lanes */
   uint32_t num_chunks;
-  uint32_t lanes; /* of a chunk */
+  uint32_t lanes;      /* of a chunk */
   uint32_t chunk_size; /* utterances of a chunk at most */
   uint32_t path_cap, pages_cap;
   uint64_t steps_cap;
   wf__lane_memory lane_memory;
   wf__transfer_plan transfer;
   uint64_t off[WF__NUM_BATCH_ARRAYS], chunk_bytes;
-  uint64_t window_bytes; /* of each of the two windows */
-  uint64_t readback_bytes; /* of each of the readbacks; 0 without lattices */
+  uint64_t window_bytes;   /* of each of the two windows */
+  uint64_t readback_bytes; /* of each readback window; 0 without lattices */
   wf_plan bytes;
 } wf__gpu_plan;
 
 /* Tokens that a lane of a size holds. */
 static inline int64_t wf__gpu_lane_tokens(const wf__device_limits *limits, int size) {
-  return (int64_t)wf__lane_tokens(limits->profile.shared_kb, size >= WF__LARGE_LANE) << size % WF__LARGE_LANE;
+  return (int64_t)wf__lane_tokens(limits->profile.shared_kb, size >= WF__LARGE_LANE)
+         << size % WF__LARGE_LANE;
 }
 /* WF_ERR_LIMIT if max_tokens is more than the search on the largest GPU holds. */
 wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *err);
 /* The next size that runs and holds more tokens; 0: there is none. */
 int wf__gpu_larger_size(const wf__device_limits *limits, int size);
-/* Tokens of a frame that a lane should hold: twice the usual ones; max_active as long as none are known. */
+/* Tokens of a frame that a lane should hold: twice the usual ones; max_active as long as none are
+ * known. */
 uint64_t wf__gpu_expected_tokens(const wf_decoder_options *options, uint32_t usual_tokens);
-/* Blocks of a lane as bits, from `least` on: as many as share the GPU's `blocks` among the utterances and have enough tokens of a usual frame each. usual_tokens 0: any number is enough. */
-int wf__gpu_spread_lanes(int least, uint64_t blocks, uint64_t num_utterances, uint64_t usual_tokens);
+/* Blocks of a lane as bits, from `least` on: as many as share the GPU's `blocks` among the
+ * utterances and have enough tokens of a usual frame each. usual_tokens 0: any number is enough. */
+int wf__gpu_spread_lanes(int least, uint64_t blocks, uint64_t num_utterances,
+                         uint64_t usual_tokens);
 /* Bits that a key of the search has left for contexts. */
 int wf__gpu_context_bits(const wf_graph *graph);
 /* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
-wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
+wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options,
+                               const wf_scorer *scorer, wf_error *err);
 
 /* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, then places for words, then, if lattices are made, the components of the epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
+/* States, then arcs, then places for words, then, if lattices are made, the components of the
+ * epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
  * multiples of 256 bytes. */
 uint64_t wf__gpu_place_bytes(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
-/* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory by themselves) for their share of a batch.
- * `options` have passed wf__decoder_limits. */
-wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, const wf__device_limits *limits, int num_workers,
-                            int num_sharing, wf__gpu_plan *out, wf_error *err);
-/* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
-wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+/* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory
+ * by themselves) for their share of a batch. `options` have passed wf__decoder_limits. */
+wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options,
+                            const wf_batch_shape *shape, const wf__device_limits *limits,
+                            int num_workers, int num_sharing, wf__gpu_plan *out, wf_error *err);
+/* For GPUs that need not be here: nothing limits them but shape.num_processors and
+ * options.gpu_memory. */
+wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options,
+                               const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* Workers of a device list, and how many of them share a GPU at most. */
-wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing, wf_error *err);
+wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing,
+                                wf_error *err);
 /* Least of what the GPU has and options.gpu_memory. */
 uint64_t wf__gpu_available(const wf__device_limits *limits, const wf_decoder_options *options);
 

@@ -1,11 +1,15 @@
-/* gpu_stream_plan.h - how much memory streams take on a GPU and how it is drawn up, worked out before anything is allocated.
+/* gpu_stream_plan.h - how much memory streams take on a GPU and where it lies, worked out before
+ * anything is allocated.
  *
- *   GPU     memory   arrays of the lanes | box     as many lanes as run at once; streams beyond that wait in the kernel's queue
+ *   GPU     memory   arrays of the lanes | transfer block (lane_memory.h), for as many lanes as
+ *                    run at once; streams beyond that wait in the kernel's queue
  *           slots    [max_tokens] tokens of a stream, or their contexts; many in a slab
- *   pinned  box      utterances, chunks, order, counters, scores: sent in one copy, its part in use
- *           out      [chunk] wf__lane_advance, [ancestors_cap] wf__lane_ancestor; for lattices their contexts, [links_cap] wf__lane_chunk_link: written by the kernel
+ *   pinned  block    the transfer block on the host's side: sent in one copy, as far as it is used
+ *           out      written by the kernel: [chunk_size] wf__lane_advance, [ancestors_cap]
+ *                    wf__lane_ancestor; for lattices their contexts, [links_cap]
+ *                    wf__lane_chunk_link
  *
- * Plain C without CUDA: the plan can be asked for on a machine without a GPU. */
+ * Plain C without CUDA: plans are made on machines without a GPU, too. */
 #ifndef WF_CUDA_DECODER_GPU_STREAM_PLAN_H
 #define WF_CUDA_DECODER_GPU_STREAM_PLAN_H
 
@@ -29,25 +33,33 @@ typedef enum wf__stream_out {
 } wf__stream_out;
 
 typedef struct wf__stream_plan {
-  uint32_t parts; /* blocks at one time */
+  uint32_t parts;      /* blocks at one time */
   uint32_t chunk_size; /* chunks of a launch at most */
   uint64_t ancestors_cap, links_cap, window_bytes;
   wf__lane_memory lane_memory;
   wf__transfer_plan transfer;
   uint64_t bytes; /* of both on the GPU, one behind the other: all but graph and slots */
-  uint64_t out_off[WF__NUM_STREAM_OUT], out_bytes; /* pinned_bytes is out_bytes and transfer.bytes */
-  uint64_t slot_bytes;  /* of a stream's tokens, and again of their contexts */
-  uint64_t max_slots;   /* that fit besides all that */
+  uint64_t out_off[WF__NUM_STREAM_OUT],
+      out_bytes;       /* pinned_bytes is out_bytes and transfer.bytes */
+  uint64_t slot_bytes; /* of a stream's tokens, and again of their contexts */
+  uint64_t max_slots;  /* that fit besides all that */
   uint64_t graph_bytes, available;
 } wf__stream_plan;
 
-/* The plan of one of `num_sharing` workers on a GPU; `scored`: with room for scorers and added words. `limits` has the lanes of the kernels for streams. */
-wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options, const wf__device_limits *limits, int num_sharing, bool scored, wf__stream_plan *out,
-                               wf_error *err);
+/* The plan of one of `num_sharing` workers on a GPU; `scored`: with room for scorers and added
+ * words. `limits` has the lanes of the kernels for streams. */
+wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options,
+                               const wf__device_limits *limits, int num_sharing, bool scored,
+                               wf__stream_plan *out, wf_error *err);
 /* What wf_plan_streams tells of it, for `num_workers`. */
-wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, const wf__device_limits *limits, int num_workers, int num_sharing,
-                               wf_stream_plan *out, wf_error *err);
-/* For GPUs that need not be here: nothing limits them but shape.num_processors and options.gpu_memory. */
-wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
+wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
+                               const wf_stream_shape *shape, const wf__device_limits *limits,
+                               int num_workers, int num_sharing, wf_stream_plan *out,
+                               wf_error *err);
+/* For GPUs that need not be here: nothing limits them but shape.num_processors and
+ * options.gpu_memory. */
+wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options,
+                                       const wf_stream_shape *shape, wf_stream_plan *out,
+                                       wf_error *err);
 
 #endif

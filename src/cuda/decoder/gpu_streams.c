@@ -1,4 +1,5 @@
-/* gpu_streams.c - streams on GPUs: what the decoder asks of a backend's streams. Their histories are those of the CPU's streams (cpu_streams.h). */
+/* gpu_streams.c - streams on GPUs: what the decoder asks of a backend's streams. Their histories
+ * are those of the CPU's streams (cpu_streams.h). */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include "cuda/decoder/cuda_backend.h"
 #include "math/cost.h"
 
-/* --- opening and closing -------------------------------------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------- */
 
 static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
@@ -30,7 +31,8 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (wf__is_scored_channel(channel)) {
     const int caller = wf__callers_device();
     (void)cudaSetDevice(channel->worker->device);
-    if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL) wf__rnn_scoring_leave(channel->scorer->rnn_scoring, channel);
+    if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL)
+      wf__rnn_scoring_leave(channel->scorer->rnn_scoring, channel);
     wf__gpu_release_scorer(channel->worker, &channel->scorer);
     wf__gpu_release_words(channel->worker, &channel->words);
     wf__give_back_device(caller);
@@ -44,20 +46,26 @@ static wf__gpu_worker *choose_worker(struct wf__cuda_backend *self) {
   wf__gpu_worker *best = &self->workers[0];
   for (int i = 1; i < self->num_workers; i++) {
     const wf__gpu_streams *streams = self->workers[i].streams;
-    if ((streams != NULL ? streams->num_channels : 0) < (best->streams != NULL ? best->streams->num_channels : 0)) best = &self->workers[i];
+    if ((streams != NULL ? streams->num_channels : 0) <
+        (best->streams != NULL ? best->streams->num_channels : 0))
+      best = &self->workers[i];
   }
   return best;
 }
 
-static wf_status make_room_for_contexts(const struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
-  return wf__streams_reserve_contexts(channel, wf__devices_sharing(&self->devices, channel->worker->device), err);
+static wf_status make_room_for_contexts(const struct wf__cuda_backend *self,
+                                        wf__gpu_channel *channel, wf_error *err) {
+  return wf__streams_reserve_contexts(
+      channel, wf__devices_sharing(&self->devices, channel->worker->device), err);
 }
 
-static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_graph *graph, wf_error *err) {
+static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel,
+                              const wf_graph *graph, wf_error *err) {
   wf__shared_words *words = NULL, *old = channel->words;
   WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
   if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
-  if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL) WF__TRY(wf__rnn_scoring_fit(channel->scorer->rnn_scoring, graph, err));
+  if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL)
+    WF__TRY(wf__rnn_scoring_fit(channel->scorer->rnn_scoring, graph, err));
   WF__TRY(wf__gpu_acquire_words(channel->worker, graph, &words, err));
   channel->words = words;
   channel->base.graph = graph;
@@ -65,9 +73,11 @@ static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *ch
   return WF_OK;
 }
 
-static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, void **out, wf_error *err) {
+static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, void **out,
+                         wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
-  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
+  WF__TRY(
+      wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
   wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
   wf__gpu_channel *channel = wf__calloc(1, sizeof *channel);
   if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
@@ -97,14 +107,17 @@ static wf_status channel_open(void *opaque, void **out, wf_error *err) {
 static uint64_t channel_bytes(const void *self, const void *opaque) {
   const wf__gpu_channel *channel = opaque;
   const uint64_t slot = channel->worker->streams->plan.slot_bytes;
-  return wf__cpu_streams.bytes(NULL, opaque) + sizeof *channel - sizeof channel->base + slot * (channel->contexts != NULL ? 2 : 1);
+  return wf__cpu_streams.bytes(NULL, opaque) + sizeof *channel - sizeof channel->base +
+         slot * (channel->contexts != NULL ? 2 : 1);
 }
 
-/* --- chunks ------------------------------------------------------------------------------------------------------------------ */
+/* --- chunks -------------------------------------------------------------------------------- */
 
-static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
+                         wf_error *err) {
   struct wf__cuda_backend *self = opaque;
-  if (self->broken) return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  if (self->broken)
+    return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const int caller = wf__callers_device();
   const wf_status status = wf__streams_advance(self, batch, channels, err);
   wf__give_back_device(caller);
@@ -112,7 +125,8 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   return status;
 }
 
-/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there are. */
+/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there
+ * are. */
 static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   const wf_scores none = {0};
   const bool skip = false;
@@ -123,19 +137,22 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
 }
 
-/* --- what has come out -------------------------------------------------------------------------------------------------------- */
+/* --- what has come out --------------------------------------------------------------------- */
 
-static wf_status stem(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
+                           wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
-  if (channel->on_cpu) return wf__cpu_streams.stem(self->cpu, channel, now, out, err);
+  if (channel->on_cpu) return wf__cpu_streams.committed(self->cpu, channel, now, out, err);
   channel->watched = channel->watched || now;
-  if (now && channel->base.begun && !channel->collected) WF__TRY(wf__streams_collect(channel, 0, err));
-  return wf__channel_take_stem(&channel->base, out, err);
+  if (now && channel->base.begun && !channel->collected)
+    WF__TRY(wf__streams_collect(channel, 0, err));
+  return wf__channel_take_committed(&channel->base, out, err);
 }
 
-static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final, wf__path *path, wf_error *err) {
-  wf__score_sum sum = base->stem_sum;
+static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final,
+                                  wf__path *path, wf_error *err) {
+  wf__score_sum sum = base->committed_sum;
   wf__scoring_exchange(scoring, &base->scoring); /* its cache is the worker's */
   wf_status status = wf__scoring_resume(scoring, err);
   if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
@@ -144,7 +161,8 @@ static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool 
   return status;
 }
 
-static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out, wf_error *err) {
+static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out,
+                      wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
@@ -152,37 +170,55 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, goes_on, out, err);
   const bool final = !goes_on && channel->ending != UINT32_MAX;
   wf__path_clear(out);
-  WF__TRY(wf__trace_path(&base->trace, (uint32_t)base->trace_base + (final ? channel->ending : channel->best), base->graph, out, err));
+  WF__TRY(wf__trace_path(&base->trace,
+                         (uint32_t)base->trace_base + (final ? channel->ending : channel->best),
+                         base->graph, out, err));
   WF__TRY(wf__channel_take_frames(&base->path, base->path.frames.size, out, err));
   wf__copy_statistics(&base->path, out);
   if (!final) out->flags |= WF_RESULT_NOT_FINAL;
   out->final_cost = final ? channel->final_cost : 0;
-  out->relative_cost = (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
-  out->scorer_cost = base->stem_sum.cost; /* what a scorer that is gone has said stays said */
-  return base->scoring.scorer != NULL ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err) : WF_OK;
+  out->relative_cost =
+      (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
+  out->scorer_cost = base->committed_sum.cost; /* what a scorer that is gone has said stays said */
+  return base->scoring.scorer != NULL
+             ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err)
+             : WF_OK;
 }
 
-/* --- scorers ------------------------------------------------------------------------------------------------------------------ */
+/* --- scorers ------------------------------------------------------------------------------- */
 
-/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works out. Those of a recurrent scorer stay on the CPU until it ends. */
-static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf__shared_scorer *scorer_there, const wf_word *words, size_t num_words, wf_error *err) {
+/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works
+ * out. Those of a recurrent scorer stay on the CPU until it ends. */
+static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel,
+                                 const wf__shared_scorer *scorer_there, const wf_word *words,
+                                 size_t num_words, wf_error *err) {
   const wf_scorer *scorer = scorer_there != NULL ? scorer_there->on_cpu : NULL;
   if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
-  if (channel->on_cpu) return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
+  if (channel->on_cpu)
+    return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+<<<<<<< HEAD
   channel->collected = false; /* tokens that have recombined: more may be certain */
   return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+=======
+  return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL)
+             ? WF_OK
+             : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+>>>>>>> host
 }
 
 /* Does the channel hold contexts of the scorer from now on? */
-static wf_status join_scoring(wf__gpu_channel *channel, const wf__shared_scorer *scorer_there, wf_error *err) {
+static wf_status join_scoring(wf__gpu_channel *channel, const wf__shared_scorer *scorer_there,
+                              wf_error *err) {
   if (scorer_there == NULL || scorer_there->rnn_scoring == NULL) return WF_OK;
   WF__TRY(wf__rnn_scoring_fit(scorer_there->rnn_scoring, channel->base.graph, err));
   return wf__rnn_scoring_join(scorer_there->rnn_scoring, channel, err);
 }
 
-static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel,
+                               const wf_scorer *scorer, const wf_word *words, size_t num_words,
+                               wf_error *err) {
   wf__gpu_worker *worker = channel->worker;
   wf__shared_scorer *scorer_there = NULL;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
@@ -194,13 +230,15 @@ static wf_status change_scorer(struct wf__cuda_backend *self, wf__gpu_channel *c
   const bool joined = status == WF_OK;
   if (status == WF_OK) status = exchange_scorer(self, channel, scorer_there, words, num_words, err);
   wf__shared_scorer *old = status == WF_OK ? channel->scorer : scorer_there;
-  if (old != NULL && old->rnn_scoring != NULL && (old != scorer_there || joined)) wf__rnn_scoring_leave(old->rnn_scoring, channel);
+  if (old != NULL && old->rnn_scoring != NULL && (old != scorer_there || joined))
+    wf__rnn_scoring_leave(old->rnn_scoring, channel);
   if (status == WF_OK) channel->scorer = scorer_there;
   wf__gpu_release_scorer(worker, &old);
   return status;
 }
 
-static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer,
+                            const wf_word *words, size_t num_words, wf_error *err) {
   wf__gpu_channel *channel = opaque_channel;
   if (scorer == (channel->scorer != NULL ? channel->scorer->scorer : NULL)) return WF_OK;
   const int caller = wf__callers_device();
@@ -209,19 +247,22 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   return status;
 }
 
-/* --- added words ---------------------------------------------------------------------------------------------------------------- */
+/* --- added words --------------------------------------------------------------------------- */
 
-static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *graph, wf_error *err) {
+static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *graph,
+                           wf_error *err) {
   const int caller = wf__callers_device();
   const wf_status status = change_graph(opaque, opaque_channel, graph, err);
   wf__give_back_device(caller);
   return status;
 }
 
-/* --- lattices -------------------------------------------------------------------------------------------------------------------- */
+/* --- lattices ------------------------------------------------------------------------------ */
 
-/* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the newest tokens, which stay on the GPU, too. */
-static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out, wf_error *err) {
+/* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the
+ * newest tokens, which stay on the GPU, too. */
+static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out,
+                         wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
@@ -256,7 +297,7 @@ const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .reset = channel_reset,
                                              .bytes = channel_bytes,
                                              .advance = advance,
-                                             .stem = stem,
+                                             .committed = committed,
                                              .path = path,
                                              .commit_lattice = commit_lattice,
                                              .lattice = lattice};

@@ -1,7 +1,9 @@
-/* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results, several chunks at a time.
+/* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results. Several
+ * chunks are in flight at a time.
  *
- * An utterance that does not fit the plan (a trace or a path longer than its room) is decoded again by the CPU search, whose answer is the
- * same; one whose frames do not fit the lane is left to the next round, in larger lanes. */
+ * An utterance that does not fit the plan (its trace or its path is longer than planned) is
+ * decoded again by the CPU, which finds the same. One whose frames do not fit the lane is left to
+ * the next round, which has larger lanes. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
@@ -12,10 +14,10 @@
 #include "base/interrupt.h"
 
 enum {
-  LOOK_AGAIN_NS = 10000, /* for chunks that have come back */
+  LOOK_AGAIN_NS = 10000, /* at chunks in flight */
 };
 
-/* --- taking ----------------------------------------------------------------------------------------------------------- */
+/* --- taking -------------------------------------------------------------------------------- */
 
 void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work) {
   uint32_t *numbers = wf__chunk_transfer(chunk, WF__TRANSFER_NUMBERS);
@@ -25,14 +27,16 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue
   for (int q = 0; q < work->num_queues && chunk->count == 0; q++) {
     if (work->queues[q].device != worker->device && work->queues[q].device >= 0) continue;
     chunk->on_device = work->queues[q].device >= 0;
-    while (chunk->count < worker->plan.chunk_size && work->queues[q].next < work->queues[q].end) numbers[chunk->count++] = work->utterances[work->queues[q].next++];
+    while (chunk->count < worker->plan.chunk_size && work->queues[q].next < work->queues[q].end)
+      numbers[chunk->count++] = work->utterances[work->queues[q].next++];
   }
   pthread_mutex_unlock(&work->mutex);
 }
 
-/* --- searching --------------------------------------------------------------------------------------------------------- */
+/* --- searching ----------------------------------------------------------------------------- */
 
-void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph, const wf_decoder_options *options) {
+void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph,
+                          const wf_decoder_options *options) {
   p->num_states = (uint32_t)graph->view.num_states;
   p->num_arcs = (uint32_t)graph->view.num_arcs;
   p->start = (uint32_t)graph->view.start;
@@ -85,29 +89,38 @@ static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batc
 }
 
 /* Counters, bad scores and outcomes, on their way to host memory. */
-static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *chunk, cudaStream_t stream, wf_error *err) {
+static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                                cudaStream_t stream, wf_error *err) {
   const uint64_t *off = worker->plan.transfer.off, from = off[WF__TRANSFER_COUNTERS];
   const wf__transfer *block = &chunk->room.transfer;
-  WF__CUDA_TRY(cudaMemcpyAsync(block->host + from, block->device + from, off[WF__TRANSFER_SCORES] - from, cudaMemcpyDeviceToHost, stream), "results from the GPU");
+  WF__CUDA_TRY(cudaMemcpyAsync(block->host + from, block->device + from,
+                               off[WF__TRANSFER_SCORES] - from, cudaMemcpyDeviceToHost, stream),
+               "results from the GPU");
   return WF_OK;
 }
 
-static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__backward_tables tables, wf_error *err) {
+static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                               wf__backward_tables tables, wf_error *err) {
   wf__lane_params p = chunk_params(worker, chunk);
   p.global_tables = chunk->global_tables;
-  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->back_stream), "the kernel of lattices");
+  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->back_stream),
+               "the kernel of lattices");
   return fetch_outcomes(worker, chunk, chunk->back_stream, err);
 }
 
-/* Puts everything on the chunk's streams. Nothing here waits, but for the scores of a recurrent scorer. */
+/* Puts everything on the chunk's streams. Nothing here waits, but for the scores of a recurrent
+ * scorer. */
 static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   const wf__search_launch launch = launch_of(worker, chunk);
   wf__lane_params p = chunk_params(worker, chunk);
   uint32_t *order = wf__chunk_transfer(chunk, WF__TRANSFER_ORDER);
   for (uint32_t i = 0; i < chunk->count; i++) order[i] = i; /* taken longest first */
   WF__TRY(wf__gpu_send_transfer(&chunk->room, 0, chunk->stream, err));
-  uint64_t *bad = (uint64_t *)(void *)(chunk->room.transfer.device + worker->plan.transfer.off[WF__TRANSFER_BAD]);
-  if (chunk->on_device) WF__CUDA_TRY(wf__check_scores_launch(p.utterances, chunk->count, bad, chunk->stream), "checking scores");
+  uint64_t *bad = (uint64_t *)(void *)(chunk->room.transfer.device +
+                                       worker->plan.transfer.off[WF__TRANSFER_BAD]);
+  if (chunk->on_device)
+    WF__CUDA_TRY(wf__check_scores_launch(p.utterances, chunk->count, bad, chunk->stream),
+                 "checking scores");
   WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
   if (p.lattice_beam == 0) return fetch_outcomes(worker, chunk, chunk->stream, err);
   WF__CUDA_TRY(cudaEventRecord(chunk->searched, chunk->stream), "the search kernel");
@@ -115,12 +128,15 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
   return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
 }
 
-/* --- results ----------------------------------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------- */
 
-/* The same utterance on the CPU, for what the plan has no room for. */
-static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf_graph *graph, const wf_scores *scores, const wf_scorer *scorer, int thread,
-                               wf_result *result, wf_error *err) {
-  if (worker->searches[thread] == NULL) WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
+/* Decodes an utterance on the CPU that the plan has no room for. */
+static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                               const wf_graph *graph, const wf_scores *scores,
+                               const wf_scorer *scorer, int thread, wf_result *result,
+                               wf_error *err) {
+  if (worker->searches[thread] == NULL)
+    WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
   wf__search *search = worker->searches[thread];
   wf_scores host;
   void *copy;
@@ -130,25 +146,31 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk, c
   if (status == WF_OK) status = wf__search_begin(search, err);
   if (status == WF_OK) status = wf__search_advance(search, &host, err);
   if (status == WF_OK) status = wf__search_finish(search, &host, err);
-  if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &search->path, err);
-  if (status == WF_OK && worker->options.lattice_beam > 0) status = wf__search_lattice(search, &host, &result->lattice, err);
+  if (status == WF_OK)
+    status = wf__result_fill(result, graph, &worker->options, &search->path, err);
+  if (status == WF_OK && worker->options.lattice_beam > 0)
+    status = wf__search_lattice(search, &host, &result->lattice, err);
   free(copy);
   return status;
 }
 
-/* What the scorer has said along the path, as the CPU search adds it up. */
-static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer, wf__scoring *scoring, wf__path *path, wf_error *err) {
+/* Adds up the scorer's costs along the path, as the CPU search does. */
+static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer,
+                                  wf__scoring *scoring, wf__path *path, wf_error *err) {
   WF__TRY(wf__scoring_set(scoring, scorer, err));
   WF__TRY(wf__scoring_begin(scoring, err));
   wf__score_sum sum = {scoring->start, 0};
-  wf_status status = wf__path_score(path, 0, graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);
+  wf_status status =
+      wf__path_score(path, 0, graph, scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err);
   path->scorer_cost = sum.cost;
   return status;
 }
 
-/* From the path on the GPU to words, times and costs. */
-static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *steps, const wf_scorer *scorer,
-                                int thread, wf_result *result, wf_error *err) {
+/* Makes words, times and costs of the path that the GPU found. */
+static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *graph,
+                                const wf__lane_outcome *outcome, const wf__lane_step *steps,
+                                const wf_scorer *scorer, int thread, wf_result *result,
+                                wf_error *err) {
   wf__path path = {.final_cost = outcome->final_cost,
                    .flags = outcome->flags,
                    .num_decoded = outcome->num_decoded,
@@ -157,36 +179,48 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
                    .num_arcs = outcome->num_arcs,
                    .num_narrowed = outcome->num_narrowed};
   wf_status status = wf__vec_grow(&path.arcs, outcome->path_size, "a path", err);
-  if (status == WF_OK) status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
+  if (status == WF_OK)
+    status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
   const bool skips = worker->params.skip_above < INFINITY;
-  if (status == WF_OK && skips) status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
+  if (status == WF_OK && skips)
+    status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
     path.arcs.data[path.arcs.size++] = steps[k].arc;
     if (wf__graph_arc(graph, steps[k].arc).ilabel == 0) continue;
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
-  if (status == WF_OK && scorer != NULL) status = sum_scorer_costs(graph, worker->limits.deferred ? wf__batch_rnn_cpu_scorer(worker, scorer) : scorer, &worker->scorings[thread], &path, err);
+  if (status == WF_OK && scorer != NULL)
+    status = sum_scorer_costs(
+        graph, worker->limits.deferred ? wf__batch_rnn_cpu_scorer(worker, scorer) : scorer,
+        &worker->scorings[thread], &path, err);
   if (status == WF_OK) status = wf__result_fill(result, graph, &worker->options, &path, err);
   wf__path_free(&path);
   return status;
 }
 
-static wf_status fill_result(wf__readback *readback, uint32_t i, int thread, wf_result *result, wf_error *err) {
+static wf_status fill_result(wf__readback *readback, uint32_t i, int thread, wf_result *result,
+                             wf_error *err) {
   wf__gpu_worker *worker = readback->worker;
   wf__batch_chunk *chunk = readback->chunk;
-  const wf__lane_outcome *outcome = (const wf__lane_outcome *)wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES) + i;
+  const wf__lane_outcome *outcome =
+      (const wf__lane_outcome *)wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES) + i;
   const uint64_t bad = ((const uint64_t *)wf__chunk_transfer(chunk, WF__TRANSFER_BAD))[i];
   const uint32_t u = ((const uint32_t *)wf__chunk_transfer(chunk, WF__TRANSFER_NUMBERS))[i];
   const wf_scores *scores = &readback->work->batch->scores[u];
-  const wf_scorer *scorer = readback->work->batch->scorers != NULL ? readback->work->batch->scorers[u] : NULL;
+  const wf_scorer *scorer =
+      readback->work->batch->scorers != NULL ? readback->work->batch->scorers[u] : NULL;
   const wf_graph *graph = wf__batch_graph(readback->work->batch, u, worker->graph);
   const wf__lane_step *path = readback->steps + outcome->path_off;
-  if (bad != UINT64_MAX) return wf__gpu_report_bad_score(scores, bad, 0, chunk->stream, result, err);
+  if (bad != UINT64_MAX)
+    return wf__gpu_report_bad_score(scores, bad, 0, chunk->stream, result, err);
   switch (outcome->status) {
     case WF__LANE_OK:
       WF__TRY(fill_from_path(worker, graph, outcome, path, scorer, thread, result, err));
-      return worker->options.lattice_beam > 0 ? wf__gpu_lattice(worker, graph, outcome, path, &readback->pages, scorer != NULL, thread, &result->lattice, err) : WF_OK;
+      return worker->options.lattice_beam > 0
+                 ? wf__gpu_lattice(worker, graph, outcome, path, &readback->pages, scorer != NULL,
+                                   thread, &result->lattice, err)
+                 : WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE: return wf__gpu_outcome_error(outcome->status, &worker->options, err);
     case WF__LANE_TABLE_FULL:
@@ -198,7 +232,9 @@ static wf_status fill_result(wf__readback *readback, uint32_t i, int thread, wf_
       return WF_OK;
     default: break;
   }
-  wf__log(WF_LOG_DEBUG, "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u, (long long)scores->num_frames);
+  wf__log(WF_LOG_DEBUG,
+          "utterance %u of %lld frames did not fit the GPU's plan and is decoded on the CPU", u,
+          (long long)scores->num_frames);
   return decode_on_cpu(worker, chunk, graph, scores, scorer, thread, result, err);
 }
 
@@ -207,45 +243,64 @@ static void fill_one(void *user, uint64_t item, int thread) {
   wf__gpu_worker *worker = readback->worker;
   if (atomic_load(&readback->work->failed) != 0) return;
   wf_error *err = &worker->errors[thread];
-  const uint32_t u = ((const uint32_t *)wf__chunk_transfer(readback->chunk, WF__TRANSFER_NUMBERS))[item];
+  const uint32_t u =
+      ((const uint32_t *)wf__chunk_transfer(readback->chunk, WF__TRANSFER_NUMBERS))[item];
   wf_result *result = readback->work->batch->results[u];
-  wf_status status = cudaSetDevice(worker->device) == cudaSuccess ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
+  wf_status status = cudaSetDevice(worker->device) == cudaSuccess
+                         ? WF_OK
+                         : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
   if (status == WF_OK) status = fill_result(readback, (uint32_t)item, thread, result, err);
   if (status == WF_OK) status = wf__result_determinize(readback->work->batch, result, err);
   if (status == WF_OK) return;
   if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE || status == WF_ERR_CANCELLED) {
     int none = 0;
-    if (atomic_compare_exchange_strong(&readback->work->failed, &none, (int)status)) readback->error = *err;
+    if (atomic_compare_exchange_strong(&readback->work->failed, &none, (int)status))
+      readback->error = *err;
     return;
   }
   wf__result_fail(result, status, err); /* the others stand */
 }
 
-int wf__gpu_next_size(const wf__gpu_worker *worker) { return worker->plan.smallest ? 0 : wf__gpu_larger_size(&worker->limits, worker->plan.size); }
+int wf__gpu_next_size(const wf__gpu_worker *worker) {
+  return worker->plan.smallest ? 0 : wf__gpu_larger_size(&worker->limits, worker->plan.size);
+}
 
 /* What the next plan should know of these utterances. */
 static void update_estimates(wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
   const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
   wf__search_tally tally = {0};
-  for (uint32_t i = 0; i < chunk->count; i++) wf__search_tally_add(&tally, outcomes[i].status, outcomes[i].num_tokens, (uint64_t)outcomes[i].num_decoded);
+  for (uint32_t i = 0; i < chunk->count; i++)
+    wf__search_tally_add(&tally, outcomes[i].status, outcomes[i].num_tokens,
+                         (uint64_t)outcomes[i].num_decoded);
   if (tally.frames > 0) worker->limits.usual_tokens = wf__search_tally_usual(&tally, 0);
-  if (wf__search_tally_too_small(&tally) && wf__gpu_next_size(worker) > 0) worker->usual_size = wf__gpu_next_size(worker);
+  if (wf__search_tally_too_small(&tally) && wf__gpu_next_size(worker) > 0)
+    worker->usual_size = wf__gpu_next_size(worker);
 }
 
 static char *readback_window(const wf__gpu_worker *worker, const wf__readback *readback) {
-  return readback->window >= 0 ? worker->readback_windows + (uint64_t)readback->window * worker->plan.readback_bytes : NULL;
+  return readback->window >= 0
+             ? worker->readback_windows + (uint64_t)readback->window * worker->plan.readback_bytes
+             : NULL;
 }
 
-/* The first bytes of a chunk's array, on their way to its readback window, of numbers *used are in use, or else to memory of their own; none: NULL. */
-static wf_status fetch_array(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__batch_array array, uint64_t bytes, uint64_t *used, void **out, const char *what, wf_error *err) {
+/* Starts the copy of a chunk's array to its readback window, of which *used bytes are in use, or
+ * else to memory of its own. No bytes: *out = NULL. */
+static wf_status fetch_array(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                             wf__batch_array array, uint64_t bytes, uint64_t *used, void **out,
+                             const char *what, wf_error *err) {
   *out = NULL;
   if (bytes == 0) return WF_OK;
   char *window = readback_window(worker, &chunk->readback);
-  const bool fits = window != NULL && *used + bytes <= worker->plan.readback_bytes; /* copies to memory that is not page-locked are several times slower */
+  const bool fits =
+      window != NULL &&
+      *used + bytes <= worker->plan.readback_bytes; /* copies to memory that is not page-locked are
+                                                       several times slower */
   *out = fits ? window + *used : wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
   if (fits) *used = (*used + bytes + 255) / 256 * 256;
-  WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__chunk_array(worker, chunk, array), bytes, cudaMemcpyDeviceToHost, chunk->stream), what);
+  WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__chunk_array(worker, chunk, array), bytes,
+                               cudaMemcpyDeviceToHost, chunk->stream),
+               what);
   return WF_OK;
 }
 
@@ -254,18 +309,25 @@ static void free_array(const wf__gpu_worker *worker, const wf__readback *readbac
   if (window == 0 || at < window || at - window >= worker->plan.readback_bytes) free(array);
 }
 
-static uint32_t count_outcomes(const wf__batch_chunk *chunk, const wf__lane_outcome *outcomes, int32_t status) {
+static uint32_t count_outcomes(const wf__batch_chunk *chunk, const wf__lane_outcome *outcomes,
+                               int32_t status) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < chunk->count; i++) count += outcomes[i].status == status;
   return count;
 }
 
-/* Lattices that asked for these tables. Those in device memory are allocated for as many as need them; if there is no room, the CPU makes these lattices. */
-static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__backward_tables tables, wf_error *err) {
+/* Makes the lattices that need these tables. Tables in device memory are allocated for as many
+ * lattices as need them; if there is no room, the CPU makes these. */
+static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                                      wf__backward_tables tables, wf_error *err) {
   const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
-  const uint32_t count = count_outcomes(chunk, outcomes, tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
+  const uint32_t count = count_outcomes(
+      chunk, outcomes,
+      tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
   if (count == 0) return WF_OK;
-  if (tables == WF__BACKWARD_GLOBAL && cudaMalloc(&chunk->global_tables, wf__search_kernels_of[kind_of(worker)].global_bytes(count)) != cudaSuccess) {
+  if (tables == WF__BACKWARD_GLOBAL &&
+      cudaMalloc(&chunk->global_tables,
+                 wf__search_kernels_of[kind_of(worker)].global_bytes(count)) != cudaSuccess) {
     (void)cudaGetLastError(); /* or the next launch takes it for its own error */
     chunk->global_tables = NULL;
     return WF_OK;
@@ -274,56 +336,64 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_ch
   return wf__gpu_wait(chunk->back_stream, "the kernel of lattices", err);
 }
 
-/* Of a chunk whose kernels have ended. */
+/* For a chunk whose kernels have ended. */
 static void free_global_tables(wf__batch_chunk *chunk) {
   if (chunk->global_tables != NULL) cudaFree(chunk->global_tables);
   chunk->global_tables = NULL;
 }
 
-/* Waits for the chunk, and sees to lattices that need larger tables. */
+/* Waits for the chunk's kernels, and makes lattices that need larger tables. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   WF__TRY(wf__gpu_wait(chunk->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
   WF__TRY(wf__gpu_wait(chunk->back_stream, "the kernel of lattices", err));
-  for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++) WF__TRY(make_larger_lattices(worker, chunk, tables, err));
+  for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++)
+    WF__TRY(make_larger_lattices(worker, chunk, tables, err));
   free_global_tables(chunk);
   return WF_OK;
 }
 
-/* A readback window that is free; -1: none is. */
+/* A free readback window; -1: there is none. */
 static int free_window(const wf__gpu_worker *worker) {
   for (int i = 0; i < WF__READBACKS; i++)
     if (!worker->window_taken[i]) return i;
   return -1;
 }
 
-/* Has what the chunk has brought copied. `window`: for it, or -1. */
-static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work, int window, wf_error *err) {
+/* Starts the copies of paths and lattices. `window`: a free one for them, or -1. */
+static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work,
+                               int window, wf_error *err) {
   const wf__transfer_counters *used = wf__chunk_transfer(chunk, WF__TRANSFER_COUNTERS);
   const wf__gpu_plan *plan = &worker->plan; /* kernels count what they have no room for, too */
-  const uint64_t num_steps = used->steps_used < plan->steps_cap ? used->steps_used : plan->steps_cap;
-  const uint64_t num_links = (uint64_t)(used->pages_used < plan->pages_cap ? used->pages_used : plan->pages_cap) * WF__LANE_PAGE;
+  const uint64_t num_steps =
+      used->steps_used < plan->steps_cap ? used->steps_used : plan->steps_cap;
+  const uint64_t num_links =
+      (uint64_t)(used->pages_used < plan->pages_cap ? used->pages_used : plan->pages_cap) *
+      WF__LANE_PAGE;
   wf__readback *readback = &chunk->readback;
   wf__gpu_pages *pages = &readback->pages;
   uint64_t window_used = 0;
   *readback = (wf__readback){.worker = worker, .chunk = chunk, .work = work, .window = window};
   chunk->stage = WF__CHUNK_COPIED;
   if (window >= 0) worker->window_taken[window] = true;
-  WF__TRY(fetch_array(worker, chunk, WF__BATCH_STEPS, num_steps * sizeof *readback->steps, &window_used, (void **)&readback->steps, "paths", err));
-  WF__TRY(fetch_array(worker, chunk, WF__BATCH_PAGES, num_links * sizeof *pages->links, &window_used, (void **)&pages->links, "lattices", err));
+  WF__TRY(fetch_array(worker, chunk, WF__BATCH_STEPS, num_steps * sizeof *readback->steps,
+                      &window_used, (void **)&readback->steps, "paths", err));
+  WF__TRY(fetch_array(worker, chunk, WF__BATCH_PAGES, num_links * sizeof *pages->links,
+                      &window_used, (void **)&pages->links, "lattices", err));
   if (worker->plan.scored)
-    WF__TRY(fetch_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS, num_links * sizeof *pages->contexts, &window_used, (void **)&pages->contexts, "lattices", err));
+    WF__TRY(fetch_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS, num_links * sizeof *pages->contexts,
+                        &window_used, (void **)&pages->contexts, "lattices", err));
   return WF_OK;
 }
 
-/* The copies are there: the pool's threads fill the results in. */
+/* The copies are there: starts the pool's threads, which make the results of them. */
 static void fill(wf__gpu_worker *worker, wf__batch_chunk *chunk) {
   atomic_fetch_add(&chunk->readback.work->num_done, chunk->count);
   chunk->stage = WF__CHUNK_FILLED;
   wf__pool_start(worker->pool, &chunk->job, chunk->count, fill_one, &chunk->readback);
 }
 
-/* Waits until the chunk's results are filled in, if they are about to be; then it is free. */
+/* Frees the chunk, after its results are made if that has begun. */
 static wf_status release_chunk(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   wf__readback *readback = &chunk->readback;
   if (chunk->stage == WF__CHUNK_FILLED) wf__pool_wait(worker->pool, &chunk->job);
@@ -339,25 +409,31 @@ static wf_status release_chunk(wf__gpu_worker *worker, wf__batch_chunk *chunk, w
   return status;
 }
 
-/* --- the batch --------------------------------------------------------------------------------------------------------- */
+/* --- the batch ----------------------------------------------------------------------------- */
 
-static wf_status report_progress(const wf__work_queue *work, const wf_progress *progress, wf_error *err) {
-  return wf__progress(progress, "decoding", (double)atomic_load(&work->num_done) / (double)work->num_all, err);
+static wf_status report_progress(const wf__work_queue *work, const wf_progress *progress,
+                                 wf_error *err) {
+  return wf__progress(progress, "decoding",
+                      (double)atomic_load(&work->num_done) / (double)work->num_all, err);
 }
 
-/* What the chunks wait for: the oldest in the air, the oldest that has come back, one whose results are being filled in, one whose are. */
+/* Where the chunks are: the oldest that is searched, the oldest whose search has ended, one whose
+ * results are being made, one whose results are made. */
 struct view {
   wf__batch_chunk *oldest, *back, *filling, *filled;
   uint32_t searched, copied;
 };
 
-/* Looks at one chunk; if its copies are there, they are filled in from now on. */
-static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct view *view, wf_error *err) {
+/* Adds one chunk to the view. If its copies have arrived, starts to make its results. */
+static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct view *view,
+                         wf_error *err) {
   bool done = false;
   if (chunk->stage == WF__CHUNK_COPIED) {
     WF__TRY(wf__gpu_is_done(chunk->stream, &done, err));
-    if (done) fill(worker, chunk);
-    else view->copied++;
+    if (done)
+      fill(worker, chunk);
+    else
+      view->copied++;
   }
   if (chunk->stage == WF__CHUNK_FILLED) {
     view->filling = chunk;
@@ -371,9 +447,10 @@ static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct 
   return WF_OK;
 }
 
-/* With lattices, over numbers the host takes its time: waits until some chunk's results are filled in, numbers makes it free; NULL if none is under way. Meanwhile others read_outcome, in the order in numbers
- * they come back. */
-static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out, wf_error *err) {
+/* With lattices, which take the host some time: waits until the results of any chunk are made;
+ * NULL: none is in flight. Meanwhile reads back others, as their searches end. */
+static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out,
+                             wf_error *err) {
   for (;;) {
     struct view view = {0};
     WF__TRY(wf__interrupted(err));
@@ -394,11 +471,13 @@ static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__b
   }
 }
 
-/* Without lattices: waits for the oldest chunk; NULL if none is in the air. */
-static wf_status oldest_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out, wf_error *err) {
+/* Without lattices: waits until the oldest chunk's results are made; NULL: none is in flight. */
+static wf_status oldest_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__batch_chunk **out,
+                               wf_error *err) {
   *out = NULL;
   for (uint32_t k = 0; k < worker->plan.num_chunks; k++)
-    if (worker->chunks[k].count > 0 && (*out == NULL || worker->chunks[k].number < (*out)->number)) *out = &worker->chunks[k];
+    if (worker->chunks[k].count > 0 && (*out == NULL || worker->chunks[k].number < (*out)->number))
+      *out = &worker->chunks[k];
   if (*out == NULL) return WF_OK;
   WF__TRY(wait_for(worker, *out, err));
   WF__TRY(fetch_results(worker, *out, work, -1, err));
@@ -413,9 +492,11 @@ static wf__batch_chunk *free_chunk(wf__gpu_worker *worker) {
   return NULL;
 }
 
-static wf_status run_chunks(wf__gpu_worker *worker, wf__work_queue *work, const wf_progress *progress, wf_error *err) {
+static wf_status run_chunks(wf__gpu_worker *worker, wf__work_queue *work,
+                            const wf_progress *progress, wf_error *err) {
   uint64_t num_launched = 0;
-  for (wf__batch_chunk *chunk = &worker->chunks[0];;) { /* has taken, but is not on its way yet */
+  for (wf__batch_chunk *chunk = &worker->chunks[0];
+       ;) { /* the chunk that is launched next, if it has utterances */
     if (chunk->count > 0) {
       chunk->number = num_launched++;
       WF__TRY(wf__gpu_send_scores(worker, chunk, work->batch, err));
@@ -424,28 +505,34 @@ static wf_status run_chunks(wf__gpu_worker *worker, wf__work_queue *work, const 
     chunk = free_chunk(worker);
     if (chunk != NULL) wf__gpu_take(worker, chunk, work);
     if (chunk != NULL && chunk->count > 0) continue;
-    WF__TRY((worker->options.lattice_beam > 0 ? next_filled : oldest_filled)(worker, work, &chunk, err));
+    WF__TRY((worker->options.lattice_beam > 0 ? next_filled : oldest_filled)(worker, work, &chunk,
+                                                                             err));
     if (chunk == NULL) return WF_OK;
     WF__TRY(report_progress(work, progress, err));
     wf__gpu_take(worker, chunk, work);
   }
 }
 
-wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *caller_stream, const wf_progress *progress, wf_error *err) {
+wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *caller_stream,
+                       const wf_progress *progress, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (worker->chunks[0].count == 0) return WF_OK;
   wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
-  WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream), "the caller's stream");
+  WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)caller_stream),
+               "the caller's stream");
   for (uint32_t k = 0; k < worker->plan.num_chunks; k++)
-    WF__CUDA_TRY(cudaStreamWaitEvent(worker->chunks[k].stream, worker->entered, 0), "the caller's stream");
+    WF__CUDA_TRY(cudaStreamWaitEvent(worker->chunks[k].stream, worker->entered, 0),
+                 "the caller's stream");
   wf_status status = run_chunks(worker, work, progress, err);
-  if (status != WF_OK) { /* nothing may be in the air when the caller gets its scores back */
+  if (status != WF_OK) { /* nothing may be in flight when the caller gets its scores back */
     __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_chunks; k++) {
       cudaStreamSynchronize(worker->chunks[k].stream);
-      if (worker->chunks[k].back_stream != NULL) cudaStreamSynchronize(worker->chunks[k].back_stream);
+      if (worker->chunks[k].back_stream != NULL)
+        cudaStreamSynchronize(worker->chunks[k].back_stream);
       free_global_tables(&worker->chunks[k]);
-      if (worker->chunks[k].stage != WF__CHUNK_SEARCHED) release_chunk(worker, &worker->chunks[k], NULL);
+      if (worker->chunks[k].stage != WF__CHUNK_SEARCHED)
+        release_chunk(worker, &worker->chunks[k], NULL);
       worker->chunks[k].count = 0;
     }
     cudaStreamSynchronize(worker->copy_stream);

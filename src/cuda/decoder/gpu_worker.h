@@ -1,14 +1,18 @@
-/* gpu_worker.h - one GPU's worker: its graph, its memory, its chunks (gpu_plan.h), and the batch it takes chunks from. A batch's way through this folder:
+/* gpu_worker.h - one GPU's worker: its graph, its memory, its chunks in flight (gpu_plan.h) and
+ * the work queue that it takes them from. A batch's way through this folder:
  *
- *   cuda_backend.c         checks; the decoder's workers, one host thread each; who decodes what
+ *   cuda_backend.c         checks; the decoder's workers, one host thread each; the work queue
  *   gpu_plan.c             how much memory, before any is allocated
+ *   lane_memory.c          where the arrays of lanes and the transfer block lie
  *   gpu_memory.c           graph and workspace on the GPU
  *   upload_scorers.c       scorers on the GPU
  *   upload_added_words.c   words added to the graph, on the GPU
  *   gpu_worker.c           chunk after chunk: scores to the GPU, search, results back
  *   upload_scores.c        scores from host memory: checked, packed and sent by several threads
- *   rnn_scoring.c          the search with a recurrent scorer (rnn_scoring.h)
- *   gpu_pipeline.c         what batches, streams and recurrent scoring do alike (gpu_pipeline.h)
+ *   gpu_submit.c           the transfer block to the GPU, the launch of the search
+ *   batch_rnn_scoring.c    the recurrent scorer of the batch and its chains
+ *   rnn_scoring.c          the rounds of a search with a recurrent scorer (rnn_scoring.h)
+ *   gpu_pipeline.c         waits, reads back, reports errors (gpu_pipeline.h)
  *   read_lattice.c         the lattice of an utterance from what a lane wrote of it
  *
  * Streams have gpu_streams.h. */
@@ -27,22 +31,23 @@
 #include "cuda/decoder/gpu_submit.h"
 #include "lm/wlm_read.h"
 
-/* A batch that workers share: they take chunks, longest utterances first. */
+/* A batch that workers share. They take chunks of it, longest utterances first. */
 typedef struct wf__work_queue {
   const wf__batch *batch;
-  uint32_t *utterances; /* utterances by queue, longest first */
+  uint32_t *utterances; /* their numbers, queue by queue, longest first */
   struct {
-    int device; /* where the scores lie: only its workers take from here; -1: host memory, anybody */
-    uint32_t next, end;
+    int device; /* where the scores lie: only its workers take from here; -1: host memory, any
+                   worker */
+    uint32_t next, end; /* of `utterances` */
   } queues[WF__MAX_WORKERS + 1];
   int num_queues;
   uint32_t num_utterances; /* of this round */
-  uint32_t *retry;       /* utterances whose frames need a wider lane */
+  uint32_t *retry;         /* utterances whose frames need a larger lane */
   uint32_t num_retry;
-  pthread_mutex_t mutex; /* over queues[].next and again */
-  uint32_t num_all;      /* of the batch, num_done of them done */
+  pthread_mutex_t mutex; /* over queues[].next and retry */
+  uint32_t num_all;      /* utterances of the batch; num_done of them are done */
   atomic_uint num_done;
-  atomic_int failed; /* 0, or the status that ends the batch; the others then stop */
+  atomic_int failed; /* 0, or the status that ends the batch; all workers then stop */
 } wf__work_queue;
 
 /* Arcs of lattices as lanes wrote them. */
@@ -51,44 +56,49 @@ typedef struct wf__gpu_pages {
   uint64_t *contexts;   /* beside them; NULL without scorers */
 } wf__gpu_pages;
 
-/* A chunk that has come back; the pool's threads fill its utterances in. */
+/* Results of a chunk in host memory. The pool's threads make the utterances' results of them. */
 typedef struct wf__readback {
   struct wf__gpu_worker *worker;
   struct wf__batch_chunk *chunk;
   wf__work_queue *work;
-  int window; /* of the worker's readback windows; -1: none */
+  int window; /* of the worker's, where the arrays lie as far as they fit; -1: none */
   wf__lane_step *steps;
   wf__gpu_pages pages;
   wf_error error; /* of the thread that set work->failed */
 } wf__readback;
 
-/* A chunk is in the air, its results are copied, then filled in. */
-typedef enum wf__chunk_stage { WF__CHUNK_SEARCHED, WF__CHUNK_COPIED, WF__CHUNK_FILLED } wf__chunk_stage;
+/* What is done with a chunk: it is searched, its results are copied, then filled in. */
+typedef enum wf__chunk_stage {
+  WF__CHUNK_SEARCHED,
+  WF__CHUNK_COPIED,
+  WF__CHUNK_FILLED
+} wf__chunk_stage;
 
-/* A chunk of utterances on its way. */
+/* A chunk of utterances in flight. */
 typedef struct wf__batch_chunk {
   cudaStream_t stream;
-  cudaStream_t back_stream; /* for lattices, behind `searched`; with priority, as it holds little of the GPU but the memory of all that were searched */
+  cudaStream_t back_stream; /* for lattices: runs behind `searched`, with priority, as its kernels
+                               use few processors but keep the memory of a whole search */
   cudaEvent_t searched;
-  char *memory; /* its share of the workspace */
-  void *global_tables; /* WF__BACKWARD_GLOBAL's, while that is under way */
-  wf__search_room room;
-  uint32_t count;
-  uint64_t number; /* of those launched so far */
-  bool on_device; /* the scores were there already */
+  char *memory;         /* its share of the workspace */
+  void *global_tables;  /* WF__BACKWARD_GLOBAL's, while it runs; owned */
+  wf__search_room room; /* over `memory` and page-locked memory of the worker */
+  uint32_t count;       /* utterances; 0: the chunk is free */
+  uint64_t number;      /* of those launched so far */
+  bool on_device;       /* the scores were there already */
   wf__chunk_stage stage;
   wf__readback readback;
-  wf__job job; /* fills the readback's utterances in */
+  wf__job job; /* makes the readback's results */
 } wf__batch_chunk;
 
-/* A language model on the GPU; it stays while anybody else has it. */
+/* A language model on the GPU. It stays as long as somebody besides workers refers to it. */
 typedef struct wf__gpu_model {
   wf_wlm *lm;
   int32_t placement;
-  int64_t wanted;       /* lm_gpu_bytes */
-  char *memory, *host;  /* host: page-locked, read by the GPU */
+  int64_t wanted;      /* lm_gpu_bytes */
+  char *memory, *host; /* host: page-locked, read by the GPU */
   uint64_t bytes, host_bytes;
-  wf__wlm_view view;    /* over these */
+  wf__wlm_view view; /* over these */
 } wf__gpu_model;
 
 /* An array of a scorer, and where it lies on the GPU. */
@@ -97,7 +107,8 @@ typedef struct wf__gpu_piece {
   uint64_t bytes, at;
 } wf__gpu_piece;
 
-/* Of n-grams in host memory: found in caches, read, the bytes of these, cycles that warps waited for them. */
+/* Of n-grams in host memory: hits in caches, reads, bytes that the reads moved, cycles that warps
+ * waited for them. */
 typedef struct wf__gpu_lm_counts {
   uint64_t hits, reads, bus_bytes, cycles;
 } wf__gpu_lm_counts;
@@ -106,24 +117,26 @@ typedef struct wf__gpu_scorers {
   WF__VEC(wf__gpu_model) models;
   WF__VEC(wf__flat_scorer) flats; /* of the batch, pointers as on the host until they are sent */
   WF__VEC(wf__gpu_piece) pieces;
-  wf__map64 flat_of, piece_of;    /* address of a scorer, of an array -> number */
-  char *memory;                   /* flats, then pieces */
+  wf__map64 flat_of, piece_of; /* address of a scorer, of an array -> number */
+  char *memory;                /* flats, then pieces */
   uint64_t bytes;
-  wf__gpu_lm_counts gone;         /* of models that are */
+  wf__gpu_lm_counts gone; /* of models that were freed */
 } wf__gpu_scorers;
 
-/* A scorer that streams have, in memory of its own: it is sent once, not with every chunk. */
+/* A scorer that streams share. It has memory of its own and is sent once, not with every chunk. */
 typedef struct wf__shared_scorer {
   wf_scorer *scorer;
   uint64_t users;
-  wf__gpu_scorers store; /* without models, which are the worker's */
-  struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer, or a chain with it, which starts in `root`; else NULL */
+  wf__gpu_scorers store;               /* without models, which are the worker's */
+  struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer or a chain with one, which starts in
+                                          `root`; else NULL */
   uint32_t root;
-  wf_scorer *on_cpu;     /* what the CPU asks: the scorer, but for a recurrent part that is on a GPU */
+  wf_scorer *on_cpu; /* for scores on the CPU: the scorer, with its recurrent part replaced by the
+                        one on the CPU */
   struct wf__shared_scorer *next;
 } wf__shared_scorer;
 
-/* Words added to the graph, for as long as the last batch or streams search it with them. */
+/* Words added to a graph. They stay as long as the last batch or a stream is searched with them. */
 typedef struct wf__shared_words {
   wf_graph *graph;
   uint64_t users;
@@ -136,44 +149,51 @@ typedef struct wf__gpu_worker {
   const wf_graph *graph;
   wf_decoder_options options;
   int device;
-  wf__device_limits limits; /* `available` anew for each batch */
-  void *graph_memory;  /* states, then arcs */
+  wf__device_limits limits; /* `available` is read for each batch */
+  void *graph_memory;       /* states, then arcs */
   char *workspace, *pinned;
-  char *readback_windows; /* in `pinned`: WF__READBACKS of plan.readback_bytes each, for paths and arcs of lattices */
+  char *readback_windows; /* in `pinned`: WF__READBACKS of plan.readback_bytes each, for paths and
+                             arcs of lattices */
   bool window_taken[WF__READBACKS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
-  uint32_t *stop; /* page-locked, what kernels look at: not 0, they end */
+  uint32_t *stop; /* page-locked: kernels end when it is not 0 */
   cudaEvent_t window_sent[2], copied, entered;
-  int window; /* to fill next */
-  int usual_size;  /* a batch begins with lanes of at least this size: smaller ones were too small too often */
+  int window;     /* to fill next */
+  int usual_size; /* least size of lanes that a batch begins with: smaller ones were too small too
+                     often */
   wf__gpu_plan plan;
   wf_plan largest;        /* plan so far */
   wf__lane_params params; /* what all chunks share */
   wf__batch_chunk chunks[WF__MAX_CHUNKS];
   wf__pool *pool;
   wf__gpu_scorers scorers;
-  struct wf__rnn_scoring *rnn_scoring; /* the last batch's recurrent scorer; NULL: there was none. limits.deferred: it is this batch's */
+  struct wf__rnn_scoring *rnn_scoring; /* of the last batch with a recurrent scorer; NULL: there was
+                                          none. limits.deferred: this batch has it */
   struct wf__rnn_scoring *stream_scorings; /* those of streams */
-  wf__shared_scorer *shared_scorers; /* that streams have */
+  wf__shared_scorer *shared_scorers;       /* that streams have */
   wf__shared_words *shared_words;
   WF__VEC(wf__shared_words *) batch_words;
-  wf__map64 words_of;    /* address of a graph of the batch -> number in batch_words */
-  wf__scoring *scorings; /* [pool size] for what a scorer has said along a path */
-  wf__search **searches; /* [pool size] for what does not fit the plan, made on first use */
-  wf_error *errors;      /* [pool size] scratch */
+  wf__map64 words_of;            /* address of a graph of the batch -> number in batch_words */
+  wf__scoring *scorings;         /* [pool size] for costs of scorers along paths */
+  wf__search **searches;         /* [pool size] for what does not fit the plan, made on first use */
+  wf_error *errors;              /* [pool size] scratch */
   struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
   struct wf__gpu_streams *streams; /* made for the first stream */
 } wf__gpu_worker;
 
-/* An array of a chunk on the GPU, and what it hands the GPU or gets from it. */
-static inline void *wf__chunk_array(const wf__gpu_worker *worker, const wf__batch_chunk *chunk, wf__batch_array array) {
+/* An array of a chunk on the GPU; a part of its transfer block on the host's side. */
+static inline void *wf__chunk_array(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
+                                    wf__batch_array array) {
   return chunk->memory + worker->plan.off[array];
 }
-static inline void *wf__chunk_transfer(const wf__batch_chunk *chunk, wf__transfer_part part) { return wf__search_room_part(&chunk->room, part); }
+static inline void *wf__chunk_transfer(const wf__batch_chunk *chunk, wf__transfer_part part) {
+  return wf__search_room_part(&chunk->room, part);
+}
 
 /* gpu_memory.c */
-wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_limits *out, wf_error *err);
+wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_limits *out,
+                                 wf_error *err);
 /* Bytes free on the current device. */
 wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err);
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
@@ -182,68 +202,95 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
 void wf__gpu_release(wf__gpu_worker *worker);
 
 /* upload_scorers.c */
-/* Puts the batch's scorers on the worker's GPU; limits.scored and scorer_bytes say what came of it. */
+/* Sends the batch's scorers to the worker's GPU. Sets limits.scored and limits.scorer_bytes. */
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
-/* Where an utterance's scorer is there; NULL for none. */
-static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance) {
+/* Where an utterance's scorer is on the GPU; NULL: it has none. */
+static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker,
+                                                       const wf__batch *batch, uint32_t utterance) {
   const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
-  const uint32_t number = scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
-  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number : NULL;
+  const uint32_t number =
+      scorer != NULL ? wf__map64_find(&worker->scorers.flat_of, (uint64_t)(uintptr_t)scorer)
+                     : WF__MAP64_NONE;
+  return number != WF__MAP64_NONE
+             ? (const wf__flat_scorer *)(const void *)worker->scorers.memory + number
+             : NULL;
 }
 void wf__gpu_close_scorers(wf__gpu_worker *worker);
-/* The scorer for as long as a stream has it. On the current device. */
-wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__shared_scorer **out, wf_error *err);
-/* *place becomes NULL, as it may have been. */
+/* Shares the scorer, which is sent to the current device if no stream has it yet. */
+wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer,
+                                 wf__shared_scorer **out, wf_error *err);
+/* Ends the sharing; *place may be NULL and becomes NULL. */
 void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place);
-const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *held);
+/* Where it is on the GPU; NULL for NULL. */
+const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *scorer);
+
 /* upload_added_words.c */
-/* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to limits.scored and scorer_bytes. */
+/* Puts the words of the batch's graphs on the worker's GPU, after its scorers; adds to
+ * limits.scored and scorer_bytes. */
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph);
 void wf__gpu_close_words(wf__gpu_worker *worker);
-/* The words of a graph for as long as a stream has it; NULL if it has none. On the current device. */
-wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph, wf__shared_words **out, wf_error *err);
-/* *place becomes NULL, as it may have been. */
+/* Shares the words added to a graph, *out = NULL if it has none. They are sent to the current
+ * device if nobody has them yet. */
+wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,
+                                wf__shared_words **out, wf_error *err);
+/* Ends the sharing; *place may be NULL and becomes NULL. */
 void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place);
-static inline const wf__lane_words *wf__shared_words_there(const wf__shared_words *held) { return held != NULL ? (const wf__lane_words *)(const void *)held->memory : NULL; }
-/* upload_scorers.c: adds the figures of the worker's models. */
+/* Where they are on the GPU; NULL for NULL. */
+static inline const wf__lane_words *wf__shared_words_there(const wf__shared_words *words) {
+  return words != NULL ? (const wf__lane_words *)(const void *)words->memory : NULL;
+}
+
+/* upload_scorers.c: adds the counts of the worker's language models. */
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats);
 
-/* rnn_scoring.c (rnn_scoring.h) */
-/* Makes the batch's recurrent scorer, *asks: it has one, what worker->rnn_scoring is of. */
-wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err);
-/* Then, when all chains' other scorers are on the GPU: where utterances start. */
+/* batch_rnn_scoring.c, the last two rnn_scoring.c */
+/* Opens worker->rnn_scoring for the batch's recurrent scorer, unless it is open already. *deferred:
+ * the batch has one. */
+wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *deferred,
+                             wf_error *err);
+/* Makes the roots of the batch's chains. Their other scorers must be on the GPU. */
 wf_status wf__batch_rnn_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
-/* Of an utterance of the batch, at `place` in its chunk. */
-uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place);
-/* The batch's scorer on the CPU. */
+/* The root of an utterance of the batch, at `place` in its chunk. */
+uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch,
+                            uint32_t utterance, uint32_t place);
+/* The same scorer of the batch with its recurrent part on the CPU. */
 const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf_scorer *scorer);
 void wf__gpu_close_rnn_scorings(wf__gpu_worker *worker);
 /* Waits for what recurrent scorers have put on their streams, for calls that end early. */
 void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker);
 
-/* upload_scores.c: the chunk's scores to its memory; its stream waits for them. Sets the box's utterances and, for bad scores, BAD. */
-wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf__batch *batch, wf_error *err);
+/* upload_scores.c */
+/* Sends the chunk's scores; its stream waits for them. Writes the utterances of the transfer block
+ * and the places of bad scores. */
+wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                              const wf__batch *batch, wf_error *err);
 
-/* Is there a score among these columns that is no number to search with? Of scores in host memory; fast. */
+/* Is some score of the first columns unusable? For scores in host memory. */
 bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
 
 /* read_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its graph, its best path and its chain of pages; `thread` of the worker's pool, whose scoring has the
- * utterance's scorer if it is `scored`. */
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored,
-                          int thread, wf_lattice **out, wf_error *err);
+/* The lattice of an utterance that a lane has finished, from its graph, its best path and its chain
+ * of pages; `thread` of the worker's pool, whose scoring has the utterance's scorer if it is
+ * `scored`. */
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
+                          const wf__lane_outcome *outcome, const wf__lane_step *path,
+                          const wf__gpu_pages *pages, bool scored, int thread, wf_lattice **out,
+                          wf_error *err);
 
 /* gpu_worker.c */
-/* What the kernels must know of graph and options. */
-void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph, const wf_decoder_options *options);
-/* Up to plan.chunk_size utterances for the chunk; chunk->count 0: none left. */
+/* Writes what the kernels must know of graph and options. */
+void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph,
+                          const wf_decoder_options *options);
+/* Takes up to plan.chunk_size utterances for the chunk; chunk->count 0: none were left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work);
-/* The size of lanes after the plan's; 0 if there are no such lanes. */
+/* The next larger size of lanes than the plan's; 0: there is none. */
 int wf__gpu_next_size(const wf__gpu_worker *worker);
-/* Decodes what chunks[0] has taken and then what is left, until nothing is or another worker has failed. `progress` may be NULL. */
-wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *caller_stream, const wf_progress *progress, wf_error *err);
+/* Decodes what chunks[0] has taken, then takes from the queue until it is empty or another worker
+ * has failed. `progress` may be NULL. */
+wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *caller_stream,
+                       const wf_progress *progress, wf_error *err);
 
 #endif

@@ -17,9 +17,9 @@ uint64_t wf__lane_token_bytes(bool scored, bool lattices) {
 }
 
 void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
-  const uint64_t parts = shape->parts, slots = parts * shape->slots, tokens = parts * shape->trace_cap,
-                 frames = shape->frames_cap, scored = shape->scored, lattices = shape->lattices,
-                 streams = shape->streams;
+  const uint64_t parts = shape->parts, slots = parts * shape->slots,
+                 tokens = parts * shape->trace_cap, frames = shape->frames_cap,
+                 scored = shape->scored, lattices = shape->lattices, streams = shape->streams;
   const uint64_t sizes[WF__NUM_LANE_ARRAYS] = {
       [WF__ARRAY_COSTS] = slots * 4,
       [WF__ARRAY_AGENDA] = slots * 16,

@@ -36,9 +36,9 @@ typedef enum wf__lane_array {
   WF__ARRAY_CONTEXTS, /* for searches with scorers */
   WF__ARRAY_FRAME_OFF,
   WF__ARRAY_INDEX,
-  WF__ARRAY_PAST,     /* this and the next for lattices */
+  WF__ARRAY_PAST, /* this and the next for lattices */
   WF__ARRAY_RECORDS,
-  WF__ARRAY_LINKS,    /* this and the next two for streams */
+  WF__ARRAY_LINKS, /* this and the next two for streams */
   WF__ARRAY_ROWS,
   WF__ARRAY_EMITTED,
   WF__NUM_LANE_ARRAYS
@@ -46,9 +46,9 @@ typedef enum wf__lane_array {
 
 /* What the sizes of the arrays depend on. */
 typedef struct wf__lane_shape {
-  uint64_t parts; /* thread blocks of all lanes */
-  uint64_t lanes; /* the most there may be of these blocks */
-  uint64_t slots; /* of a block's table */
+  uint64_t parts;                             /* thread blocks of all lanes */
+  uint64_t lanes;                             /* the most there may be of these blocks */
+  uint64_t slots;                             /* of a block's table */
   uint64_t trace_cap, trace_room, frames_cap; /* as in wf__lane_params */
   bool scored, lattices, streams; /* searches have scorers, make lattices, are chunks of streams */
 } wf__lane_shape;
@@ -73,13 +73,15 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_pa
 typedef enum wf__transfer_part {
   WF__TRANSFER_UTTERANCES, /* [chunk_size] wf__lane_utterance */
   WF__TRANSFER_CHUNKS,     /* [chunk_size] wf__lane_chunk, for streams */
-  WF__TRANSFER_ORDER,      /* [chunk_size] uint32_t number of the utterance; streams: those without scorers first */
+  WF__TRANSFER_ORDER,      /* [chunk_size] uint32_t number of the utterance; streams: those without
+                              scorers first */
   WF__TRANSFER_COUNTERS,   /* wf__transfer_counters */
-  WF__TRANSFER_BAD,        /* [chunk_size] uint64_t least frame << 32 | column of an unusable score; all ones: none. Batches */
-  WF__TRANSFER_OUTCOMES,   /* [chunk_size] wf__lane_outcome. Batches */
-  WF__TRANSFER_SCORES,     /* of streams: packed scores, sent as far as they are used */
-  WF__TRANSFER_NUMBERS,    /* [chunk_size] uint32_t number in the batch; not sent, nor is the next */
-  WF__TRANSFER_SCORE_OFF,  /* [chunk_size + 1] uint64_t where each utterance's scores begin */
+  WF__TRANSFER_BAD, /* [chunk_size] uint64_t least frame << 32 | column of an unusable score; all
+                       ones: none. Batches */
+  WF__TRANSFER_OUTCOMES,  /* [chunk_size] wf__lane_outcome. Batches */
+  WF__TRANSFER_SCORES,    /* of streams: packed scores, sent as far as they are used */
+  WF__TRANSFER_NUMBERS,   /* [chunk_size] uint32_t number in the batch; not sent, nor is the next */
+  WF__TRANSFER_SCORE_OFF, /* [chunk_size + 1] uint64_t where each utterance's scores begin */
   WF__NUM_TRANSFER_PARTS
 } wf__transfer_part;
 

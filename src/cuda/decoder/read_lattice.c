@@ -1,9 +1,13 @@
-/* read_lattice.c - the raw lattice of an utterance from the arcs that the GPU found to be in it (backward.cuh).
+/* read_lattice.c - the raw lattice of an utterance from the arcs that the GPU found to be in it
+ * (backward.cuh).
  *
- * They come in the order of the lattice, the last one first, in a chain of pages; every token has an arc that leaves it or is an end. So what is left is to read the chain from its end: a state
- * where the token changes, its arcs with the labels and costs that the graph has for them, and where frames begin.
+ * They come in the order of the lattice, the last one first, in a chain of pages; every token has
+ * an arc that leaves it or is an end. So what is left is to read the chain from its end: a state
+ * where the token changes, its arcs with the labels and costs that the graph has for them, and
+ * where frames begin.
  *
- * A thread has to keep up with what a GPU finds in the time of a few dozen frames, so nothing is looked up but the graph's arcs, which are fetched ahead. */
+ * A thread has to keep up with what a GPU finds in the time of a few dozen frames, so nothing is
+ * looked up but the graph's arcs, which are fetched ahead. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -39,7 +43,7 @@ struct reading {
   uint64_t num_frames, frame;
   int64_t end_row; /* of a frame behind the last */
   bool final;
-  uint32_t from;   /* of the token whose arcs are read */
+  uint32_t from;        /* of the token whose arcs are read */
   uint32_t first, next; /* states of the frame and of the next one begin there */
   wf__lattice_arrays *arrays;
 };
@@ -65,17 +69,20 @@ static void begin_state(struct reading *r, const wf__lane_link *link) {
 }
 
 /* The state begun last may be the end, at what the graph and the scorer say if that is `final`. */
-static wf_status put_ending(struct reading *r, const wf__lane_link *link, uint64_t context, wf_error *err) {
+static wf_status put_ending(struct reading *r, const wf__lane_link *link, uint64_t context,
+                            wf_error *err) {
   const uint64_t s = r->arrays->arc_off.size - 1;
   float cost = 0;
   r->arrays->final_graph_cost.data[s] = r->final ? wf__graph_final(r->graph, link->value) : 0;
-  if (r->final && r->scoring->scorer != NULL) WF__TRY(wf__scoring_final(r->scoring, context, &cost, err));
+  if (r->final && r->scoring->scorer != NULL)
+    WF__TRY(wf__scoring_final(r->scoring, context, &cost, err));
   r->arrays->final_scorer_cost.data[s] = cost;
   return WF_OK;
 }
 
 /* `context`: of the token that it leaves; 0 without a scorer. */
-static inline wf_status put_link(struct reading *r, const wf__lane_link *link, uint64_t context, wf_error *err) {
+static inline wf_status put_link(struct reading *r, const wf__lane_link *link, uint64_t context,
+                                 wf_error *err) {
   if (link->from != r->from || r->arrays->arc_off.size == 0) begin_state(r, link);
   if (wf__unlikely(link->arc == WF__LANE_ENDING)) return put_ending(r, link, context, err);
   const wf_arc arc = wf__graph_arc(r->graph, link->arc);
@@ -87,21 +94,25 @@ static inline wf_status put_link(struct reading *r, const wf__lane_link *link, u
     out.acoustic_cost = 0 - r->options->acoustic_scale * loglike;
   }
   uint64_t behind;
-  if (arc.olabel != 0 && r->scoring->scorer != NULL) WF__TRY(wf__scoring_step(r->scoring, context, arc.olabel, &out.scorer_cost, &behind, err));
+  if (arc.olabel != 0 && r->scoring->scorer != NULL)
+    WF__TRY(wf__scoring_step(r->scoring, context, arc.olabel, &out.scorer_cost, &behind, err));
   out.nextstate = (int32_t)((arc.ilabel != 0 ? r->next : r->first) + (link->to & 0xffff));
   r->arrays->arcs.data[r->arrays->arcs.size++] = out;
   return WF_OK;
 }
 
 /* The chain of pages from its end. */
-static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu_pages *pages, wf_error *err) {
+static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu_pages *pages,
+                            wf_error *err) {
   for (uint32_t page = last_page; page != 0;) {
     WF__TRY(wf__interrupted(err));
     const wf__lane_link *links = &pages->links[(uint64_t)(page - 1) * WF__LANE_PAGE];
-    const uint64_t *contexts = pages->contexts != NULL ? &pages->contexts[(uint64_t)(page - 1) * WF__LANE_PAGE] : NULL;
+    const uint64_t *contexts =
+        pages->contexts != NULL ? &pages->contexts[(uint64_t)(page - 1) * WF__LANE_PAGE] : NULL;
     const uint32_t used = links[0].to;
     page = links[0].from;
-    for (uint32_t i = used - 1, left = AHEAD; i > 0 && left > 0; i--, left--) prefetch_arc(r->graph, &links[i]);
+    for (uint32_t i = used - 1, left = AHEAD; i > 0 && left > 0; i--, left--)
+      prefetch_arc(r->graph, &links[i]);
     for (uint32_t i = used - 1; i > 0; i--) {
       if (i > AHEAD) prefetch_arc(r->graph, &links[i - AHEAD]);
       WF__TRY(put_link(r, &links[i], contexts != NULL ? contexts[i] : 0, err));
@@ -111,19 +122,25 @@ static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu
 }
 
 /* The frames that were searched, the start's before them: every path goes through all of them. */
-static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph, const wf__lane_step *path, uint32_t path_size, wf_error *err) {
+static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph,
+                           const wf__lane_step *path, uint32_t path_size, wf_error *err) {
   draft->rows.size = 0;
   WF__TRY(wf__vec_push(&draft->rows, 0, "the lattice", err));
   for (uint32_t k = 0; k < path_size; k++)
-    if (wf__graph_arc(graph, path[k].arc).ilabel != 0) WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
+    if (wf__graph_arc(graph, path[k].arc).ilabel != 0)
+      WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
   return WF_OK;
 }
 
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph, const wf__lane_outcome *outcome, const wf__lane_step *path, const wf__gpu_pages *pages, bool scored, int thread,
-                          wf_lattice **out, wf_error *err) {
+wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
+                          const wf__lane_outcome *outcome, const wf__lane_step *path,
+                          const wf__gpu_pages *pages, bool scored, int thread, wf_lattice **out,
+                          wf_error *err) {
   struct wf__gpu_drafts *draft = &worker->drafts[thread];
   wf__lattice_arrays arrays = {0};
-  if (outcome->num_states > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %u states; lower lattice_beam", outcome->num_states);
+  if (outcome->num_states > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a lattice of %u states; lower lattice_beam",
+                    outcome->num_states);
   WF__TRY(list_rows(draft, graph, path, outcome->path_size, err));
   struct reading reading = {.graph = graph,
                             .options = &worker->options,

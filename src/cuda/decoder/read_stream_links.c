@@ -1,23 +1,28 @@
-/* read_stream_links.c - the history of a stream's lattice, chunk by chunk, from the tokens and links that the kernel hands out (stream_links.cuh).
+/* read_stream_links.c - the history of a stream's lattice, chunk by chunk, from the tokens and
+ * links that the kernel emits (stream_links.cuh).
  *
- *   tokens   frame by frame, told apart by the row that they read; those of the newest frame are all there, and the next chunk's links count them from 0
+ *   tokens   frame by frame, told apart by the row that they read; those of the newest frame are
+ *            all there, and the next chunk's links count them from 0
  *   links    in no order: sorted by the frame that they lead to, consuming ones first
  *
- * It is the history that the CPU's streams have (decode/lattice_history.h), so pruning, parts and lattices are made by the same code. */
+ * It is the history that the CPU's streams have (decode/lattice_history.h), so pruning, parts and
+ * lattices are made by the same code. */
 #ifdef WARPFST_CUDA
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/decoder/gpu_streams.h"
 
-/* The frames of a chunk, numbered from 0: tokens [first[f], first[f + 1]), links from where[2 f] on, its epsilons from where[2 f + 1] on. */
+/* The frames of a chunk, numbered from 0: tokens [first[f], first[f + 1]), links from where[2 f]
+ * on, its epsilons from where[2 f + 1] on. */
 struct frames {
   uint32_t count;
   uint32_t first[WF__STREAM_FRAMES + 2];
   uint64_t where[2 * (WF__STREAM_FRAMES + 2)];
 };
 
-static wf_status find_frames(const wf__chunk_out *out, wf__stream_scratch *scratch, struct frames *frames, wf_error *err) {
+static wf_status find_frames(const wf__chunk_out *out, wf__stream_scratch *scratch,
+                             struct frames *frames, wf_error *err) {
   scratch->frame_of.size = 0;
   WF__TRY(wf__vec_grow(&scratch->frame_of, out->num_tokens, "the lattice", err));
   frames->count = 0;
@@ -42,7 +47,8 @@ static int compare_sources(const void *a, const void *b) {
 }
 
 /* The chunk's links into scratch, by frame and kind; tokens are counted within their frames. */
-static wf_status sort_links(const wf__chunk_out *out, wf__stream_scratch *scratch, struct frames *frames, wf_error *err) {
+static wf_status sort_links(const wf__chunk_out *out, wf__stream_scratch *scratch,
+                            struct frames *frames, wf_error *err) {
   const uint8_t *frame_of = scratch->frame_of.data;
   uint64_t next[2 * (WF__STREAM_FRAMES + 2)] = {0}, sum = 0;
   scratch->links.size = scratch->loglikes.size = 0;
@@ -58,27 +64,35 @@ static wf_status sort_links(const wf__chunk_out *out, wf__stream_scratch *scratc
   for (uint32_t i = 0; i < out->num_links; i++) {
     const wf__lane_chunk_link *link = &out->links[i];
     const uint64_t at = next[class_of(link, frame_of)]++;
-    const uint32_t from = (link->from & WF__LANE_OLD) != 0 ? link->from & ~WF__LANE_OLD : link->from - frames->first[frame_of[link->from]];
-    scratch->links.data[at] = (wf__link){from, link->to - frames->first[frame_of[link->to]], link->arc, link->excess};
+    const uint32_t from = (link->from & WF__LANE_OLD) != 0
+                              ? link->from & ~WF__LANE_OLD
+                              : link->from - frames->first[frame_of[link->from]];
+    scratch->links.data[at] =
+        (wf__link){from, link->to - frames->first[frame_of[link->to]], link->arc, link->excess};
     scratch->loglikes.data[at] = link->loglike;
   }
   return WF_OK;
 }
 
-static wf_status add_tokens(const wf__channel *base, const wf__chunk_out *out, uint32_t first, uint32_t end, wf__history *history, wf_error *err) {
+static wf_status add_tokens(const wf__channel *base, const wf__chunk_out *out, uint32_t first,
+                            uint32_t end, wf__history *history, wf_error *err) {
   WF__TRY(wf__vec_grow(&history->tokens, end - first, "the lattice", err));
   for (uint32_t i = first; i < end; i++) {
     const uint32_t arc = out->tokens[i].arc;
-    const uint32_t state = arc == WF__NO_ARC ? (uint32_t)base->graph->view.start : wf__graph_arc(base->graph, arc).nextstate;
+    const uint32_t state = arc == WF__NO_ARC ? (uint32_t)base->graph->view.start
+                                             : wf__graph_arc(base->graph, arc).nextstate;
     history->tokens.data[history->tokens.size++] = (wf__past_token){state, 0};
-    if (out->contexts != NULL) WF__TRY(wf__vec_push(&history->contexts, out->contexts[i], "the lattice", err));
+    if (out->contexts != NULL)
+      WF__TRY(wf__vec_push(&history->contexts, out->contexts[i], "the lattice", err));
   }
   return WF_OK;
 }
 
-static wf_status add_links(wf__stream_scratch *scratch, const struct frames *frames, uint32_t f, wf_error *err) {
+static wf_status add_links(wf__stream_scratch *scratch, const struct frames *frames, uint32_t f,
+                           wf_error *err) {
   wf__history *history = &scratch->history;
-  const uint64_t begin = frames->where[2 * f], middle = frames->where[2 * f + 1], end = frames->where[2 * f + 2];
+  const uint64_t begin = frames->where[2 * f], middle = frames->where[2 * f + 1],
+                 end = frames->where[2 * f + 2];
   WF__TRY(wf__vec_grow(&history->links, middle - begin, "the lattice", err));
   WF__TRY(wf__vec_grow(&history->loglikes, end - begin, "the lattice", err));
   for (uint64_t i = begin; i < middle; i++) {
@@ -86,13 +100,17 @@ static wf_status add_links(wf__stream_scratch *scratch, const struct frames *fra
     history->loglikes.data[history->loglikes.size++] = scratch->loglikes.data[i];
   }
   wf__history_begin_epsilons(history);
-  if (end > middle) qsort(scratch->links.data + middle, end - middle, sizeof *scratch->links.data, compare_sources);
-  WF__TRY(wf__history_add_epsilons(history, scratch->links.data + middle, end - middle, frames->first[f + 1] - frames->first[f], err));
-  while (history->loglikes.size < history->links.size) history->loglikes.data[history->loglikes.size++] = 0;
+  if (end > middle)
+    qsort(scratch->links.data + middle, end - middle, sizeof *scratch->links.data, compare_sources);
+  WF__TRY(wf__history_add_epsilons(history, scratch->links.data + middle, end - middle,
+                                   frames->first[f + 1] - frames->first[f], err));
+  while (history->loglikes.size < history->links.size)
+    history->loglikes.data[history->loglikes.size++] = 0;
   return WF_OK;
 }
 
-static wf_status add_chunk(const wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row, wf__stream_scratch *scratch, wf_error *err) {
+static wf_status add_chunk(const wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row,
+                           wf__stream_scratch *scratch, wf_error *err) {
   wf__history *history = &scratch->history;
   struct frames frames;
   WF__TRY(find_frames(out, scratch, &frames, err));
@@ -103,11 +121,14 @@ static wf_status add_chunk(const wf__gpu_channel *channel, const wf__chunk_out *
     WF__TRY(add_links(scratch, &frames, f, err));
     WF__TRY(add_tokens(&channel->base, out, frames.first[f], frames.first[f + 1], history, err));
   }
-  if (history->frames.size - history->num_settled < (uint64_t)channel->worker->options.lattice_prune_interval) return WF_OK;
+  if (history->frames.size - history->num_settled <
+      (uint64_t)channel->worker->options.lattice_prune_interval)
+    return WF_OK;
   return wf__history_prune(history, err);
 }
 
-wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row, int thread, wf_error *err) {
+wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out *out, int64_t row,
+                                  int thread, wf_error *err) {
   wf__stream_scratch *scratch = &channel->worker->streams->scratch[thread];
   wf__history_exchange(&scratch->history, &channel->base.history);
   scratch->history.beam = channel->worker->options.lattice_beam;

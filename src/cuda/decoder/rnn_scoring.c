@@ -1,9 +1,13 @@
-/* rnn_scoring.c - the search with a recurrent scorer (deferred_scores.cuh): rounds of a launch of the lanes and the making of what they asked for (rnn_score_tables.h), until all are
- * done. The host only counts: questions and answers stay on the GPU.
+/* rnn_scoring.c - the search with a recurrent scorer (deferred_scores.cuh), in rounds: a launch of
+ * the lanes, then the scores that they requested (rnn_score_tables.h), until all lanes are done.
+ * The host only counts: requests and scores stay on the GPU.
  *
- *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their places, answers
+ *   rnnlm_memory   half: hidden states, and features of their histories; half: contexts, their
+ *                  places, scores
  *
- * Where there is no room, all is forgotten but what the lanes' tokens hold, and the lanes ask again. If that would have to be every few frames, there is twice the room. */
+ * When the tables are full, everything is evicted that no live token refers to, and the lanes
+ * request again what they need. If that would happen every few frames, the tables are made twice
+ * as large. */
 #ifdef WARPFST_CUDA
 #include <stdio.h>
 #include <string.h>
@@ -15,15 +19,21 @@
 #ifndef WF__RNN_SCORING_BITS /* a test makes it small, so that there is something to forget */
 #define WF__RNN_SCORING_BITS 10
 #endif
-enum { LEAST_BITS = WF__RNN_SCORING_BITS, MOST_BITS = 29, LEAST_SLOTS = 1 << (LEAST_BITS - 2), FRAMES_REMEMBERED = 8 /* of each lane, at least */ };
+enum {
+  LEAST_BITS = WF__RNN_SCORING_BITS,
+  MOST_BITS = 29,
+  LEAST_SLOTS = 1 << (LEAST_BITS - 2),
+  FRAMES_REMEMBERED = 8 /* of each lane between evictions, at least */
+};
 enum { NONE = UINT32_MAX };
 
 static const char what[] = "a recurrent scorer on the GPU";
 
-/* --- memory ----------------------------------------------------------------------------------------------------------------- */
+/* --- memory -------------------------------------------------------------------------------- */
 
 /* An array of so many bytes; `keeps`: what is in it already, else it is zero. */
-static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, bool keeps, wf_error *err) {
+static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes,
+                            bool keeps, wf_error *err) {
   void *old = a->arrays[which].data, *data = NULL;
   const uint64_t old_bytes = a->arrays[which].bytes;
   if (bytes <= old_bytes && keeps) return WF_OK;
@@ -32,20 +42,24 @@ static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   a->arrays[which].data = data;
   a->arrays[which].bytes = bytes;
   cudaError_t code = cudaMemsetAsync(data, 0, bytes, a->stream);
-  if (code == cudaSuccess && keeps && old != NULL) code = (cudaError_t)wf__answers_copy(data, old, old_bytes, a->stream);
+  if (code == cudaSuccess && keeps && old != NULL)
+    code = (cudaError_t)wf__answers_copy(data, old, old_bytes, a->stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(a->stream);
   cudaFree(old);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
 }
 
-/* Room for a round's questions; what was in it is of no use any more. */
-wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes, wf_error *err) {
-  return bytes <= a->arrays[which].bytes ? WF_OK : make_array(a, which, bytes + bytes / 2, false, err);
+wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which,
+                                  uint64_t bytes, wf_error *err) {
+  return bytes <= a->arrays[which].bytes ? WF_OK
+                                         : make_array(a, which, bytes + bytes / 2, false, err);
 }
 
-static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, const void *data, uint64_t bytes, wf_error *err) {
+static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, const void *data,
+                            uint64_t bytes, wf_error *err) {
   WF__TRY(make_array(a, which, bytes, false, err));
-  if (bytes > 0) WF__CUDA_TRY(cudaMemcpy(a->arrays[which].data, data, bytes, cudaMemcpyHostToDevice), what);
+  if (bytes > 0)
+    WF__CUDA_TRY(cudaMemcpy(a->arrays[which].data, data, bytes, cudaMemcpyHostToDevice), what);
   return WF_OK;
 }
 
@@ -55,13 +69,16 @@ static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
   const uint64_t contexts = m->max_contexts, slots = m->max_slots;
   WF__TRY(make_array(a, WF__RNN_ARRAY_TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
-  WF__TRY(make_array(a, WF__RNN_ARRAY_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
-  WF__TRY(make_array(a, WF__RNN_ARRAY_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true, err));
+  WF__TRY(
+      make_array(a, WF__RNN_ARRAY_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true,
+                     err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_QUESTIONS, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_CLAIMS, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_FREE_CONTEXTS, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_CONTEXT_LIVES, contexts + 1, false, err));
-  WF__TRY(make_array(a, WF__RNN_ARRAY_HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
+  WF__TRY(
+      make_array(a, WF__RNN_ARRAY_HASHES, (slots + 1) * m->order * sizeof(uint64_t), true, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_FREE_SLOTS, slots * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_SLOT_LIVES, slots + 1, false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_ROOTS, contexts / 2 * sizeof *m->roots, true, err));
@@ -86,16 +103,19 @@ static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
 }
 
 static wf_status fetch_counters(struct wf__rnn_scoring *a, wf_error *err) {
-  return wf__gpu_read_back(a->stream, a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data, sizeof *a->counters, "the search kernel", err);
+  return wf__gpu_read_back(a->stream, a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data,
+                           sizeof *a->counters, "the search kernel", err);
 }
 
 /* The same of a search, which may take long: the call may end first. */
 static wf_status wait_for_counters(struct wf__rnn_scoring *a, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data, sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream), "the search kernel");
+  WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data,
+                               sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream),
+               "the search kernel");
   return wf__gpu_wait(a->stream, "the search kernel", err);
 }
 
-/* What the streams' slots hold goes to the GPU. */
+/* Sends where the streams' contexts are. */
 static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
   if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
@@ -103,9 +123,11 @@ static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
     const wf__gpu_channel *channel = a->channels.data[i];
     held[i] = (wf__lane_held){channel->contexts, wf__streams_num_tokens(channel), 0};
   }
-  wf_status status = wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_HELD, a->channels.size * sizeof *held, err);
+  wf_status status =
+      wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_HELD, a->channels.size * sizeof *held, err);
   if (status == WF_OK && a->channels.size > 0) {
-    const cudaError_t code = cudaMemcpy(a->arrays[WF__RNN_ARRAY_HELD].data, held, a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
+    const cudaError_t code = cudaMemcpy(a->arrays[WF__RNN_ARRAY_HELD].data, held,
+                                        a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
     if (code != cudaSuccess) status = wf__cuda_fail(err, code, what);
   }
   free(held);
@@ -114,14 +136,18 @@ static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   return status;
 }
 
-/* Everything but what the lanes and streams hold; p NULL: there are no lanes. */
-wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
-  static const enum wf__rnn_array cleared[] = {WF__RNN_ARRAY_TABLE, WF__RNN_ARRAY_PLACES, WF__RNN_ARRAY_CONTEXT_LIVES, WF__RNN_ARRAY_SLOT_LIVES, WF__RNN_ARRAY_COUNTERS};
+wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p,
+                                 wf_error *err) {
+  static const enum wf__rnn_array cleared[] = {WF__RNN_ARRAY_TABLE, WF__RNN_ARRAY_PLACES,
+                                               WF__RNN_ARRAY_CONTEXT_LIVES,
+                                               WF__RNN_ARRAY_SLOT_LIVES, WF__RNN_ARRAY_COUNTERS};
   wf__lane_maker *m = &a->maker;
   const uint64_t num_requests = a->counters->num_requests;
   const uint32_t free_contexts = m->num_free_contexts, free_slots = m->num_free_slots;
   for (size_t i = 0; i < sizeof cleared / sizeof *cleared; i++)
-    WF__CUDA_TRY(cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream), what);
+    WF__CUDA_TRY(
+        cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream),
+        what);
   if (a->streams) WF__TRY(send_held(a, err));
   const wf__lane_holders holders = {.contexts = p != NULL ? p->contexts : NULL,
                                     .parts = p != NULL ? p->num_lanes * p->ranks : 0,
@@ -134,18 +160,22 @@ wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_param
   m->num_free_contexts = a->counters->free_contexts;
   m->num_free_slots = a->counters->free_slots;
   a->counters->num_requests = num_requests;
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_COUNTERS].data, a->counters, sizeof *a->counters, cudaMemcpyHostToDevice), what);
-  a->counts.evicted_results += a->num_answers;
-  if (m->num_free_contexts > free_contexts) a->counts.evicted_contexts += m->num_free_contexts - free_contexts;
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_COUNTERS].data, a->counters, sizeof *a->counters,
+                          cudaMemcpyHostToDevice),
+               what);
+  a->counts.evicted_results += a->num_scores;
+  if (m->num_free_contexts > free_contexts)
+    a->counts.evicted_contexts += m->num_free_contexts - free_contexts;
   if (m->num_free_slots > free_slots) a->counts.evicted += m->num_free_slots - free_slots;
-  a->num_answers = 0;
+  a->num_scores = 0;
   a->num_frames = 0;
   return WF_OK;
 }
 
 wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
   wf__lane_maker *m = &a->maker;
-  if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
+  if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS)
+    return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
   a->bits++;
   m->max_contexts *= 2;
   m->max_slots *= 2;
@@ -155,7 +185,7 @@ wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params 
   return wf__rnn_scoring_forget(a, p, err);
 }
 
-/* --- taking a scorer -------------------------------------------------------------------------------------------------------- */
+/* --- taking a scorer ----------------------------------------------------------------------- */
 
 static uint64_t after(uint64_t *at, uint64_t bytes) {
   const uint64_t from = *at;
@@ -164,19 +194,28 @@ static uint64_t after(uint64_t *at, uint64_t bytes) {
 }
 
 /* A back-off model's arrays, one behind the other. */
-static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, const wf_lm *lm, wf__lane_lm *out, wf_error *err) {
+static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, const wf_lm *lm,
+                         wf__lane_lm *out, wf_error *err) {
   *out = (wf__lane_lm){0};
   if (lm == NULL) return WF_OK;
   const void *from[] = {lm->unigrams, lm->states, lm->arcs, lm->final_cost};
-  const uint64_t bytes[] = {lm->num_labels * sizeof *lm->unigrams, (lm->num_states + 1) * sizeof *lm->states, lm->num_arcs * sizeof *lm->arcs, lm->num_states * sizeof *lm->final_cost};
+  const uint64_t bytes[] = {
+      lm->num_labels * sizeof *lm->unigrams, (lm->num_states + 1) * sizeof *lm->states,
+      lm->num_arcs * sizeof *lm->arcs, lm->num_states * sizeof *lm->final_cost};
   uint64_t off[4], all = 0;
   for (int i = 0; i < 4; i++) off[i] = after(&all, bytes[i]);
   WF__TRY(make_array(a, which, all, false, err));
   char *to = a->arrays[which].data;
   for (int i = 0; i < 4; i++)
-    if (bytes[i] > 0) WF__CUDA_TRY(cudaMemcpy(to + off[i], from[i], bytes[i], cudaMemcpyHostToDevice), what);
-  *out = (wf__lane_lm){(const wf__lm_unigram *)(void *)(to + off[0]), (const wf__lm_state *)(void *)(to + off[1]), (const wf__lm_arc *)(void *)(to + off[2]),
-                       (const float *)(void *)(to + off[3]), lm->num_labels, lm->unk, (uint32_t)lm->num_states};
+    if (bytes[i] > 0)
+      WF__CUDA_TRY(cudaMemcpy(to + off[i], from[i], bytes[i], cudaMemcpyHostToDevice), what);
+  *out = (wf__lane_lm){(const wf__lm_unigram *)(void *)(to + off[0]),
+                       (const wf__lm_state *)(void *)(to + off[1]),
+                       (const wf__lm_arc *)(void *)(to + off[2]),
+                       (const float *)(void *)(to + off[3]),
+                       lm->num_labels,
+                       lm->unk,
+                       (uint32_t)lm->num_states};
   return WF_OK;
 }
 
@@ -184,8 +223,10 @@ static wf_status send_models(struct wf__rnn_scoring *a, const wf__rnn_scorer *rn
   wf__lane_maker *m = &a->maker;
   uint64_t factors[WF_RNNLM_MAX_ORDER * WF_RNNLM_MAX_ORDER];
   wf__rnn_hash_factors(a->lm, factors, &m->first_factor, &m->modulus);
-  WF__TRY(send_array(a, WF__RNN_ARRAY_FACTORS, factors, (uint64_t)m->order * m->order * sizeof *factors, err));
-  WF__TRY(send_array(a, WF__RNN_ARRAY_LABELS, rnn->labels, (uint64_t)rnn->num_labels * sizeof *rnn->labels, err));
+  WF__TRY(send_array(a, WF__RNN_ARRAY_FACTORS, factors,
+                     (uint64_t)m->order * m->order * sizeof *factors, err));
+  WF__TRY(send_array(a, WF__RNN_ARRAY_LABELS, rnn->labels,
+                     (uint64_t)rnn->num_labels * sizeof *rnn->labels, err));
   m->factors = a->arrays[WF__RNN_ARRAY_FACTORS].data;
   m->labels = a->arrays[WF__RNN_ARRAY_LABELS].data;
   WF__TRY(send_lm(a, WF__RNN_ARRAY_NGRAM, rnn->ngram, &m->ngram, err));
@@ -197,24 +238,38 @@ static wf_status send_models(struct wf__rnn_scoring *a, const wf__rnn_scorer *rn
 /* Numbers of contexts and slots that rnnlm_memory has room for. */
 static void choose_sizes(struct wf__rnn_scoring *a, uint64_t bytes) {
   wf__lane_maker *m = &a->maker;
-  const uint64_t slot = wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
-  const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) + 2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
+  const uint64_t slot =
+      wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
+  const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) +
+                           2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
   uint64_t slots = bytes / 2 / slot;
   if (slots < LEAST_SLOTS) slots = LEAST_SLOTS;
   if (slots > NONE / (m->order + 2)) slots = NONE / (m->order + 2);
   m->max_slots = (uint32_t)slots;
   a->bits = LEAST_BITS;
-  while (a->bits < MOST_BITS && a->bits + 2 < a->number_bits && context << (a->bits + 1) <= bytes / 2) a->bits++;
+  while (a->bits < MOST_BITS && a->bits + 2 < a->number_bits &&
+         context << (a->bits + 1) <= bytes / 2)
+    a->bits++;
   m->max_contexts = (uint32_t)1 << a->bits;
 }
 
 static wf_status make_maker(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const wf_rnn_scorer_options *o = &rnn->options;
-  const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0, kept = wf__rnn_words_kept(rnn);
-  *m = (wf__lane_maker){.rnnlm_scale = o->rnnlm_scale, .small_scale = o->small_scale, .weight = o->rnnlm_weight, .unknown_cost = o->unknown_cost, .linear = o->interpolation,
-                        .bos = a->lm->bos, .eos = a->lm->eos, .order = order, .words_kept = kept, .num_roots = 1, /* that of the scorer alone: the array is zero */
-                        .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0, .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
+  const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0,
+                 kept = wf__rnn_words_kept(rnn);
+  *m = (wf__lane_maker){.rnnlm_scale = o->rnnlm_scale,
+                        .small_scale = o->small_scale,
+                        .weight = o->rnnlm_weight,
+                        .unknown_cost = o->unknown_cost,
+                        .linear = o->interpolation,
+                        .bos = a->lm->bos,
+                        .eos = a->lm->eos,
+                        .order = order,
+                        .words_kept = kept,
+                        .num_roots = 1, /* that of the scorer alone: the array is zero */
+                        .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0,
+                        .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
   m->num_words = order > 1 ? order - 1 : 0;
   if (kept != NONE && kept > m->num_words) m->num_words = kept;
   m->answers.num_labels = (uint32_t)rnn->num_labels;
@@ -224,14 +279,15 @@ static wf_status make_maker(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn
   a->stream = wf__rnn_device_stream(a->device);
   WF__TRY(send_models(a, rnn, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_COUNTERS, sizeof *a->counters, false, err));
-  WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable), "page-locked memory");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable),
+               "page-locked memory");
   *a->counters = (wf__lane_counters){0};
   WF__TRY(make_tables(a, err));
   m->num_free_contexts = m->num_free_slots = NONE;
   return wf__rnn_scoring_forget(a, NULL, err);
 }
 
-static void free_chains(struct wf__rnn_scoring *a) {
+void wf__rnn_scoring_free_chains(struct wf__rnn_scoring *a) {
   for (uint64_t i = 0; i < a->chains.size; i++) {
     wf_scorer_free(a->chains.data[i].scorer);
     wf_scorer_free(a->chains.data[i].cpu_scorer);
@@ -242,7 +298,7 @@ static void free_chains(struct wf__rnn_scoring *a) {
 
 void wf__rnn_scoring_close(struct wf__rnn_scoring *a) {
   if (a == NULL) return;
-  free_chains(a);
+  wf__rnn_scoring_free_chains(a);
   wf__vec_free(&a->chains);
   wf__map64_free(&a->chain_of);
   wf__vec_free(&a->channels);
@@ -256,27 +312,32 @@ void wf__rnn_scoring_close(struct wf__rnn_scoring *a) {
   free(a);
 }
 
-static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_scorer *scorer, wf_error *err) {
+static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_scorer *scorer,
+                              wf_error *err) {
   const wf__rnn_scorer *rnn = wf__rnn_scorer_of(scorer);
   char name[32];
   snprintf(name, sizeof name, "cuda:%d", device);
   a->scorer = wf_scorer_ref(scorer);
-  if (rnn->rnnlm->on_device != NULL && wf__rnn_weights_where(rnn->rnnlm->on_device) == device) a->lm = wf_rnnlm_ref(rnn->rnnlm);
-  else WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
+  if (rnn->rnnlm->on_device != NULL && wf__rnn_weights_where(rnn->rnnlm->on_device) == device)
+    a->lm = wf_rnnlm_ref(rnn->rnnlm);
+  else
+    WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
   WF__TRY(wf__rnn_scorer_twin(rnn, a->lm->base, &a->cpu_scorer, err));
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
   return make_maker(a, rnn, err);
 }
 
-/* Of a recurrent scorer. */
-wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits, struct wf__rnn_scoring **out, wf_error *err) {
+wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits,
+                               struct wf__rnn_scoring **out, wf_error *err) {
   struct wf__rnn_scoring *a = wf__calloc(1, sizeof *a);
   *out = NULL;
   if (a == NULL) return wf__fail_memory(err, sizeof *a, what);
   a->number_bits = number_bits;
   const wf_status status = fill_scoring(a, device, scorer, err);
-  if (status == WF_OK) *out = a;
-  else wf__rnn_scoring_close(a);
+  if (status == WF_OK)
+    *out = a;
+  else
+    wf__rnn_scoring_close(a);
   return status;
 }
 
@@ -292,116 +353,32 @@ void wf__gpu_close_rnn_scorings(wf__gpu_worker *worker) {
 
 void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker) {
   if (worker->rnn_scoring != NULL) (void)cudaStreamSynchronize(worker->rnn_scoring->stream);
-  for (const struct wf__rnn_scoring *a = worker->stream_scorings; a != NULL; a = a->next) (void)cudaStreamSynchronize(a->stream);
+  for (const struct wf__rnn_scoring *a = worker->stream_scorings; a != NULL; a = a->next)
+    (void)cudaStreamSynchronize(a->stream);
 }
 
-/* The batch's recurrent scorer, or NULL; one for all or for none. */
-static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_error *err) {
-  bool is_first = true;
-  *out = NULL;
-  for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++) {
-    if (batch->skip[i]) continue;
-    const wf_scorer *own = wf__rnn_part_of(batch->scorers[i]);
-    if (is_first) *out = own;
-    is_first = false;
-    if (own != *out) return wf__fail(err, WF_ERR_UNSUPPORTED, "a batch on a GPU takes one recurrent scorer for all of its utterances, or for none; or take device cpu");
-  }
-  return WF_OK;
-}
-
-wf_status wf__batch_rnn_take(wf__gpu_worker *worker, const wf__batch *batch, bool *asks, wf_error *err) {
-  const wf_scorer *scorer;
-  WF__TRY(find_scorer(batch, &scorer, err));
-  *asks = scorer != NULL;
-  if (scorer == NULL) return WF_OK;
-  int bits = wf__gpu_context_bits(worker->graph);
-  for (size_t i = 0; i < batch->count; i++) {
-    const int own = wf__gpu_context_bits(wf__batch_graph(batch, i, worker->graph));
-    if (own < bits) bits = own;
-  }
-  if (worker->rnn_scoring != NULL && worker->rnn_scoring->scorer == scorer && worker->rnn_scoring->bits + 1 < bits) {
-    worker->rnn_scoring->number_bits = bits;
-    return WF_OK;
-  }
-  wf__rnn_scoring_close(worker->rnn_scoring);
-  worker->rnn_scoring = NULL;
-  return wf__rnn_scoring_open(worker->device, scorer, bits, &worker->rnn_scoring, err);
-}
-
-/* The chains of the batch, in the order in which they come; *same: they are those of the batch before. */
-static wf_status list_chains(struct wf__rnn_scoring *a, const wf__batch *batch, bool *same, wf_error *err) {
-  const uint64_t before = a->chains.size;
-  uint64_t count = 0;
-  wf__map64 seen = {0};
-  wf_status status = WF_OK;
-  *same = true;
-  for (size_t i = 0; i < batch->count && status == WF_OK && *same; i++) {
-    uint32_t number;
-    bool fresh = false;
-    if (!batch->skip[i]) status = wf__map64_insert(&seen, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)count, &number, &fresh, "scorers", err);
-    if (!fresh || status != WF_OK) continue;
-    *same = count < before && a->chains.data[count].scorer == batch->scorers[i];
-    count++;
-  }
-  wf__map64_free(&seen);
-  *same = *same && count == before;
-  if (*same || status != WF_OK) return status;
-  free_chains(a);
-  for (size_t i = 0; i < batch->count; i++) {
-    uint32_t number;
-    bool fresh;
-    if (batch->skip[i]) continue;
-    WF__TRY(wf__map64_insert(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i], (uint32_t)a->chains.size, &number, &fresh, "scorers", err));
-    if (!fresh) continue;
-    struct wf__rnn_chain chain = {.scorer = NULL};
-    WF__TRY(wf__vec_push(&a->chains, chain, "scorers", err));
-    a->chains.data[number].scorer = wf_scorer_ref(batch->scorers[i]);
-    WF__TRY(wf__scorer_exchange(batch->scorers[i], a->scorer, a->cpu_scorer, &a->chains.data[number].cpu_scorer, err));
-  }
-  return WF_OK;
-}
-
-/* Utterances start anew, in so many roots. */
-static wf_status set_roots(struct wf__rnn_scoring *a, const wf__flat_scorer *const *roots, uint32_t count, bool forgets, wf_error *err) {
+wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_scorer *const *roots,
+                                    uint32_t count, bool forgets, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   while (count >= m->max_contexts / 2) WF__TRY(wf__rnn_scoring_grow(a, NULL, err));
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots, cudaMemcpyHostToDevice), what);
+  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots,
+                          cudaMemcpyHostToDevice),
+               what);
   m->num_roots = count;
   return forgets ? wf__rnn_scoring_forget(a, NULL, err) : WF_OK;
 }
 
-wf_status wf__batch_rnn_take_chains(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  struct wf__rnn_scoring *a = worker->rnn_scoring;
-  bool same;
-  wf_status status = list_chains(a, batch, &same, err);
-  const wf__flat_scorer **roots = status == WF_OK ? wf__calloc(a->chains.size, sizeof *roots) : NULL;
-  if (status == WF_OK && roots == NULL) status = wf__fail_memory(err, a->chains.size * sizeof *roots, what);
-  for (size_t i = 0; i < batch->count && status == WF_OK; i++)
-    if (!batch->skip[i]) roots[wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i])] = wf__gpu_scorer_of(worker, batch, (uint32_t)i);
-  if (status == WF_OK && !a->own_roots) status = set_roots(a, roots, (uint32_t)a->chains.size, !same, err);
-  free(roots);
-  if (status != WF_OK) free_chains(a);
-  return status;
-}
-
-uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch, uint32_t utterance, uint32_t place) {
-  const struct wf__rnn_scoring *a = worker->rnn_scoring;
-  if (!worker->limits.deferred) return 0;
-  return a->own_roots ? place : wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[utterance]);
-}
-
-const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf_scorer *scorer) {
-  return worker->rnn_scoring->chains.data[wf__map64_find(&worker->rnn_scoring->chain_of, (uint64_t)(uintptr_t)scorer)].cpu_scorer;
-}
-
-/* --- rounds ----------------------------------------------------------------------------------------------------------------- */
+/* --- rounds -------------------------------------------------------------------------------- */
 
 /* A launch of the lanes; counters say what came of it. */
-static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search,
+                              wf_error *err) {
   wf__lane_params *p = search->params;
   const size_t kept = sizeof a->counters->num_requests;
-  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + kept, 0, sizeof *a->counters - kept, a->stream), what);
-  a->maker.answers.questions_cap = a->maker.max_contexts - a->num_answers;
+  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + kept, 0,
+                               sizeof *a->counters - kept, a->stream),
+               what);
+  a->maker.answers.questions_cap = a->maker.max_contexts - a->num_scores;
   p->answers = a->maker.answers;
   WF__TRY(wf__gpu_launch(search->kind, p, a->stream, err));
   WF__TRY(wait_for_counters(a, err));
@@ -409,8 +386,8 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
   return WF_OK;
 }
 
-/* Answers to all that was asked. */
-static wf_status answer(struct wf__rnn_scoring *a, wf_error *err) {
+/* Makes all scores that were requested. */
+static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   const uint32_t questions = a->counters->num_questions, claims = a->counters->num_claims;
   const uint32_t steps = m->words_kept == NONE ? 1 : m->words_kept;
@@ -436,10 +413,12 @@ static wf_status answer(struct wf__rnn_scoring *a, wf_error *err) {
   WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, questions, m->hashes, m->costs, err));
   WF__CUDA_TRY(wf__answers_make(m, questions, a->stream), what);
   WF__TRY(fetch_counters(a, err));
-  if (a->counters->clash != 0) return wf__fail(err, WF_ERR_LIMIT, "two contexts of the recurrent language model have the same 64-bit hash");
+  if (a->counters->clash != 0)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "two contexts of the recurrent language model have the same 64-bit hash");
   m->num_free_contexts -= a->counters->num_made;
   m->num_free_slots -= claims;
-  a->num_answers += questions;
+  a->num_scores += questions;
   a->counts.answers++;
   a->counts.costs += questions;
   a->counts.hidden += claims;
@@ -448,51 +427,70 @@ static wf_status answer(struct wf__rnn_scoring *a, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status run_rounds(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+static wf_status run_rounds(struct wf__rnn_scoring *a, const wf__rnn_search *search,
+                            wf_error *err) {
   WF__TRY(launch_lanes(a, search, err));
   while (a->counters->num_waiting > 0) {
     WF__TRY(wf__interrupted(err));
     const wf__lane_counters *c = a->counters;
-    const bool fits = c->num_questions <= a->maker.answers.questions_cap && c->num_questions <= a->maker.num_free_contexts && c->num_claims <= a->maker.num_free_slots;
+    const bool fits = c->num_questions <= a->maker.answers.questions_cap &&
+                      c->num_questions <= a->maker.num_free_contexts &&
+                      c->num_claims <= a->maker.num_free_slots;
     const bool lasts = a->num_frames >= (uint64_t)FRAMES_REMEMBERED * c->num_waiting;
-    if (fits) WF__TRY(answer(a, err));
-    else WF__TRY((lasts ? wf__rnn_scoring_forget : wf__rnn_scoring_grow)(a, search->params, err));
+    if (fits)
+      WF__TRY(make_scores(a, err));
+    else
+      WF__TRY((lasts ? wf__rnn_scoring_forget : wf__rnn_scoring_grow)(a, search->params, err));
     WF__TRY(launch_lanes(a, search, err));
   }
   return WF_OK;
 }
 
-/* Of the rounds since `costs` had been worked out. */
+/* Reports what was counted in this search; `costs`: computed before it. */
 static void count_search(struct wf__rnn_scoring *a, uint64_t costs, uint64_t num_utterances) {
   a->counts.utterances += num_utterances;
   a->counts.requests += a->counters->num_requests;
-  a->counts.hits += a->counters->num_requests > a->counts.costs - costs ? a->counters->num_requests - (a->counts.costs - costs) : 0;
+  a->counts.hits += a->counters->num_requests > a->counts.costs - costs
+                        ? a->counters->num_requests - (a->counts.costs - costs)
+                        : 0;
   wf__rnn_tell(a->scorer, &a->counts);
 }
 
 /* Roots of utterances that share nothing. */
-static wf_status set_own_roots(struct wf__rnn_scoring *a, const wf__lane_utterance *utterances, uint32_t count, wf_error *err) {
+static wf_status set_own_roots(struct wf__rnn_scoring *a, const wf__lane_utterance *utterances,
+                               uint32_t count, wf_error *err) {
   const wf__flat_scorer **roots = wf__alloc(count, sizeof *roots);
   if (roots == NULL) return wf__fail_memory(err, count * sizeof *roots, what);
   for (uint32_t i = 0; i < count; i++) roots[i] = utterances[i].scorer;
-  const wf_status status = set_roots(a, roots, count, true, err);
+  const wf_status status = wf__rnn_scoring_set_roots(a, roots, count, true, err);
   free(roots);
   return status;
 }
 
-wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search *search, wf_error *err) {
+wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search *search,
+                                 wf_error *err) {
   wf__lane_params *p = search->params;
   const uint64_t costs = a->counts.costs;
-  WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU", err)); /* and other searches, which have taken from the queue */
-  if (a->incomplete) WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* nobody would ask again for what the table lists already */
+  WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU",
+                       err)); /* and other searches, which have taken from the queue */
+  if (a->incomplete)
+    WF__TRY(
+        wf__rnn_scoring_forget(a, NULL, err)); /* or lanes would wait for scores that nobody makes:
+                                                  what the table lists is not requested again */
   a->incomplete = true;
-  if (a->own_roots && !a->streams) WF__TRY(set_own_roots(a, search->utterances, p->num_utterances, err));
-  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED, (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
+  if (a->own_roots && !a->streams)
+    WF__TRY(set_own_roots(a, search->utterances, p->num_utterances, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED,
+                                  (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
   a->maker.answers.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
   a->counters->num_requests = 0;
-  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0, a->arrays[WF__RNN_ARRAY_SAVED].bytes, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0,
+                               a->arrays[WF__RNN_ARRAY_SAVED].bytes, a->stream),
+               what);
   WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
-  WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_COUNTERS].data, 0, sizeof *a->counters, a->stream), what);
+  WF__CUDA_TRY(
+      cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_COUNTERS].data, 0, sizeof *a->counters, a->stream),
+      what);
   WF__TRY(run_rounds(a, search, err));
   a->incomplete = false;
   count_search(a, costs, search->num_begun);

@@ -9,12 +9,13 @@ bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *t
   struct cudaPointerAttributes attributes = {0};
   if (self->broken) return false;
   cudaError_t code = cudaPointerGetAttributes(&attributes, from);
-  bool there = code == cudaSuccess && (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged);
+  bool there = code == cudaSuccess && (attributes.type == cudaMemoryTypeDevice ||
+                                       attributes.type == cudaMemoryTypeManaged);
   if (there) {
     const int caller = wf__callers_device();
     code = cudaSetDevice(attributes.device);
-    if (code == cudaSuccess) code = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream);
-    if (code == cudaSuccess) code = cudaStreamSynchronize(self->stream);
+    there = code == cudaSuccess &&
+            wf__gpu_read_back(self->stream, to, from, bytes, "scores", NULL) == WF_OK;
     wf__give_back_device(caller);
   }
   if (code != cudaSuccess) (void)cudaGetLastError(); /* the search meets it, too, and says so */

@@ -1,30 +1,43 @@
-/* stream_memory.c - the memory of streams on a GPU, as the plan has it (gpu_stream_plan.h); slots for their tokens. */
+/* stream_memory.c - the memory of streams on a GPU, as the plan has it (gpu_stream_plan.h); slots
+ * for their tokens. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
 
-/* The state that each arc leaves, and whether it reads a frame: what the kernel needs to go back from the newest tokens. */
+/* The state that each arc leaves, and whether it reads a frame: what the kernel needs to go back
+ * from the newest tokens. */
 static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
   const wf_graph *graph = worker->graph;
   const uint64_t count = graph->view.num_arcs;
   uint32_t *sources = wf__alloc(count, sizeof *sources);
-  if (sources == NULL) return wf__fail_memory(err, count * sizeof *sources, "the graph's copy for the GPU");
+  if (sources == NULL)
+    return wf__fail_memory(err, count * sizeof *sources, "the graph's copy for the GPU");
   for (uint64_t s = 0; s < graph->view.num_states; s++)
     for (uint32_t a = graph->index[s].first_arc; a < graph->index[s + 1].first_arc; a++)
       sources[a] = (uint32_t)s | (a >= graph->index[s].first_epsilon ? WF__LANE_EPSILON : 0);
-  cudaError_t code = cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
-  if (code == cudaSuccess) code = cudaMemcpy(worker->streams->arc_sources, sources, count * sizeof *sources, cudaMemcpyHostToDevice);
+  cudaError_t code =
+      cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
+  if (code == cudaSuccess)
+    code = cudaMemcpy(worker->streams->arc_sources, sources, count * sizeof *sources,
+                      cudaMemcpyHostToDevice);
   free(sources);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
 }
 
-wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes, wf_error *err) {
+wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes,
+                                 wf_error *err) {
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
     int scored;
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(profile, 1 << b, num_columns, &lanes[b]), "the search kernel");
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(profile, 1 << b, num_columns, &scored), "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(
+                     profile, 1 << b, num_columns, &lanes[b]),
+                 "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(
+                     profile, 1 << b, num_columns, &scored),
+                 "the search kernel");
     if (scored < lanes[b]) lanes[b] = scored;
   }
-  return lanes[0] >= 1 ? WF_OK : wf__fail(err, WF_ERR_DEVICE, "the search kernel of streams does not fit this GPU");
+  return lanes[0] >= 1
+             ? WF_OK
+             : wf__fail(err, WF_ERR_DEVICE, "the search kernel of streams does not fit this GPU");
 }
 
 static wf_status create(wf__gpu_worker *worker, wf_error *err) {
@@ -33,7 +46,8 @@ static wf_status create(wf__gpu_worker *worker, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   streams->scratch = wf__calloc((uint64_t)wf__pool_size(worker->pool), sizeof *streams->scratch);
   if (streams->scratch == NULL) return wf__fail_memory(err, sizeof *streams, "streams");
-  WF__TRY(wf__streams_read_lanes(&worker->limits.profile, worker->graph->min_columns, streams->lanes, err));
+  WF__TRY(wf__streams_read_lanes(&worker->limits.profile, worker->graph->min_columns,
+                                 streams->lanes, err));
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&streams->stream, cudaStreamNonBlocking), "a stream");
   return upload_sources(worker, err);
 }
@@ -51,14 +65,21 @@ static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err
   WF__TRY(wf__gpu_free_memory(&limits.available, err));
   limits.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) limits.lanes[b] = streams->lanes[b];
-  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &limits, num_sharing, streams->scored, &streams->plan, err));
-  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes), "the memory of streams; lower gpu_memory");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->pinned, streams->plan.transfer.bytes, cudaHostAllocPortable), "page-locked host memory");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable), "page-locked host memory");
-  streams->room = (wf__search_room){.lane_memory = &streams->plan.lane_memory,
-                                    .transfer_plan = &streams->plan.transfer,
-                                    .lanes = streams->memory,
-                                    .transfer = {streams->pinned, streams->memory + streams->plan.lane_memory.bytes}};
+  WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &limits, num_sharing,
+                               streams->scored, &streams->plan, err));
+  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes),
+               "the memory of streams; lower gpu_memory");
+  WF__CUDA_TRY(
+      cudaHostAlloc((void **)&streams->pinned, streams->plan.transfer.bytes, cudaHostAllocPortable),
+      "page-locked host memory");
+  WF__CUDA_TRY(
+      cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable),
+      "page-locked host memory");
+  streams->room = (wf__search_room){
+      .lane_memory = &streams->plan.lane_memory,
+      .transfer_plan = &streams->plan.transfer,
+      .lanes = streams->memory,
+      .transfer = {streams->pinned, streams->memory + streams->plan.lane_memory.bytes}};
   return WF_OK;
 }
 
@@ -84,14 +105,20 @@ wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *er
   wf__gpu_streams *streams = worker->streams;
   *out = NULL;
   if (streams->slots.size == 0) {
-    const uint64_t size = streams->plan.slot_bytes, wanted = size < WF__STREAM_SLAB_BYTES ? WF__STREAM_SLAB_BYTES / size : 1, left = streams->plan.max_slots - streams->num_slots;
+    const uint64_t size = streams->plan.slot_bytes,
+                   wanted = size < WF__STREAM_SLAB_BYTES ? WF__STREAM_SLAB_BYTES / size : 1,
+                   left = streams->plan.max_slots - streams->num_slots;
     const uint64_t count = wanted < left ? wanted : left;
     char *slab;
     if (count == 0 || streams->num_slots >= streams->plan.max_slots)
-      return wf__fail(err, WF_ERR_MEMORY, "the GPU has room for no more streams: %llu slots of %llu bytes are taken (gpu_memory or what is free): lower max_tokens (%d)",
-                      (unsigned long long)streams->num_slots, (unsigned long long)size, worker->options.max_tokens);
+      return wf__fail(err, WF_ERR_MEMORY,
+                      "the GPU has room for no more streams: %llu slots of %llu bytes are taken "
+                      "(gpu_memory or what is free): lower max_tokens (%d)",
+                      (unsigned long long)streams->num_slots, (unsigned long long)size,
+                      worker->options.max_tokens);
     WF__TRY(wf__vec_grow(&streams->slabs, 1, "streams", err));
-    WF__TRY(wf__vec_grow(&streams->slots, streams->num_slots + count, "streams", err)); /* all of them may come back: returning one needs no memory */
+    WF__TRY(wf__vec_grow(&streams->slots, streams->num_slots + count, "streams",
+                         err)); /* all of them may come back: returning one needs no memory */
     WF__CUDA_TRY(cudaMalloc((void **)&slab, count * size), "room for streams");
     streams->slabs.data[streams->slabs.size++] = slab;
     streams->num_slots += count;
@@ -103,7 +130,9 @@ wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *er
 
 wf_status wf__streams_reserve_contexts(wf__gpu_channel *channel, int num_sharing, wf_error *err) {
   WF__TRY(wf__streams_reserve(channel->worker, num_sharing, true, err));
-  return channel->contexts == NULL ? wf__streams_take_slot(channel->worker, (void **)&channel->contexts, err) : WF_OK;
+  return channel->contexts == NULL
+             ? wf__streams_take_slot(channel->worker, (void **)&channel->contexts, err)
+             : WF_OK;
 }
 
 void wf__streams_return_slot(wf__gpu_worker *worker, void *slot) {

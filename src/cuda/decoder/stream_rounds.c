@@ -1,10 +1,11 @@
-/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the channels.
+/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the
+ * channels.
  *
- *   check    values of scores in host memory, by the pool's threads (of others the kernel looks at the values)
- *   round    pack scores and who they are for | one copy, one launch | wait | into the channels, by the pool's threads
- *   rest     streams that did not fit the GPU: by the CPU's code */
+ *   check    values of scores in host memory, by the pool's threads; the kernel checks others
+ *   round    pack and describe the scores | submit | wait | into the channels, by the pool's
+ *            threads
+ *   rest     streams that did not fit the GPU, by the CPU's code */
 #ifdef WARPFST_CUDA
-#include <math.h>
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -12,132 +13,31 @@
 #include "cuda/decoder/cuda_backend.h"
 
 enum {
-  PACK_TOGETHER = 1 << 17,  /* bytes of scores that one thread packs as fast as many */
+  PACK_TOGETHER = 1 << 17, /* bytes of scores that one thread packs as fast as many */
 };
 
-static void *transfer_at(const wf__gpu_streams *streams, wf__transfer_part part) { return wf__search_room_part(&streams->room, part); }
-static void *out_at(const wf__gpu_streams *streams, wf__stream_out part) { return streams->out + streams->plan.out_off[part]; }
-static wf__lane_advance *outcomes(const wf__gpu_streams *streams) { return out_at(streams, WF__STREAM_ADVANCES); }
-
-/* --- into a channel -------------------------------------------------------------------------------------------------------- */
-
-wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err) {
-  wf__channel *base = &channel->base;
-  wf__stream_scratch *scratch = &channel->worker->streams->scratch[thread];
-  wf__scoring *scoring = &channel->worker->scorings[thread];
-  base->trace.renumber = scratch->renumber;
-  base->trace.renumber_cap = scratch->cap;
-  wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->stem, err);
-  scratch->renumber = base->trace.renumber;
-  scratch->cap = base->trace.renumber_cap;
-  base->trace.renumber = NULL;
-  base->trace.renumber_cap = 0;
-  wf__vec_shrink(&base->trace.records);
-  wf__vec_shrink(&base->trace.loglikes);
-  channel->collected = status == WF_OK;
-  if (status != WF_OK) return status;
-  if (base->scoring.scorer != NULL) {
-    wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
-    status = wf__scoring_resume(scoring, err);
-    if (status == WF_OK) status = wf__path_score(&base->stem, base->num_summed, base->graph, scoring, false, &base->stem_sum, err);
-    wf__scoring_exchange(scoring, &base->scoring);
-  }
-  base->num_summed = base->stem.arcs.size;
-  return status;
+static void *transfer_at(const wf__gpu_streams *streams, wf__transfer_part part) {
+  return wf__search_room_part(&streams->room, part);
+}
+static wf__lane_advance *outcomes(const wf__gpu_streams *streams) {
+  return wf__streams_out(streams, WF__STREAM_ADVANCES);
 }
 
-/* Numbers of the frames that the chunk's ancestors read. */
-static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, uint32_t count, wf_error *err) {
-  int64_t last = -1;
-  for (uint32_t i = 0; i < count; i++) {
-    if (from[i].arc == WF__NO_ARC || wf__graph_arc(base->graph, from[i].arc).ilabel == 0 || from[i].row == last) continue;
-    last = from[i].row;
-    WF__TRY(wf__vec_push(&base->path.frames, (int32_t)(base->path.num_decoded + last), "a path", err));
-  }
-  return WF_OK;
-}
-
-static wf_status add_ancestors(wf__channel *base, const wf__lane_ancestor *from, const wf__lane_advance *advance, wf_error *err) {
-  const uint64_t size = base->trace.records.size, count = advance->num_ancestors;
-  WF__TRY(wf__vec_grow(&base->trace.records, count, "the token history", err));
-  WF__TRY(wf__vec_grow(&base->trace.loglikes, count, "the token history", err));
-  wf__trace_record *records = base->trace.records.data + size;
-  float *loglikes = base->trace.loglikes.data + size;
-  for (uint64_t i = 0; i < count; i++) {
-    const uint32_t prev = from[i].prev;
-    records[i].arc = from[i].arc;
-    loglikes[i] = from[i].loglike;
-    if (prev == WF__LANE_NO_PREV) records[i].prev = WF__TRACE_ROOT;
-    else records[i].prev = (uint32_t)((prev & WF__LANE_OLD) != 0 ? base->trace_base + (prev & ~WF__LANE_OLD) : size + prev);
-  }
-  base->trace.records.size = base->trace.loglikes.size = size + count;
-  base->trace_base = size + count - advance->num_newest;
-  return WF_OK;
-}
-
-static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *err) {
-  wf__scoring *scoring = &channel->worker->scorings[thread];
-  wf__scoring_exchange(scoring, &channel->base.scoring); /* the cache is the thread's */
-  const wf_status status = wf__scoring_begin(scoring, err);
-  wf__scoring_exchange(scoring, &channel->base.scoring);
-  channel->base.stem_sum = (wf__score_sum){channel->base.scoring.start, 0};
-  return status;
-}
-
-static wf__chunk_out emitted(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
-  const wf__gpu_streams *streams = channel->worker->streams;
-  return (wf__chunk_out){.tokens = (const wf__lane_ancestor *)out_at(streams, WF__STREAM_ANCESTRY) + advance->ancestors_off,
-                         .contexts = channel->scorer != NULL ? (const uint64_t *)out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS) + advance->ancestors_off : NULL,
-                         .links = (const wf__lane_chunk_link *)out_at(streams, WF__STREAM_CHUNK_LINKS) + advance->links_off,
-                         .num_tokens = advance->num_ancestors,
-                         .num_links = advance->num_links};
-}
-
-static wf_status take_advance(wf__gpu_channel *channel, const wf__lane_advance *advance, int thread, wf_error *err) {
-  wf__channel *base = &channel->base;
-  const wf__chunk_out out = emitted(channel, advance);
-  wf__path *path = &base->path;
-  if (!base->begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
-  base->begun = true;
-  channel->stale = false;
-  if (channel->worker->params.skip_above < INFINITY) WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
-  if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0) WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));
-  if (out.num_tokens > 0) WF__TRY(add_ancestors(base, out.tokens, advance, err));
-  path->flags |= advance->flags;
-  path->num_decoded += (int64_t)advance->num_decoded;
-  path->num_tokens += advance->num_tokens;
-  path->num_expanded += advance->num_expanded;
-  path->num_arcs += advance->num_arcs;
-  path->num_narrowed += advance->num_narrowed;
-  base->after_blank = advance->after_blank != 0;
-  base->died = (advance->flags & WF_RESULT_DIED) != 0;
-  channel->num_tokens = advance->num_newest;
-  channel->usual_size = advance->usual_size;
-  channel->best = advance->best;
-  channel->ending = advance->ending;
-  channel->best_cost = advance->best_cost;
-  channel->ending_cost = advance->ending_cost;
-  channel->final_cost = advance->final_cost;
-  channel->select_key = advance->select_key;
-  channel->select_context = advance->select_context;
-  if (advance->num_ancestors == 0) return WF_OK; /* a look at the tokens: the committed prefix may have been read already */
-  channel->collected = false;
-  const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
-  return full || channel->watched ? wf__streams_collect(channel, thread, err) : WF_OK;
-}
-
-/* --- a round ---------------------------------------------------------------------------------------------------------------- */
+/* --- a round ------------------------------------------------------------------------------- */
 
 struct round {
   wf__gpu_worker *worker;
   const wf__batch *batch;
-  const uint64_t *score_off; /* in the box, of each item; packing only */
+  const uint64_t *score_off; /* of each item in the transfer block; NULL except for packing */
 };
 
-static bool is_on_gpu(const wf__stream_item *item, const wf__batch *batch) { return batch->scores[item->index].on_device; }
+static bool is_on_gpu(const wf__stream_item *item, const wf__batch *batch) {
+  return batch->scores[item->index].on_device;
+}
 
-/* Items of this round, from the pending ones; returns the bytes of their scores. */
-static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, uint64_t *bytes, wf_error *err) {
+/* Moves pending items to this round. *bytes: of their packed scores. */
+static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, uint64_t *bytes,
+                              wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t kept = 0;
   streams->items.size = 0;
@@ -149,7 +49,8 @@ static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, ui
     const int64_t left = scores->num_frames - item.from;
     item.rows = (int32_t)(left < WF__STREAM_FRAMES ? left : WF__STREAM_FRAMES);
     const uint64_t more = wf__gpu_packed_bytes(scores, item.rows, worker->graph->min_columns);
-    if (streams->items.size < streams->plan.chunk_size && *bytes + more <= streams->plan.window_bytes) {
+    if (streams->items.size < streams->plan.chunk_size &&
+        *bytes + more <= streams->plan.window_bytes) {
       streams->items.data[streams->items.size++] = item;
       *bytes += more;
     } else {
@@ -160,15 +61,19 @@ static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, ui
   return WF_OK;
 }
 
-/* Blocks a lane, as bits: for the expected tokens, what some item asks for, and more if there are few items and large frames. */
+/* Blocks a lane, as bits: for the expected tokens, what some item asks for, and more if there are
+ * few items and large frames. */
 static int choose_bits(const wf__gpu_worker *worker, bool scored) {
   const wf__gpu_streams *streams = worker->streams;
-  const uint64_t room = wf__lane_tokens(worker->limits.profile.shared_kb, scored), usual = streams->usual_tokens, expected = wf__gpu_expected_tokens(&worker->options, streams->usual_tokens);
+  const uint64_t room = wf__lane_tokens(worker->limits.profile.shared_kb, scored),
+                 usual = streams->usual_tokens,
+                 expected = wf__gpu_expected_tokens(&worker->options, streams->usual_tokens);
   int bits = streams->least_bits;
   while (bits < WF__MAX_RANK_BITS && room << bits < expected) bits++;
   for (uint64_t i = 0; i < streams->items.size; i++)
     if (streams->items.data[i].bits > bits) bits = streams->items.data[i].bits;
-  if (usual > 0) bits = wf__gpu_spread_lanes(bits, (uint64_t)streams->lanes[0], streams->items.size, usual);
+  if (usual > 0)
+    bits = wf__gpu_spread_lanes(bits, (uint64_t)streams->lanes[0], streams->items.size, usual);
   while (bits > 0 && (streams->lanes[bits] < 1 || streams->plan.parts >> bits < 1)) bits--;
   return bits;
 }
@@ -177,13 +82,18 @@ static void pack_item(void *user, uint64_t number, int thread) {
   const struct round *round = user;
   const wf__stream_item *item = &round->worker->streams->items.data[number];
   const wf_scores *scores = &round->batch->scores[item->index];
-  const uint64_t element = wf__dtype_bytes(scores->dtype), row = (uint64_t)round->worker->graph->min_columns * element, stride = (uint64_t)scores->stride * element;
+  const uint64_t element = wf__dtype_bytes(scores->dtype),
+                 row = (uint64_t)round->worker->graph->min_columns * element,
+                 stride = (uint64_t)scores->stride * element;
   if (scores->on_device || item->rows == 0) return;
   const char *from = (const char *)scores->data + (uint64_t)item->from * stride;
-  char *to = (char *)transfer_at(round->worker->streams, WF__TRANSFER_SCORES) + round->score_off[number];
-  if (stride == row) memcpy(to, from, row * (uint64_t)item->rows);
+  char *to =
+      (char *)transfer_at(round->worker->streams, WF__TRANSFER_SCORES) + round->score_off[number];
+  if (stride == row)
+    memcpy(to, from, row * (uint64_t)item->rows);
   else
-    for (int32_t t = 0; t < item->rows; t++) memcpy(to + (uint64_t)t * row, from + (uint64_t)t * stride, row);
+    for (int32_t t = 0; t < item->rows; t++)
+      memcpy(to + (uint64_t)t * row, from + (uint64_t)t * stride, row);
 }
 
 static void describe_item(const struct round *round, uint64_t number) {
@@ -192,8 +102,10 @@ static void describe_item(const struct round *round, uint64_t number) {
   const wf__stream_item *item = &streams->items.data[number];
   const wf_scores *scores = &round->batch->scores[item->index];
   const wf__gpu_channel *channel = item->channel;
-  const char *packed = streams->room.transfer.device + streams->plan.transfer.off[WF__TRANSFER_SCORES] + round->score_off[number];
-  wf__lane_utterance *utterance = (wf__lane_utterance *)transfer_at(streams, WF__TRANSFER_UTTERANCES) + number;
+  const char *packed = streams->room.transfer.device +
+                       streams->plan.transfer.off[WF__TRANSFER_SCORES] + round->score_off[number];
+  wf__lane_utterance *utterance =
+      (wf__lane_utterance *)transfer_at(streams, WF__TRANSFER_UTTERANCES) + number;
   *utterance = wf__gpu_describe(scores, item->from, item->rows, worker->graph->min_columns, packed);
   utterance->root = channel->scorer != NULL ? channel->scorer->root : 0;
   utterance->scorer = wf__shared_scorer_there(channel->scorer);
@@ -205,13 +117,18 @@ static void describe_item(const struct round *round, uint64_t number) {
                        .usual_size = channel->usual_size,
                        .after_blank = channel->base.after_blank,
                        .num_unchecked = item->unchecked ? (uint32_t)scores->num_frames : 0,
-                       .only_check = round->batch->results[item->index]->status != WF_OK || channel->base.died || channel->on_cpu};
+                       .only_check = round->batch->results[item->index]->status != WF_OK ||
+                                     channel->base.died || channel->on_cpu};
 }
 
-static struct wf__rnn_scoring *scoring_of(const wf__stream_item *item) { return item->channel->scorer != NULL ? item->channel->scorer->rnn_scoring : NULL; }
+static struct wf__rnn_scoring *scoring_of(const wf__stream_item *item) {
+  return item->channel->scorer != NULL ? item->channel->scorer->rnn_scoring : NULL;
+}
 
-/* Starts a search of some of the round's items. `large`: lanes have the tables of searches with scorers. */
-static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch, bool large, wf_error *err) {
+/* Starts a search of some of the round's items. `large`: lanes have the tables of searches with
+ * scorers. */
+static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch, bool large,
+                              wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   const int bits = streams->round_bits = choose_bits(worker, large);
   const uint32_t lanes = (uint32_t)streams->lanes[bits], room = streams->plan.parts >> bits;
@@ -220,51 +137,61 @@ static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch,
   launch->ranks = 1u << bits;
   wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->params, launch);
   p.advances = outcomes(streams);
-  p.ancestors = out_at(streams, WF__STREAM_ANCESTRY);
-  p.ancestor_contexts = out_at(streams, WF__STREAM_ANCESTOR_CONTEXTS);
-  p.chunk_links = out_at(streams, WF__STREAM_CHUNK_LINKS);
+  p.ancestors = wf__streams_out(streams, WF__STREAM_ANCESTRY);
+  p.ancestor_contexts = wf__streams_out(streams, WF__STREAM_ANCESTOR_CONTEXTS);
+  p.chunk_links = wf__streams_out(streams, WF__STREAM_CHUNK_LINKS);
   p.chunk_links_cap = streams->plan.links_cap;
   p.ancestors_cap = streams->plan.ancestors_cap;
   p.arc_sources = streams->arc_sources;
   return wf__gpu_submit(&streams->room, launch, &p, streams->stream, err);
 }
 
-/* Items that have recurrent scorers, those of one after the other from place `from` of the order on; this waits. */
+/* Searches the items with recurrent scorers, one scorer after the other, from place `from` of the
+ * order on. Waits. */
 static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   const uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER);
   const uint64_t count = streams->items.size;
   for (uint64_t i = from; i < count;) {
-    wf__search_launch launch = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED, .rnn_scoring = scoring_of(&streams->items.data[order[i]]), .first = (uint32_t)i};
-    for (; i < count && scoring_of(&streams->items.data[order[i]]) == launch.rnn_scoring; i++) launch.num_begun += !streams->items.data[order[i]].channel->base.begun;
+    wf__search_launch launch = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED,
+                                .rnn_scoring = scoring_of(&streams->items.data[order[i]]),
+                                .first = (uint32_t)i};
+    for (; i < count && scoring_of(&streams->items.data[order[i]]) == launch.rnn_scoring; i++)
+      launch.num_begun += !streams->items.data[order[i]].channel->base.begun;
     launch.count = (uint32_t)i - launch.first;
     WF__TRY(submit_items(worker, &launch, true, err));
   }
   return WF_OK;
 }
 
-/* The order of a round: items without scorers, with others, with recurrent ones. */
+/* Writes the order of a round: items without scorers, then with scorers that are not recurrent,
+ * then with recurrent ones. */
 static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
   wf__gpu_streams *streams = worker->streams;
   uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER), at = 0;
   for (int scored = 0; scored < 2; scored++) {
     for (uint64_t i = 0; i < streams->items.size; i++) {
       const wf__stream_item *item = &streams->items.data[i];
-      if (scoring_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0)) order[at++] = (uint32_t)i;
+      if (scoring_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0))
+        order[at++] = (uint32_t)i;
     }
     *(scored ? num_scored : num_plain) = at - (scored ? *num_plain : 0);
   }
-  for (const struct wf__rnn_scoring *rnn_scoring = worker->stream_scorings; rnn_scoring != NULL; rnn_scoring = wf__rnn_scoring_next(rnn_scoring))
+  for (const struct wf__rnn_scoring *rnn_scoring = worker->stream_scorings; rnn_scoring != NULL;
+       rnn_scoring = wf__rnn_scoring_next(rnn_scoring))
     for (uint64_t i = 0; i < streams->items.size; i++)
       if (scoring_of(&streams->items.data[i]) == rnn_scoring) order[at++] = (uint32_t)i;
 }
 
-/* Puts the round on the worker's stream; nothing here waits but for recurrent scorers. */
-static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+/* Packs the round and puts it on the worker's stream. Nothing here waits, but for recurrent
+ * scorers. */
+static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
+                        const wf__batch *batch, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   uint64_t bytes;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
-  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err)); /* it is there, unless room for scorers failed */
+  WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false,
+                              err)); /* it is there, unless room for scorers failed */
   WF__TRY(choose_items(worker, batch, &bytes, err));
   const uint64_t count = streams->items.size;
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
@@ -282,23 +209,29 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker, c
     outcomes(streams)[i].num_newest = UINT32_MAX; /* until it is done */
     describe_item(&round, i);
   }
-  if (bytes > PACK_TOGETHER) wf__pool_run(worker->pool, count, pack_item, &round);
+  if (bytes > PACK_TOGETHER)
+    wf__pool_run(worker->pool, count, pack_item, &round);
   else
     for (uint64_t i = 0; i < count; i++) pack_item(&round, i, 0);
   free(score_off);
   if (on_gpu) {
-    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream), "the caller's stream");
+    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream),
+                 "the caller's stream");
     WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
   }
   WF__TRY(wf__gpu_send_transfer(&streams->room, bytes, streams->stream, err));
-  wf__search_launch plain = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_PLAIN, .queue = 0, .first = 0, .count = num_plain};
-  wf__search_launch scored = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_SCORED, .queue = 1, .first = num_plain, .count = num_scored};
+  wf__search_launch plain = {
+      .kind = WF__SEARCH_STREAMS + WF__SEARCH_PLAIN, .queue = 0, .first = 0, .count = num_plain};
+  wf__search_launch scored = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_SCORED,
+                              .queue = 1,
+                              .first = num_plain,
+                              .count = num_scored};
   WF__TRY(submit_items(worker, &plain, num_plain < count, err));
   WF__TRY(submit_items(worker, &scored, num_plain < count, err));
   return submit_deferred(worker, num_plain + num_scored, err);
 }
 
-/* --- what comes back -------------------------------------------------------------------------------------------------------- */
+/* --- what comes back ----------------------------------------------------------------------- */
 
 static int wider_bits(const wf__gpu_streams *streams) {
   for (int bits = streams->round_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
@@ -306,8 +239,9 @@ static int wider_bits(const wf__gpu_streams *streams) {
   return 0;
 }
 
-/* One item's outcome; what is left to do with it into item->then. */
-static wf_status read_outcome(const struct round *round, uint64_t number, int thread, wf_error *err) {
+/* Takes one item's outcome. item->then says what is left to do with it. */
+static wf_status read_outcome(const struct round *round, uint64_t number, int thread,
+                              wf_error *err) {
   wf__gpu_worker *worker = round->worker;
   wf__gpu_streams *streams = worker->streams;
   wf__stream_item *item = &streams->items.data[number];
@@ -316,7 +250,8 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
   wf_result *result = round->batch->results[item->index];
   item->then = WF__ITEM_DONE;
   if (item->unchecked && advance->bad != UINT64_MAX)
-    return wf__gpu_report_bad_score(scores, advance->bad, result->num_frames, worker->copy_stream, result, err);
+    return wf__gpu_report_bad_score(scores, advance->bad, result->num_frames, worker->copy_stream,
+                                    result, err);
   item->unchecked = false;
   if (result->status != WF_OK || item->channel->base.died) return WF_OK;
   item->then = item->channel->on_cpu ? WF__ITEM_TO_CPU : WF__ITEM_GOES_ON;
@@ -324,12 +259,15 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
   switch (advance->status) {
     case WF__LANE_OK:
       item->from += item->rows;
-      item->then = item->from < scores->num_frames && (advance->flags & WF_RESULT_DIED) == 0 ? WF__ITEM_GOES_ON : WF__ITEM_DONE;
-      return take_advance(item->channel, advance, thread, err);
+      item->then = item->from < scores->num_frames && (advance->flags & WF_RESULT_DIED) == 0
+                       ? WF__ITEM_GOES_ON
+                       : WF__ITEM_DONE;
+      return wf__streams_take_advance(item->channel, advance, thread, err);
     case WF__LANE_NO_ANCESTORS: return WF_OK;
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
-      if (item->bits == 0) item->then = wf__is_scored_channel(item->channel) ? WF__ITEM_TO_CPU : WF__ITEM_LARGE;
+      if (item->bits == 0)
+        item->then = wf__is_scored_channel(item->channel) ? WF__ITEM_TO_CPU : WF__ITEM_LARGE;
       return WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE:
@@ -355,15 +293,20 @@ static void update_estimates(wf__gpu_streams *streams) {
   wf__search_tally tally = {0};
   for (uint64_t i = 0; i < streams->items.size; i++) {
     const wf__lane_advance *advance = &outcomes(streams)[i];
-    const bool counts = advance->status != WF__LANE_OK || streams->items.data[i].then != WF__ITEM_TO_CPU; /* the CPU's were only checked */
-    wf__search_tally_add(&tally, counts ? advance->status : WF__LANE_NO_ROOM, advance->num_tokens, advance->num_decoded);
+    const bool counts =
+        advance->status != WF__LANE_OK ||
+        streams->items.data[i].then != WF__ITEM_TO_CPU; /* the CPU's were only checked */
+    wf__search_tally_add(&tally, counts ? advance->status : WF__LANE_NO_ROOM, advance->num_tokens,
+                         advance->num_decoded);
   }
   streams->usual_tokens = wf__search_tally_usual(&tally, streams->usual_tokens);
-  if (wf__search_tally_too_small(&tally) && wider_bits(streams) > 0) streams->least_bits = wider_bits(streams);
+  if (wf__search_tally_too_small(&tally) && wider_bits(streams) > 0)
+    streams->least_bits = wider_bits(streams);
 }
 
-/* Waits for the round. Items that are for the CPU go to `rest`. */
-static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worker *worker, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
+/* Waits for the round and takes its outcomes. Items that are for the CPU go to `rest`. */
+static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worker *worker,
+                              const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
   struct round round = {worker, batch, NULL};
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
@@ -374,19 +317,23 @@ static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worke
     wf__stream_item item = streams->items.data[i];
     item.channel->item_number = 0;
     if (item.then == WF__ITEM_LARGE) {
-      item.channel->large = wf__streams_reserve_contexts(item.channel, wf__devices_sharing(&self->devices, worker->device), NULL) == WF_OK;
+      item.channel->large =
+          wf__streams_reserve_contexts(
+              item.channel, wf__devices_sharing(&self->devices, worker->device), NULL) == WF_OK;
       item.then = item.channel->large ? WF__ITEM_GOES_ON : WF__ITEM_TO_CPU;
     }
-    if (item.then == WF__ITEM_GOES_ON) WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
+    if (item.then == WF__ITEM_GOES_ON)
+      WF__TRY(wf__vec_push(&streams->pending, item, "streams", err));
     if (item.then == WF__ITEM_TO_CPU) WF__TRY(wf__vec_push(rest, item, "streams", err));
   }
   streams->items.size = 0;
   return WF_OK;
 }
 
-/* --- on the CPU -------------------------------------------------------------------------------------------------------------- */
+/* --- on the CPU ---------------------------------------------------------------------------- */
 
-static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *batch, const wf__stream_item *item, wf_error *err) {
+static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *batch,
+                              const wf__stream_item *item, wf_error *err) {
   wf_scores host;
   void *copy = NULL, *channel = &item->channel->base;
   const bool skip = false;
@@ -394,14 +341,16 @@ static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *ba
     wf__log(WF_LOG_DEBUG, "a stream did not fit the GPU's plan and goes on on the CPU");
     WF__TRY(wf__streams_to_cpu(self, item->channel, err));
   }
-  wf_status status = wf__gpu_scores_to_host(&batch->scores[item->index], item->from, item->channel->worker->copy_stream, &host, &copy, err);
-  wf__batch one = {.scores = &host, .skip = &skip, .count = 1, .results = &batch->results[item->index]};
+  wf_status status = wf__gpu_scores_to_host(&batch->scores[item->index], item->from,
+                                            item->channel->worker->copy_stream, &host, &copy, err);
+  wf__batch one = {
+      .scores = &host, .skip = &skip, .count = 1, .results = &batch->results[item->index]};
   if (status == WF_OK) status = wf__cpu_streams.advance(self->cpu, &one, &channel, err);
   free(copy);
   return status;
 }
 
-/* --- a batch ------------------------------------------------------------------------------------------------------------------ */
+/* --- a batch ------------------------------------------------------------------------------- */
 
 static void check_item(void *user, uint64_t i, int thread) {
   const struct round *round = user;
@@ -409,21 +358,28 @@ static void check_item(void *user, uint64_t i, int thread) {
   if (round->batch->skip[i] || scores->on_device || scores->num_frames == 0) return;
   const int32_t columns = round->worker->graph->min_columns;
   wf_result *result = round->batch->results[i];
-  if (wf__gpu_any_bad(scores, columns)) (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
+  if (wf__gpu_any_bad(scores, columns))
+    (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
 }
 
 /* Do the scores lie where the stream is searched? Else its result says so. */
-static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores, wf_result *result, wf_error *err) {
+static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores,
+                            wf_result *result, wf_error *err) {
   wf_error own;
   int home;
   WF__TRY(wf__gpu_find_scores(scores, result, &home, err));
   if (home >= 0 && home != worker->device)
-    wf__result_fail(result, wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, the stream is searched on GPU %d", home, worker->device), &own);
+    wf__result_fail(
+        result,
+        wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, the stream is searched on GPU %d",
+                 home, worker->device),
+        &own);
   return WF_OK;
 }
 
-/* Streams that have something to search, or to be looked at, to their workers. */
-static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf__stream_items *rest, wf_error *err) {
+/* Gives items that have scores to search or to check to their workers. `rest`: for the CPU. */
+static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *batch,
+                              void *const *channels, wf__stream_items *rest, wf_error *err) {
   struct round round = {&self->workers[0], batch, NULL};
   wf__pool_run(self->workers[0].pool, batch->count, check_item, &round);
   for (size_t i = 0; i < batch->count; i++) {
@@ -431,20 +387,25 @@ static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *ba
     const wf_scores *scores = &batch->scores[i];
     if (batch->skip[i]) continue;
     WF__TRY(check_home(channel->worker, scores, batch->results[i], err));
-    const bool unchecked = scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
-    const bool searches = batch->results[i]->status == WF_OK && !channel->base.died && (scores->num_frames > 0 || !channel->base.begun || channel->stale);
+    const bool unchecked =
+        scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
+    const bool searches = batch->results[i]->status == WF_OK && !channel->base.died &&
+                          (scores->num_frames > 0 || !channel->base.begun || channel->stale);
     const wf__stream_item item = {.channel = channel, .index = (uint32_t)i, .unchecked = unchecked};
     if (!unchecked && !searches) continue;
-    WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending, item, "streams", err));
+    WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending,
+                         item, "streams", err));
   }
   return wf__interrupted(err); /* then not all values were looked at */
 }
 
-static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batch, wf__stream_items *rest, wf_error *err) {
+static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batch,
+                            wf__stream_items *rest, wf_error *err) {
   for (bool any = true; any;) {
     any = false;
     for (int i = 0; i < self->num_workers; i++)
-      if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0) WF__TRY(launch(self, &self->workers[i], batch, err));
+      if (self->workers[i].streams != NULL && self->workers[i].streams->pending.size > 0)
+        WF__TRY(launch(self, &self->workers[i], batch, err));
     for (int i = 0; i < self->num_workers; i++) {
       if (self->workers[i].streams == NULL || self->workers[i].streams->items.size == 0) continue;
       WF__TRY(finish_round(self, &self->workers[i], batch, rest, err));
@@ -455,12 +416,13 @@ static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batc
   return WF_OK;
 }
 
-/* Chunks that the call has not finished, nor will. */
+/* Fails the chunks that the call did not finish. */
 static void fail_all(const wf__batch *batch, const wf__stream_items *items, const wf_error *why) {
-  for (uint64_t i = 0; i < items->size; i++) wf__result_fail(batch->results[items->data[i].index], why->code, why);
+  for (uint64_t i = 0; i < items->size; i++)
+    wf__result_fail(batch->results[items->data[i].index], why->code, why);
 }
 
-/* Nothing may be on its way when the caller gets its scores back. */
+/* Waits for all rounds, as nothing may be on its way when the caller gets its scores back. */
 static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_status status) {
   const wf_error why = {.code = status, .message = "cancelled"};
   for (int i = 0; i < self->num_workers; i++) {
@@ -468,19 +430,22 @@ static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_st
     if (streams == NULL) continue;
     if (streams->stream != NULL) cudaStreamSynchronize(streams->stream);
     wf__gpu_drain_rnn_scorings(&self->workers[i]);
-    for (uint64_t k = 0; k < streams->items.size; k++) streams->items.data[k].channel->item_number = 0;
+    for (uint64_t k = 0; k < streams->items.size; k++)
+      streams->items.data[k].channel->item_number = 0;
     if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->pending, &why);
     if (status == WF_ERR_CANCELLED) fail_all(batch, &streams->items, &why);
     streams->pending.size = streams->items.size = 0;
   }
 }
 
-wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch, void *const *channels, wf_error *err) {
+wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch,
+                              void *const *channels, wf_error *err) {
   wf__stream_items rest = {0};
   wf_status status = assign_items(self, batch, channels, &rest, err);
   if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
   if (status != WF_OK) abandon(self, batch, status);
-  if (status == WF_ERR_CANCELLED) fail_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
+  if (status == WF_ERR_CANCELLED)
+    fail_all(batch, &rest, &(wf_error){.code = status, .message = "cancelled"});
   for (uint64_t i = 0; i < rest.size && status == WF_OK; i++) {
     wf_error own = {0};
     const wf_status said = go_on_by_cpu(self, batch, &rest.data[i], &own);
@@ -491,7 +456,8 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *ba
   wf__vec_free(&rest);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
     const wf_status own = batch->skip[i] ? WF_OK : batch->results[i]->status;
-    if (own == WF_ERR_MEMORY || own == WF_ERR_CANCELLED) status = wf__fail(err, own, "%s for streams; those that failed say so", wf_status_text(own));
+    if (own == WF_ERR_MEMORY || own == WF_ERR_CANCELLED)
+      status = wf__fail(err, own, "%s for streams; those that failed say so", wf_status_text(own));
   }
   return status;
 }

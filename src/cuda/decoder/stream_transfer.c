@@ -9,20 +9,26 @@ static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) 
   const bool scored = channel->scorer != NULL;
   base->tokens.size = 0;
   for (uint32_t i = 0; i < channel->num_tokens; i++) {
-    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state, context = scored ? base->past_contexts.data[i] : 0;
-    if (base->died && (key > channel->select_key || (key == channel->select_key && context > channel->select_context))) continue;
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | tokens[i].state,
+                   context = scored ? base->past_contexts.data[i] : 0;
+    if (base->died && (key > channel->select_key ||
+                       (key == channel->select_key && context > channel->select_context)))
+      continue;
     if (scored) base->contexts.data[base->tokens.size] = context;
-    base->tokens.data[base->tokens.size++] = (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
+    base->tokens.data[base->tokens.size++] =
+        (wf__saved_token){tokens[i].cost, tokens[i].state, base->died ? i : 0};
   }
   base->contexts.size = scored ? base->tokens.size : 0;
   base->past_contexts.size = scored && base->died ? channel->num_tokens : 0;
 }
 
 wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
-  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err) : WF_OK;
+  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err)
+                           : WF_OK;
 }
 
-wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel, wf_error *err) {
+wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel,
+                             wf_error *err) {
   wf__channel *base = &channel->base;
   const uint64_t count = base->begun ? channel->num_tokens : 0;
   WF__TRY(wf__streams_open_cpu(self, err));
@@ -34,14 +40,19 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   WF__TRY(wf__vec_grow(&base->past_contexts, count, "tokens", err));
   wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  cudaError_t code = cudaMemcpy(tokens, channel->tokens, count * sizeof *tokens, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess && channel->scorer != NULL)
-    code = cudaMemcpy(base->past_contexts.data, channel->contexts, count * sizeof *channel->contexts, cudaMemcpyDeviceToHost);
-  if (code == cudaSuccess) keep_tokens(channel, tokens);
+  static const char what[] = "tokens from the GPU";
+  const cudaStream_t stream = channel->worker->copy_stream;
+  wf_status status =
+      wf__gpu_read_back(stream, tokens, channel->tokens, count * sizeof *tokens, what, err);
+  if (status == WF_OK && channel->scorer != NULL)
+    status = wf__gpu_read_back(stream, base->past_contexts.data, channel->contexts,
+                               count * sizeof *channel->contexts, what, err);
+  if (status == WF_OK) keep_tokens(channel, tokens);
   free(tokens);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens from the GPU");
-  const bool asks = channel->scorer != NULL && channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
-  return asks ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+  if (status != WF_OK) return status;
+  const bool deferred = channel->scorer != NULL &&
+                        channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
+  return deferred ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
 }
 
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
@@ -49,10 +60,13 @@ wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
   const uint64_t count = base->tokens.size;
   wf__lane_token *tokens = wf__alloc(count, sizeof *tokens);
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  for (uint64_t i = 0; i < count; i++) tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
-  cudaError_t code = cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
+  for (uint64_t i = 0; i < count; i++)
+    tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
+  cudaError_t code =
+      cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
   if (code == cudaSuccess && base->scoring.scorer != NULL)
-    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts, cudaMemcpyHostToDevice);
+    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts,
+                      cudaMemcpyHostToDevice);
   free(tokens);
   if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
   wf__vec_free(&base->tokens);

@@ -1,8 +1,11 @@
-/* upload_added_words.c - words added to graphs, on a GPU: the phrase trees that search_graph.cuh walks by number.
+/* upload_added_words.c - words added to graphs, on a GPU: the phrase trees that search_graph.cuh
+ * walks by number.
  *
- *   memory of a graph   wf__lane_words | wf__lane_class of each class | tree: states, arcs | tree ...    at multiples of 256 bytes
+ *   memory of a graph   wf__lane_words | wf__lane_class of each class | tree: states, arcs |
+ *                       tree ...    at multiples of 256 bytes
  *
- * A graph's words are sent once and stay while streams or the last batch have it, so a list for all utterances is not sent with every batch. */
+ * A graph's words are sent once and stay while streams or the last batch have it, so a list for
+ * all utterances is not sent with every batch. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -10,14 +13,20 @@
 #include "cuda/decoder/gpu_worker.h"
 
 static uint64_t tree_bytes(const wf__phrase_tree *tree) {
-  return tree != NULL ? wf__round_up_256(tree->view.num_states * sizeof(wf__lane_state)) + wf__round_up_256(tree->view.num_arcs * sizeof(wf_arc)) : 0;
+  return tree != NULL ? wf__round_up_256(tree->view.num_states * sizeof(wf__lane_state)) +
+                            wf__round_up_256(tree->view.num_arcs * sizeof(wf_arc))
+                      : 0;
 }
 
-static bool has_epsilons(const wf__phrase_tree *tree, uint32_t state) { return tree->first_epsilon[state] < tree->view.arc_off[state + 1]; }
+static bool has_epsilons(const wf__phrase_tree *tree, uint32_t state) {
+  return tree->first_epsilon[state] < tree->view.arc_off[state + 1];
+}
 
-static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__lane_state *states, wf_arc *arcs) {
+static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__lane_state *states,
+                       wf_arc *arcs) {
   for (uint64_t s = 0; s < tree->view.num_states; s++)
-    states[s] = (wf__lane_state){(uint32_t)tree->view.arc_off[s], tree->first_epsilon[s], (uint32_t)tree->view.arc_off[s + 1], INFINITY};
+    states[s] = (wf__lane_state){(uint32_t)tree->view.arc_off[s], tree->first_epsilon[s],
+                                 (uint32_t)tree->view.arc_off[s + 1], INFINITY};
   for (uint64_t a = 0; a < tree->view.num_arcs; a++) {
     wf_arc arc = tree->view.arcs[a];
     if (has_epsilons(tree, arc.nextstate)) arc.nextstate |= 0x80000000u;
@@ -27,8 +36,10 @@ static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__l
 }
 
 /* Everything as it will be on the GPU, where it begins at `there`. */
-static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, char *all, const char *there) {
-  const uint64_t count = (uint64_t)graph->classes->count, first_class = wf__round_up_256(sizeof(wf__lane_words));
+static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, char *all,
+                        const char *there) {
+  const uint64_t count = (uint64_t)graph->classes->count,
+                 first_class = wf__round_up_256(sizeof(wf__lane_words));
   wf__lane_words *words = (wf__lane_words *)(void *)all;
   wf__lane_class *classes = (wf__lane_class *)(void *)(all + first_class);
   uint64_t at = first_class + wf__round_up_256(count * sizeof *classes);
@@ -51,26 +62,31 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
     classes[c].num_states = (uint32_t)tree->view.num_states;
     classes[c].num_arcs = (uint32_t)tree->view.num_arcs;
     classes[c].root_mark = has_epsilons(tree, 0) ? 0x80000000u : 0;
-    write_tree(graph, tree, (wf__lane_state *)(void *)(all + at), (wf_arc *)(void *)(all + arcs_at));
+    write_tree(graph, tree, (wf__lane_state *)(void *)(all + at),
+               (wf_arc *)(void *)(all + arcs_at));
     at += tree_bytes(tree);
   }
 }
 
 static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf_error *err) {
   const wf_graph *graph = shared->graph;
-  shared->bytes = wf__round_up_256(sizeof(wf__lane_words)) + wf__round_up_256((uint64_t)graph->classes->count * sizeof(wf__lane_class));
-  for (int32_t c = 0; c < graph->classes->count; c++) shared->bytes += tree_bytes(graph->added[c].tree);
+  shared->bytes = wf__round_up_256(sizeof(wf__lane_words)) +
+                  wf__round_up_256((uint64_t)graph->classes->count * sizeof(wf__lane_class));
+  for (int32_t c = 0; c < graph->classes->count; c++)
+    shared->bytes += tree_bytes(graph->added[c].tree);
   WF__CUDA_TRY(cudaMalloc((void **)&shared->memory, shared->bytes), "room for added words");
   char *all = wf__calloc(shared->bytes, 1);
   if (all == NULL) return wf__fail_memory(err, shared->bytes, "added words for the GPU");
   write_words(graph, worker, all, shared->memory);
-  cudaError_t code = cudaMemcpyAsync(shared->memory, all, shared->bytes, cudaMemcpyHostToDevice, worker->copy_stream);
+  cudaError_t code = cudaMemcpyAsync(shared->memory, all, shared->bytes, cudaMemcpyHostToDevice,
+                                     worker->copy_stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
   free(all);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "added words to the GPU");
 }
 
-wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph, wf__shared_words **out, wf_error *err) {
+wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,
+                                wf__shared_words **out, wf_error *err) {
   *out = NULL;
   if (graph->added == NULL) return WF_OK;
   *out = worker->shared_words;
@@ -102,20 +118,25 @@ void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
   free(shared);
 }
 
-/* --- of a batch -------------------------------------------------------------------------------------------------------------- */
+/* --- of a batch ---------------------------------------------------------------------------- */
 
-/* Lets the first `count` of the batch's words go. */
+/* Ends the sharing of the first `count` of the batch's words. */
 static void release_first(wf__gpu_worker *worker, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(worker, &worker->batch_words.data[i]);
   worker->batch_words.size -= count;
-  if (worker->batch_words.size > 0) memmove(worker->batch_words.data, worker->batch_words.data + count, worker->batch_words.size * sizeof *worker->batch_words.data);
+  if (worker->batch_words.size > 0)
+    memmove(worker->batch_words.data, worker->batch_words.data + count,
+            worker->batch_words.size * sizeof *worker->batch_words.data);
 }
 
-static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph, uint64_t before, wf_error *err) {
+static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph, uint64_t before,
+                                   wf_error *err) {
   uint32_t number;
   bool fresh;
   if (graph->added == NULL) return WF_OK;
-  WF__TRY(wf__map64_insert(&worker->words_of, (uint64_t)(uintptr_t)graph, (uint32_t)(worker->batch_words.size - before), &number, &fresh, "added words", err));
+  WF__TRY(wf__map64_insert(&worker->words_of, (uint64_t)(uintptr_t)graph,
+                           (uint32_t)(worker->batch_words.size - before), &number, &fresh,
+                           "added words", err));
   if (!fresh) return WF_OK;
   WF__TRY(wf__vec_grow(&worker->batch_words, 1, "added words", err));
   wf__shared_words **place = &worker->batch_words.data[worker->batch_words.size];
@@ -125,19 +146,25 @@ static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph
 }
 
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  const uint64_t before = worker->batch_words.size; /* shared until the new ones are, as they may be the same */
+  const uint64_t before =
+      worker->batch_words
+          .size; /* released after the new ones are acquired, as they may be the same */
   wf_status status = WF_OK;
   wf__map64_clear(&worker->words_of);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)
-    if (!batch->skip[i]) status = acquire_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
+    if (!batch->skip[i])
+      status = acquire_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
   release_first(worker, before);
-  for (uint64_t i = 0; i < worker->batch_words.size; i++) worker->limits.scorer_bytes += worker->batch_words.data[i]->bytes;
+  for (uint64_t i = 0; i < worker->batch_words.size; i++)
+    worker->limits.scorer_bytes += worker->batch_words.data[i]->bytes;
   worker->limits.scored = worker->limits.scored || worker->batch_words.size > 0;
   return status;
 }
 
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph) {
-  const uint32_t number = graph->added != NULL ? wf__map64_find(&worker->words_of, (uint64_t)(uintptr_t)graph) : WF__MAP64_NONE;
+  const uint32_t number = graph->added != NULL
+                              ? wf__map64_find(&worker->words_of, (uint64_t)(uintptr_t)graph)
+                              : WF__MAP64_NONE;
   return number != WF__MAP64_NONE ? wf__shared_words_there(worker->batch_words.data[number]) : NULL;
 }
 

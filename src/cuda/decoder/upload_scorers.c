@@ -1,20 +1,24 @@
 /* upload_scorers.c - scorers on a GPU, as flat_scorer.h has them.
  *
  *   models  each in memory of its own, sent once: the decoder keeps it while anybody else does
- *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts and the words of models, sent for each batch; what several
- *           scorers share is there once */
+ *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts
+ *           and the words of models, sent for each batch; what several scorers share is there
+ *           once */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/decoder/gpu_streams.h"
 #include "scorer/rnn_scorer.h"
 
-/* --- models -------------------------------------------------------------------------------------------------------------- */
+/* --- models -------------------------------------------------------------------------------- */
 
-/* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies in, on average over its places. A record of b bits reaches into
- * the sector behind at (b - gcd(b, 256)) of 256 places. */
+/* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies
+ * in, on average over its places. A record of b bits reaches into the sector behind at (b - gcd(b,
+ * 256)) of 256 places. */
 static uint64_t bus_bytes(const wf__wlm_view *view, uint64_t reads) {
-  const uint64_t bits = view->cost_bits == 0 ? 8 * sizeof(wf__wlm_arc) : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
+  const uint64_t bits = view->cost_bits == 0
+                            ? 8 * sizeof(wf__wlm_arc)
+                            : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
   uint64_t divisor = 256;
   while (bits % divisor != 0) divisor /= 2;
   return reads * (256 + bits - divisor) / 8;
@@ -24,7 +28,9 @@ static uint64_t bus_bytes(const wf__wlm_view *view, uint64_t reads) {
 static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
   uint64_t counters[WF__WLM_COUNTERS] = {0};
   if (model->view.counters == NULL) return;
-  if (cudaMemcpy(counters, model->view.counters, sizeof counters, cudaMemcpyDeviceToHost) != cudaSuccess) return;
+  if (cudaMemcpy(counters, model->view.counters, sizeof counters, cudaMemcpyDeviceToHost) !=
+      cudaSuccess)
+    return;
   counts->hits += counters[WF__WLM_HITS];
   counts->reads += counters[WF__WLM_READS];
   counts->bus_bytes += bus_bytes(&model->view, counters[WF__WLM_READS]);
@@ -53,27 +59,40 @@ static void drop_unused(wf__gpu_scorers *scorers) {
   scorers->models.size = kept;
 }
 
-/* Arrays of a model in the order of the file, with the bytes behind each that a look-up may touch: every file has them. Then counters and cache. */
-enum { SECTION_ROOM = 8, FIRST_SECTION = WF__WLM_UNIGRAMS, COUNTER_ROOM = 256, LEAST_CACHE_BITS = 7, MOST_CACHE_BITS = 32 };
+/* Arrays of a model in the order of the file, with the bytes behind each that a look-up may touch:
+ * every file has them. Then counters and cache. */
+enum {
+  SECTION_ROOM = 8,
+  FIRST_SECTION = WF__WLM_UNIGRAMS,
+  COUNTER_ROOM = 256,
+  LEAST_CACHE_BITS = 7,
+  MOST_CACHE_BITS = 32
+};
 
 static bool is_on_host(int32_t placement, int section) {
-  return placement == WF__LM_HOST || (placement == WF__LM_HYBRID && (section == WF__WLM_SMALL_ARCS || section == WF__WLM_LARGE_ARCS));
+  return placement == WF__LM_HOST ||
+         (placement == WF__LM_HYBRID &&
+          (section == WF__WLM_SMALL_ARCS || section == WF__WLM_LARGE_ARCS));
 }
 
 static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits; }
 
-/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of 32 bits ask for at least 2^7 sets. */
+/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of 32
+ * bits ask for at least 2^7 sets. */
 static void plan_model(wf__gpu_model *model) {
   const wf__wlm_header *header = model->lm->header;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
     const uint64_t room = wf__round_up_256(header->sections[i].size + SECTION_ROOM);
-    if (is_on_host(model->placement, i)) model->host_bytes += room;
-    else model->bytes += room;
+    if (is_on_host(model->placement, i))
+      model->host_bytes += room;
+    else
+      model->bytes += room;
   }
   if (model->placement == WF__LM_DEVICE) return;
   model->bytes += COUNTER_ROOM;
   if (model->placement != WF__LM_HYBRID) return;
-  const uint64_t wanted = model->wanted > 0 ? (uint64_t)model->wanted : model->bytes + model->host_bytes / 8;
+  const uint64_t wanted =
+      model->wanted > 0 ? (uint64_t)model->wanted : model->bytes + model->host_bytes / 8;
   int bits = LEAST_CACHE_BITS;
   if (wanted < model->bytes || wanted - model->bytes < cache_bytes(bits)) return;
   while (bits < MOST_CACHE_BITS && cache_bytes(bits + 1) <= wanted - model->bytes) bits++;
@@ -83,19 +102,28 @@ static void plan_model(wf__gpu_model *model) {
 
 static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_error *err) {
   const wf__wlm_view *v = &model->lm->view;
-  const void *from[WF__WLM_SECTIONS] = {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook};
+  const void *from[WF__WLM_SECTIONS] = {NULL,       v->unigrams, v->states, v->tags,
+                                        v->buckets, v->small,    v->large,  v->codebook};
   char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
   const int cache_bits = model->view.cache_bits;
-  if (model->bytes > 0) WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream), "the language model to the GPU"); /* counters, cache, and what is between arrays */
+  if (model->bytes > 0)
+    WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream),
+                 "the language model to the GPU"); /* counters, cache, and what is between arrays */
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
     const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
     const bool on_host = is_on_host(model->placement, i);
     to[i] = on_host ? host : at;
-    if (on_host) host += wf__round_up_256(size);
-    else at += wf__round_up_256(size);
+    if (on_host)
+      host += wf__round_up_256(size);
+    else
+      at += wf__round_up_256(size);
     if (from[i] == NULL) continue;
-    if (on_host) memcpy(to[i], from[i], size);
-    else WF__CUDA_TRY(cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream), "the language model to the GPU");
+    if (on_host)
+      memcpy(to[i], from[i], size);
+    else
+      WF__CUDA_TRY(
+          cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream),
+          "the language model to the GPU");
   }
   model->view = *v;
   model->view.unigrams = (const void *)to[WF__WLM_UNIGRAMS];
@@ -114,21 +142,28 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   return WF_OK;
 }
 
-static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part, const wf__wlm_view **out, wf_error *err) {
+static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
+                            const wf__wlm_view **out, wf_error *err) {
   wf__gpu_scorers *scorers = &worker->scorers;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];
     *out = &model->view;
-    if (model->lm == part->model && model->placement == part->placement && model->wanted == part->gpu_bytes) return WF_OK;
+    if (model->lm == part->model && model->placement == part->placement &&
+        model->wanted == part->gpu_bytes)
+      return WF_OK;
   }
-  wf__gpu_model model = {.lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
+  wf__gpu_model model = {
+      .lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
   atomic_fetch_add(&model.lm->num_copies, 1);
   plan_model(&model);
   wf_status status = WF_OK;
   cudaError_t code = cudaSuccess;
   if (model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
-  if (code == cudaSuccess && model.host_bytes > 0) code = cudaHostAlloc((void **)&model.host, model.host_bytes, cudaHostAllocPortable);
-  if (code != cudaSuccess) status = wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
+  if (code == cudaSuccess && model.host_bytes > 0)
+    code = cudaHostAlloc((void **)&model.host, model.host_bytes, cudaHostAllocPortable);
+  if (code != cudaSuccess)
+    status =
+        wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
   if (status == WF_OK) status = send_sections(worker, &model, err);
   if (status == WF_OK) status = wf__vec_push(&scorers->models, model, "language models", err);
   if (status != WF_OK) {
@@ -154,31 +189,39 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   stats->host_reads += counts.reads;
   stats->bus_bytes += counts.bus_bytes;
   stats->stall_cycles += counts.cycles;
-  if (counts.cycles == 0 || cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, worker->device) != cudaSuccess || khz <= 0) return;
+  if (counts.cycles == 0 ||
+      cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, worker->device) != cudaSuccess || khz <= 0)
+    return;
   stats->stall_s += (double)counts.cycles / (1e3 * khz * num_warps);
 }
 
-/* --- the batch ----------------------------------------------------------------------------------------------------------- */
+/* --- the batch ----------------------------------------------------------------------------- */
 
-static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t bytes, wf_error *err) {
+static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t bytes,
+                           wf_error *err) {
   uint32_t number;
   bool fresh;
   if (data == NULL || bytes == 0) return WF_OK;
-  WF__TRY(wf__map64_insert(&scorers->piece_of, (uint64_t)(uintptr_t)data, (uint32_t)scorers->pieces.size, &number, &fresh, "scorers", err));
+  WF__TRY(wf__map64_insert(&scorers->piece_of, (uint64_t)(uintptr_t)data,
+                           (uint32_t)scorers->pieces.size, &number, &fresh, "scorers", err));
   wf__gpu_piece piece = {data, bytes, 0};
   return fresh ? wf__vec_push(&scorers->pieces, piece, "scorers", err) : WF_OK;
 }
 
-static uint64_t key_bytes(const wf__flat_part *part) { return part->table_bits > 0 ? sizeof *part->keys << part->table_bits : 0; }
+static uint64_t key_bytes(const wf__flat_part *part) {
+  return part->table_bits > 0 ? sizeof *part->keys << part->table_bits : 0;
+}
 
 static wf_status add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err) {
   uint32_t number;
   bool fresh;
-  WF__TRY(wf__map64_insert(&scorers->flat_of, (uint64_t)(uintptr_t)scorer, (uint32_t)scorers->flats.size, &number, &fresh, "scorers", err));
+  WF__TRY(wf__map64_insert(&scorers->flat_of, (uint64_t)(uintptr_t)scorer,
+                           (uint32_t)scorers->flats.size, &number, &fresh, "scorers", err));
   if (!fresh) return WF_OK;
   wf__flat_scorer flat;
   const char *why_not = wf__scorer_flatten(scorer, &flat);
-  if (why_not != NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "this scorer (%s) works on the CPU only", why_not);
+  if (why_not != NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "this scorer (%s) works on the CPU only", why_not);
   for (int i = 0; i < flat.num_parts; i++) {
     const wf__flat_part *part = &flat.parts[i];
     WF__TRY(add_piece(scorers, part->keys, key_bytes(part), err));
@@ -190,16 +233,20 @@ static wf_status add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, w
 }
 
 static const void *on_device(const wf__gpu_scorers *scorers, const void *data) {
-  const uint32_t number = data != NULL ? wf__map64_find(&scorers->piece_of, (uint64_t)(uintptr_t)data) : WF__MAP64_NONE;
+  const uint32_t number =
+      data != NULL ? wf__map64_find(&scorers->piece_of, (uint64_t)(uintptr_t)data) : WF__MAP64_NONE;
   return number != WF__MAP64_NONE ? scorers->memory + scorers->pieces.data[number].at : NULL;
 }
 
 /* Everything but the models, pointers as they are on the GPU, in one copy. */
-static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes, wf_error *err) {
+static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes,
+                          wf_error *err) {
   char *all = wf__calloc(bytes, 1);
   if (all == NULL) return wf__fail_memory(err, bytes, "scorers for the GPU");
   wf_status status = WF_OK;
-  for (uint64_t i = 0; i < scorers->pieces.size; i++) memcpy(all + scorers->pieces.data[i].at, scorers->pieces.data[i].data, scorers->pieces.data[i].bytes);
+  for (uint64_t i = 0; i < scorers->pieces.size; i++)
+    memcpy(all + scorers->pieces.data[i].at, scorers->pieces.data[i].data,
+           scorers->pieces.data[i].bytes);
   for (uint64_t i = 0; i < scorers->flats.size && status == WF_OK; i++) {
     wf__flat_scorer flat = scorers->flats.data[i];
     for (int k = 0; k < flat.num_parts && status == WF_OK; k++) {
@@ -216,7 +263,8 @@ static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint
     memcpy(all + i * sizeof flat, &flat, sizeof flat);
   }
   if (status == WF_OK) {
-    cudaError_t code = cudaMemcpyAsync(scorers->memory, all, bytes, cudaMemcpyHostToDevice, worker->copy_stream);
+    cudaError_t code =
+        cudaMemcpyAsync(scorers->memory, all, bytes, cudaMemcpyHostToDevice, worker->copy_stream);
     if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
     if (code != cudaSuccess) status = wf__cuda_fail(err, code, "scorers to the GPU");
   }
@@ -252,14 +300,17 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   drop_unused(scorers);
   WF__TRY(wf__batch_rnn_take(worker, batch, &worker->limits.deferred, err));
   for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
-    if (!batch->skip[i] && batch->scorers[i] != NULL && wf__rnn_scorer_of(batch->scorers[i]) == NULL) WF__TRY(add_scorer(scorers, batch->scorers[i], err));
+    if (!batch->skip[i] && batch->scorers[i] != NULL &&
+        wf__rnn_scorer_of(batch->scorers[i]) == NULL)
+      WF__TRY(add_scorer(scorers, batch->scorers[i], err));
   const uint64_t bytes = lay_out(scorers);
   worker->limits.scored = scorers->flats.size > 0 || worker->limits.deferred;
   WF__TRY(make_room(scorers, bytes, err));
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
   worker->limits.scorer_bytes = scorers->bytes;
-  for (uint64_t i = 0; i < scorers->models.size; i++) worker->limits.scorer_bytes += scorers->models.data[i].bytes;
+  for (uint64_t i = 0; i < scorers->models.size; i++)
+    worker->limits.scorer_bytes += scorers->models.data[i].bytes;
   return WF_OK;
 }
 
@@ -278,14 +329,16 @@ void wf__gpu_close_scorers(wf__gpu_worker *worker) {
   free_store(scorers);
 }
 
-/* --- scorers of streams ---------------------------------------------------------------------------------------------------- */
+/* --- scorers of streams -------------------------------------------------------------------- */
 
 /* With a recurrent part: where it starts, when the others are there. */
-static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *shared, const wf_scorer *recurrent, wf_error *err) {
+static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *shared,
+                                     const wf_scorer *recurrent, wf_error *err) {
   uint32_t root;
   struct wf__rnn_scoring *rnn_scoring;
   WF__TRY(wf__rnn_scoring_acquire(worker, recurrent, &rnn_scoring, err));
-  const wf_status status = wf__rnn_scoring_add_root(rnn_scoring, wf__shared_scorer_there(shared), &root, err);
+  const wf_status status =
+      wf__rnn_scoring_add_root(rnn_scoring, wf__shared_scorer_there(shared), &root, err);
   if (status != WF_OK) {
     wf__rnn_scoring_release(rnn_scoring);
     return status;
@@ -293,10 +346,12 @@ static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *
   shared->rnn_scoring = rnn_scoring;
   shared->root = root;
   wf_scorer_free(shared->on_cpu);
-  return wf__scorer_exchange(shared->scorer, recurrent, wf__rnn_scoring_cpu_scorer(rnn_scoring), &shared->on_cpu, err);
+  return wf__scorer_exchange(shared->scorer, recurrent, wf__rnn_scoring_cpu_scorer(rnn_scoring),
+                             &shared->on_cpu, err);
 }
 
-wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer, wf__shared_scorer **out, wf_error *err) {
+wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer,
+                                 wf__shared_scorer **out, wf_error *err) {
   const wf_scorer *recurrent = wf__rnn_part_of(scorer);
   *out = worker->shared_scorers;
   while (*out != NULL && (*out)->scorer != scorer) *out = (*out)->next;
@@ -313,7 +368,8 @@ wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer
   const uint64_t bytes = lay_out(&shared->store);
   if (status == WF_OK) status = make_room(&shared->store, bytes, err);
   if (status == WF_OK && bytes > 0) status = send_all(worker, &shared->store, bytes, err);
-  if (status == WF_OK && recurrent != NULL) status = acquire_rnn_scoring(worker, shared, recurrent, err);
+  if (status == WF_OK && recurrent != NULL)
+    status = acquire_rnn_scoring(worker, shared, recurrent, err);
   shared->next = worker->shared_scorers;
   worker->shared_scorers = shared;
   *out = shared;
@@ -337,6 +393,8 @@ void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place) {
   free(shared);
 }
 
-const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *shared) { return shared != NULL ? (const wf__flat_scorer *)(const void *)shared->store.memory : NULL; }
+const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *shared) {
+  return shared != NULL ? (const wf__flat_scorer *)(const void *)shared->store.memory : NULL;
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* rnn_score_tables.h - how a recurrent scorer's answers (deferred_scores.h) are made on a GPU. Plain C. */
+/* rnn_score_tables.h - how the scores of deferred_scores.h are made on a GPU. Plain C. */
 #ifndef WF_CUDA_RNN_RNN_SCORE_TABLES_H
 #define WF_CUDA_RNN_RNN_SCORE_TABLES_H
 
@@ -25,7 +25,7 @@ typedef struct wf__lane_lm {
   uint32_t num_labels, unk, num_states;
 } wf__lane_lm;
 
-/* What answers are made of. */
+/* What scores are made of. */
 typedef struct wf__lane_maker {
   wf__lane_answers answers;
   wf__lane_home *places;
@@ -33,22 +33,23 @@ typedef struct wf__lane_maker {
   uint32_t *free_contexts, *free_slots; /* stacks */
   uint8_t *context_lives, *slot_lives;  /* while forgetting */
   uint64_t *hashes;                     /* [slots][order] */
-  const wf__flat_scorer *const *roots;  /* [num_roots] the chain, whose recurrent part this is; NULL: that alone */
-  uint32_t *starts;                     /* [num_roots] */
-  wf__rnn_request *requests;            /* [questions] of the round, and so on */
+  const wf__flat_scorer *const
+      *roots;       /* [num_roots] the chain, whose recurrent part this is; NULL: that alone */
+  uint32_t *starts; /* [num_roots] */
+  wf__rnn_request *requests; /* [questions] of the round, and so on */
   float *costs;
-  uint32_t *made_at;                    /* places of the contexts behind */
-  wf__rnn_move *moves;                  /* [claims] */
+  uint32_t *made_at;   /* places of the contexts behind */
+  wf__rnn_move *moves; /* [claims] */
   uint32_t *slots;
   const wf__rnn_labels *labels;
   const uint64_t *factors; /* [order][order] of the features' words */
   wf__lane_lm ngram, small;
   uint64_t first_factor, modulus; /* of the features */
   float rnnlm_scale, small_scale, weight, unknown_cost;
-  int32_t linear;          /* interpolation of probabilities */
+  int32_t linear; /* interpolation of probabilities */
   int32_t bos, eos;
   uint32_t place_bits, num_words, order;
-  uint32_t words_kept;     /* of a history; WF__LANE_NO_SLOT: all */
+  uint32_t words_kept; /* of a history; WF__LANE_NO_SLOT: all */
   uint32_t max_contexts, max_slots, num_roots;
   uint32_t num_free_contexts, num_free_slots; /* of the stacks */
   uint32_t start_ngram, start_small;
@@ -62,7 +63,8 @@ typedef struct wf__lane_held {
   uint32_t count, zero;
 } wf__lane_held;
 
-/* Who holds contexts: tokens of the lanes' newest frames, those of streams, and, if they stay, starts that are not 0. */
+/* Who holds contexts: tokens of the lanes' newest frames, those of streams, and, if they stay,
+ * starts that are not 0. */
 typedef struct wf__lane_holders {
   const uint64_t *contexts; /* [parts][trace_cap][2] of the lanes */
   uint32_t parts, trace_cap;
@@ -71,15 +73,17 @@ typedef struct wf__lane_holders {
   int32_t starts_stay; /* else they are made anew: contexts 1 to num_roots */
 } wf__lane_holders;
 
-/* Forgets all that nobody holds. What answers and places held is to be zero before, as the counters. */
+/* Evicts all that nobody refers to. The tables of scores and places must be zero before, as the
+ * counters. */
 int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream);
 /* Makes the start of a root, a context from the stack. */
 int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream);
 /* Slots and features for the claims. */
 int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream);
-/* Moves of the claims; with merged histories step `step` of `words_kept` from the beginning of the sentence. */
+/* Moves of the claims; with merged histories step `step` of `words_kept` from the beginning of the
+ * sentence. */
 int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream);
-/* The recurrent model's part of the questions. */
+/* The recurrent model's part of the requests. */
 int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
 /* Costs, contexts behind. */
 int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
