@@ -1,7 +1,8 @@
 /* fake_cuda.c - GPUs imitated in host memory.
  *
  * A stream is a list of work that is done in its own order, as late as the rules allow: when somebody waits for it, or for something that waits for
- * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. With `eager`, some
+ * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. A cudaMemcpy from memory that is
+ * not page-locked is such work, of the default stream, for which other streams do not wait. With `eager`, some
  * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, what lies beside an
  * allocation must be as it was when it is freed, and any call can be made to fail. One lock makes it all thread-safe. */
 #include "cuda_runtime_api.h"
@@ -231,6 +232,7 @@ static cudaError_t release(void *memory) {
   bool good = enter();
   for (int i = 0; i < MAX_STREAMS; i++)
     if (g_streams[i] != NULL) do_until(g_streams[i], g_streams[i]->num_queued);
+  for (int i = 0; i < MAX_DEVICES; i++) do_until(&g_default[i], g_default[i].num_queued);
   struct allocation *a = memory != NULL ? find(memory) : NULL;
   if (memory == NULL) return leave(cudaSuccess);
   if (a == NULL || a->data != memory) abort();
@@ -379,7 +381,37 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
   return leave(cudaSuccess);
 }
 
+struct staged_copy {
+  void *to;
+  size_t bytes;
+  char data[];
+};
+
+static void do_staged_copy(void *data) {
+  const struct staged_copy *copy = data;
+  memcpy(copy->to, copy->data, copy->bytes);
+}
+
+/* As the real one: data that is not page-locked has been read when this returns, but may not have arrived. */
+static cudaError_t stage(void *to, const void *from, size_t bytes) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const struct allocation *target = find(to);
+  if (target == NULL || target->device < 0 || !inside(target, to, bytes)) abort();
+  struct staged_copy *copy = malloc(sizeof *copy + bytes);
+  if (copy == NULL) return leave(cudaErrorUnknown);
+  copy->to = to;
+  copy->bytes = bytes;
+  memcpy(copy->data, from, bytes);
+  if (!put(stream_of(NULL), do_staged_copy, copy, NULL, 0)) abort();
+  return leave(cudaSuccess);
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+  pthread_once(&g_once, make_mutex);
+  pthread_mutex_lock(&g_mutex);
+  const bool staged = kind == cudaMemcpyHostToDevice && bytes > 0 && find(from) == NULL;
+  pthread_mutex_unlock(&g_mutex);
+  if (staged) return stage(to, from, bytes);
   cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, NULL);
   return code == cudaSuccess ? cudaStreamSynchronize(NULL) : code;
 }

@@ -73,11 +73,7 @@ static void convert(const wf_graph *graph, bool arcs, uint64_t from, uint64_t co
 
 static wf_status send(wf__gpu_worker *worker, void *to, const void *from, uint64_t bytes,
                       wf_error *err) {
-  if (bytes == 0) return WF_OK;
-  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, worker->copy_stream),
-               "the graph to the GPU");
-  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
-  return WF_OK;
+  return wf__device_send(to, from, bytes, worker->copy_stream, "the graph to the GPU", err);
 }
 
 static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char *to, void *piece,
@@ -103,12 +99,10 @@ static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) 
     places[i] = (wf__lane_place){marked_state(graph, site->target), site->weight,
                                  (uint32_t)site->word_class, site->rank};
   }
-  cudaError_t code = cudaMemcpyAsync(to, places, count * sizeof *places, cudaMemcpyHostToDevice,
-                                     worker->copy_stream);
-  if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
+  const wf_status status = send(worker, to, places, count * sizeof *places, err);
   free(places);
   worker->params.places = to;
-  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
+  return status;
 }
 
 /* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets,

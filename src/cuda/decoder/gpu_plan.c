@@ -6,15 +6,10 @@
 #include "scorer/rnn_scorer.h"
 
 enum {
-<<<<<<< HEAD
-  FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block brings (docs/how-to/gpu.md) */
-  LEAST_TRACE = 8,  /* the trace gets room for at least one in so many of the tokens a frame can have */
-=======
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block
-                       brings (docs/gpu.md) */
+                       brings (docs/how-to/gpu.md) */
   LEAST_TRACE =
       8, /* the trace gets room for at least one in so many of the tokens a frame can have */
->>>>>>> host
   LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
   MOST_KEPT = 64,         /* words of merged histories */
   LINKS = 1024,           /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */

@@ -6,21 +6,11 @@ static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void lay_out_out(wf__stream_plan *plan, bool scored, bool lattices) {
-<<<<<<< HEAD
-  const uint64_t sizes[WF__NUM_STREAM_OUT] = {plan->chunk_size * sizeof(wf__lane_advance), plan->ancestors_cap * sizeof(wf__lane_ancestor),
-                                              scored && lattices ? plan->ancestors_cap * sizeof(uint64_t) : 0, plan->links_cap * sizeof(wf__lane_chunk_link)};
-  plan->out_bytes = wf__lay_out_arrays(sizes, WF__NUM_STREAM_OUT, plan->out_off);
-=======
   const uint64_t sizes[WF__NUM_STREAM_OUT] = {
       plan->chunk_size * sizeof(wf__lane_advance), plan->ancestors_cap * sizeof(wf__lane_ancestor),
       scored && lattices ? plan->ancestors_cap * sizeof(uint64_t) : 0,
       plan->links_cap * sizeof(wf__lane_chunk_link)};
-  plan->out_bytes = 0;
-  for (int i = 0; i < WF__NUM_STREAM_OUT; i++) {
-    plan->out_off[i] = plan->out_bytes;
-    plan->out_bytes += wf__round_up_256(sizes[i]);
-  }
->>>>>>> host
+  plan->out_bytes = wf__lay_out_arrays(sizes, WF__NUM_STREAM_OUT, plan->out_off);
 }
 
 static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decoder_options *options,

@@ -198,14 +198,10 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
     return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
-<<<<<<< HEAD
   channel->collected = false; /* tokens that have recombined: more may be certain */
-  return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL) ? WF_OK : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
-=======
   return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL)
              ? WF_OK
              : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
->>>>>>> host
 }
 
 /* Does the channel hold contexts of the scorer from now on? */

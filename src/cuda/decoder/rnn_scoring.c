@@ -58,9 +58,7 @@ wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array 
 static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, const void *data,
                             uint64_t bytes, wf_error *err) {
   WF__TRY(make_array(a, which, bytes, false, err));
-  if (bytes > 0)
-    WF__CUDA_TRY(cudaMemcpy(a->arrays[which].data, data, bytes, cudaMemcpyHostToDevice), what);
-  return WF_OK;
+  return wf__device_send(a->arrays[which].data, data, bytes, a->stream, what, err);
 }
 
 /* All that grows with the numbers of contexts and slots, larger than before or new. */
@@ -125,11 +123,9 @@ static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
   }
   wf_status status =
       wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_HELD, a->channels.size * sizeof *held, err);
-  if (status == WF_OK && a->channels.size > 0) {
-    const cudaError_t code = cudaMemcpy(a->arrays[WF__RNN_ARRAY_HELD].data, held,
-                                        a->channels.size * sizeof *held, cudaMemcpyHostToDevice);
-    if (code != cudaSuccess) status = wf__cuda_fail(err, code, what);
-  }
+  if (status == WF_OK)
+    status = wf__device_send(a->arrays[WF__RNN_ARRAY_HELD].data, held,
+                             a->channels.size * sizeof *held, a->stream, what, err);
   free(held);
   for (uint64_t r = 0; r < a->root_states.size; r++)
     if (a->root_states.data[r] == WF__ROOT_LEFT) a->root_states.data[r] = WF__ROOT_FREE;
@@ -160,9 +156,8 @@ wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_param
   m->num_free_contexts = a->counters->free_contexts;
   m->num_free_slots = a->counters->free_slots;
   a->counters->num_requests = num_requests;
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_COUNTERS].data, a->counters, sizeof *a->counters,
-                          cudaMemcpyHostToDevice),
-               what);
+  WF__TRY(wf__device_send(a->arrays[WF__RNN_ARRAY_COUNTERS].data, a->counters, sizeof *a->counters,
+                          a->stream, what, err));
   a->counts.evicted_results += a->num_scores;
   if (m->num_free_contexts > free_contexts)
     a->counts.evicted_contexts += m->num_free_contexts - free_contexts;
@@ -207,8 +202,7 @@ static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, co
   WF__TRY(make_array(a, which, all, false, err));
   char *to = a->arrays[which].data;
   for (int i = 0; i < 4; i++)
-    if (bytes[i] > 0)
-      WF__CUDA_TRY(cudaMemcpy(to + off[i], from[i], bytes[i], cudaMemcpyHostToDevice), what);
+    WF__TRY(wf__device_send(to + off[i], from[i], bytes[i], a->stream, what, err));
   *out = (wf__lane_lm){(const wf__lm_unigram *)(void *)(to + off[0]),
                        (const wf__lm_state *)(void *)(to + off[1]),
                        (const wf__lm_arc *)(void *)(to + off[2]),
@@ -361,9 +355,8 @@ wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_sc
                                     uint32_t count, bool forgets, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   while (count >= m->max_contexts / 2) WF__TRY(wf__rnn_scoring_grow(a, NULL, err));
-  WF__CUDA_TRY(cudaMemcpy(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots,
-                          cudaMemcpyHostToDevice),
-               what);
+  WF__TRY(wf__device_send(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots,
+                          a->stream, what, err));
   m->num_roots = count;
   return forgets ? wf__rnn_scoring_forget(a, NULL, err) : WF_OK;
 }

@@ -14,13 +14,15 @@ static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
   for (uint64_t s = 0; s < graph->view.num_states; s++)
     for (uint32_t a = graph->index[s].first_arc; a < graph->index[s + 1].first_arc; a++)
       sources[a] = (uint32_t)s | (a >= graph->index[s].first_epsilon ? WF__LANE_EPSILON : 0);
-  cudaError_t code =
+  const cudaError_t code =
       cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
-  if (code == cudaSuccess)
-    code = cudaMemcpy(worker->streams->arc_sources, sources, count * sizeof *sources,
-                      cudaMemcpyHostToDevice);
+  const wf_status status =
+      code != cudaSuccess ? wf__cuda_fail(err, code, "the graph to the GPU")
+                          : wf__device_send(worker->streams->arc_sources, sources,
+                                            count * sizeof *sources, worker->streams->stream,
+                                            "the graph to the GPU", err);
   free(sources);
-  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "the graph to the GPU");
+  return status;
 }
 
 wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes,

@@ -68,9 +68,8 @@ wf_status wf__rnn_scoring_add_root(struct wf__rnn_scoring *a, const wf__flat_sco
                                    uint32_t *root, wf_error *err) {
   wf__lane_maker *m = &a->maker;
   WF__TRY(find_root(a, root, err));
-  WF__CUDA_TRY(cudaMemcpy((char *)a->arrays[WF__RNN_ARRAY_ROOTS].data + *root * sizeof chain,
-                          &chain, sizeof chain, cudaMemcpyHostToDevice),
-               what);
+  WF__TRY(wf__device_send((char *)a->arrays[WF__RNN_ARRAY_ROOTS].data + *root * sizeof chain,
+                          &chain, sizeof chain, a->stream, what, err));
   WF__CUDA_TRY(wf__answers_start(m, *root, a->stream), what);
   WF__CUDA_TRY(cudaStreamSynchronize(a->stream), what);
   if (*root == a->root_states.size)

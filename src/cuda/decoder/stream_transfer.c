@@ -62,13 +62,14 @@ wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
   if (tokens == NULL) return wf__fail_memory(err, count * sizeof *tokens, "tokens");
   for (uint64_t i = 0; i < count; i++)
     tokens[i] = (wf__lane_token){base->tokens.data[i].cost, base->tokens.data[i].state};
-  cudaError_t code =
-      cudaMemcpy(channel->tokens, tokens, count * sizeof *tokens, cudaMemcpyHostToDevice);
-  if (code == cudaSuccess && base->scoring.scorer != NULL)
-    code = cudaMemcpy(channel->contexts, base->contexts.data, count * sizeof *channel->contexts,
-                      cudaMemcpyHostToDevice);
+  const cudaStream_t stream = channel->worker->streams->stream;
+  wf_status status = wf__device_send(channel->tokens, tokens, count * sizeof *tokens, stream,
+                                     "tokens to the GPU", err);
+  if (status == WF_OK && base->scoring.scorer != NULL)
+    status = wf__device_send(channel->contexts, base->contexts.data,
+                             count * sizeof *channel->contexts, stream, "contexts to the GPU", err);
   free(tokens);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, "tokens to the GPU");
+  if (status != WF_OK) return status;
   wf__vec_free(&base->tokens);
   wf__vec_free(&base->contexts);
   wf__vec_free(&base->past_contexts);

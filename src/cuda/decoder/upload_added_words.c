@@ -78,11 +78,10 @@ static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf
   char *all = wf__calloc(shared->bytes, 1);
   if (all == NULL) return wf__fail_memory(err, shared->bytes, "added words for the GPU");
   write_words(graph, worker, all, shared->memory);
-  cudaError_t code = cudaMemcpyAsync(shared->memory, all, shared->bytes, cudaMemcpyHostToDevice,
-                                     worker->copy_stream);
-  if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
+  const wf_status status = wf__device_send(shared->memory, all, shared->bytes, worker->copy_stream,
+                                           "added words to the GPU", err);
   free(all);
-  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "added words to the GPU");
+  return status;
 }
 
 wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,

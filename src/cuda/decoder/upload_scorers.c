@@ -262,12 +262,9 @@ static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint
     }
     memcpy(all + i * sizeof flat, &flat, sizeof flat);
   }
-  if (status == WF_OK) {
-    cudaError_t code =
-        cudaMemcpyAsync(scorers->memory, all, bytes, cudaMemcpyHostToDevice, worker->copy_stream);
-    if (code == cudaSuccess) code = cudaStreamSynchronize(worker->copy_stream);
-    if (code != cudaSuccess) status = wf__cuda_fail(err, code, "scorers to the GPU");
-  }
+  if (status == WF_OK)
+    status = wf__device_send(scorers->memory, all, bytes, worker->copy_stream,
+                             "scorers to the GPU", err);
   free(all);
   return status;
 }

@@ -19,6 +19,14 @@ void wf__give_back_device(int device) {
   if (device >= 0 && cudaGetDevice(&now) == cudaSuccess && now != device) cudaSetDevice(device);
 }
 
+wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream_t stream,
+                          const char *what, wf_error *err) {
+  if (bytes == 0) return WF_OK;
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), what);
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  return WF_OK;
+}
+
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what, wf_error *err) {
   if (bytes <= buffer->bytes && buffer->data != NULL) return WF_OK;
   cudaFree(buffer->data);

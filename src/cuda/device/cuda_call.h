@@ -24,6 +24,12 @@ typedef struct wf__device_buffer {
   uint64_t bytes;
 } wf__device_buffer;
 
+/* Copies host memory to the current device, behind what is on the stream (NULL: the default one).
+ * When it returns, every stream sees the copy. A plain cudaMemcpy may return before that: streams
+ * that do not block do not wait for it. */
+wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream_t stream,
+                          const char *what, wf_error *err);
+
 /* Room for `bytes`; what was in it is lost when it grows. */
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what, wf_error *err);
 

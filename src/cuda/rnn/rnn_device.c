@@ -75,8 +75,7 @@ static wf_status find_device(const char *name, int *number, wf_error *err) {
 static wf_status send(wf__device_buffer *to, const void *from, uint64_t bytes, wf_error *err) {
   static const char what[] = "the recurrent language model";
   WF__TRY(wf__device_reserve(to, bytes, what, err));
-  if (bytes > 0) WF__CUDA_TRY(cudaMemcpy(to->data, from, bytes, cudaMemcpyHostToDevice), what);
-  return WF_OK;
+  return wf__device_send(to->data, from, bytes, NULL, what, err);
 }
 
 static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
@@ -159,9 +158,8 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   WF__TRY(wf__device_reserve(&d->states, all * state_bytes, "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream),
                "hidden states"); /* grow copies all, used or not */
-  WF__CUDA_TRY(cudaStreamSynchronize(d->stream), "hidden states");
-  WF__CUDA_TRY(cudaMemcpy(d->states.data, lm->start, state_bytes, cudaMemcpyHostToDevice),
-               "hidden states");
+  WF__TRY(
+      wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
     WF__CUDA_TRY(cudaMemsetAsync(d->norms.data, 0, d->norms.bytes, d->stream),
