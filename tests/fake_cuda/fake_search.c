@@ -12,17 +12,17 @@
 /* The graph as it was uploaded, columns as labels. */
 static wf_graph *graph_on_device(const wf__lane_params *p) {
   wf_error err = {0};
-  const wf__lane_state *states = p->states;
+  const wf__lane_state *states = p->graph.states;
   wf_builder *builder;
   wf_fst *fst;
   wf_graph *graph;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
-  assert_ok(wf_builder_add_states(builder, p->num_states, NULL, &err));
-  assert_ok(wf_builder_set_start(builder, p->start, &err));
-  for (uint32_t s = 0; s < p->num_states; s++) {
+  assert_ok(wf_builder_add_states(builder, p->graph.num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, p->graph.start, &err));
+  for (uint32_t s = 0; s < p->graph.num_states; s++) {
     assert_ok(wf_builder_set_final(builder, s, states[s].final_cost, &err));
     for (uint32_t a = states[s].first_arc; a < states[s].end; a++) {
-      wf_arc arc = ((const wf_arc *)p->arcs)[a];
+      wf_arc arc = ((const wf_arc *)p->graph.arcs)[a];
       assert_int_equal(arc.ilabel < 0, a >= states[s].first_epsilon);
       arc.ilabel++;
       const bool marked = arc.nextstate >> 31;
@@ -35,7 +35,7 @@ static wf_graph *graph_on_device(const wf__lane_params *p) {
   wf_builder_free(builder);
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   wf_fst_free(fst);
-  assert_int_equal(wf_graph_min_columns(graph), p->num_columns);
+  assert_int_equal(wf_graph_min_columns(graph), p->graph.num_columns);
   return graph;
 }
 
@@ -74,26 +74,26 @@ static void scribble(void *array, uint64_t bytes) {
 }
 
 static void scribble_lattices(const wf__lane_params *p, uint64_t parts) {
-  scribble(p->past, parts * p->trace_cap * 8);
-  scribble(p->records, (uint64_t)p->num_lanes * (p->frames_cap + 1) * sizeof *p->records);
-  scribble(p->pages, (uint64_t)p->pages_cap * WF__LANE_PAGE * sizeof *p->pages);
+  scribble(p->lattices.past, parts * p->memory.trace_cap * 8);
+  scribble(p->lattices.records, (uint64_t)p->memory.num_lanes * (p->memory.frames_cap + 1) * sizeof *p->lattices.records);
+  scribble(p->lattices.pages, (uint64_t)p->lattices.pages_cap * WF__LANE_PAGE * sizeof *p->lattices.pages);
 }
 
 /* Writes to both ends of everything the lanes own. */
 static void use_lanes(const wf__lane_params *p, bool scored) {
-  uint64_t parts = (uint64_t)p->num_lanes * p->ranks, slots = parts * wf__lane_slots(p->shared_kb, scored);
-  scribble(p->costs, slots * 4);
-  scribble(p->agenda, slots * 16);
-  scribble(p->trace, parts * p->trace_cap * 8);
-  scribble(p->path_scratch, (uint64_t)p->num_lanes * p->path_cap * sizeof *p->path_scratch);
-  scribble(p->frame_off, parts * (p->frames_cap + 2) * 4);
-  scribble(p->index, parts * (p->frames_cap + 1) * WF__LANE_INDEX * 2);
-  if (p->lattice_beam > 0) scribble_lattices(p, parts);
+  uint64_t parts = (uint64_t)p->memory.num_lanes * p->memory.ranks, slots = parts * wf__lane_slots(p->shared_kb, scored);
+  scribble(p->memory.costs, slots * 4);
+  scribble(p->memory.agenda, slots * 16);
+  scribble(p->memory.trace, parts * p->memory.trace_cap * 8);
+  scribble(p->memory.path_scratch, (uint64_t)p->memory.num_lanes * p->memory.path_cap * sizeof *p->memory.path_scratch);
+  scribble(p->memory.frame_off, parts * (p->memory.frames_cap + 2) * 4);
+  scribble(p->memory.index, parts * (p->memory.frames_cap + 1) * WF__LANE_INDEX * 2);
+  if (p->rules.lattice_beam > 0) scribble_lattices(p, parts);
   if (!scored) return;
-  scribble(p->contexts, parts * p->trace_cap * 16);
-  scribble(p->word_log, parts * WF__LANE_WORD_LOG * sizeof *p->word_log);
-  scribble(p->sources, slots * 8);
-  scribble(p->memo, parts << WF__LANE_MEMO_BITS << 4);
+  scribble(p->memory.contexts, parts * p->memory.trace_cap * 16);
+  scribble(p->memory.word_log, parts * WF__LANE_WORD_LOG * sizeof *p->memory.word_log);
+  scribble(p->memory.sources, slots * 8);
+  scribble(p->memory.memo, parts << WF__LANE_MEMO_BITS << 4);
 }
 
 static void store_path(const wf__lane_params *p, bool scored, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
@@ -105,23 +105,23 @@ static void store_path(const wf__lane_params *p, bool scored, const wf__search *
                                 .num_expanded = path->num_expanded,
                                 .num_arcs = path->num_arcs,
                                 .num_narrowed = path->num_narrowed};
-  uint64_t from = *p->steps_used, frame = 0;
-  *p->steps_used += path->arcs.size;
+  uint64_t from = *p->work.steps_used, frame = 0;
+  *p->work.steps_used += path->arcs.size;
   outcome->path_off = from;
   outcome->path_size = (uint32_t)path->arcs.size;
   outcome->status = WF__LANE_OK;
-  if (path->arcs.size > p->path_cap || path->num_tokens > (uint64_t)p->trace_cap * p->ranks || from + path->arcs.size > p->steps_cap) {
+  if (path->arcs.size > p->memory.path_cap || path->num_tokens > (uint64_t)p->memory.trace_cap * p->memory.ranks || from + path->arcs.size > p->work.steps_cap) {
     outcome->status = WF__LANE_NO_ROOM;
     return;
   }
-  if (path->num_tokens > (uint64_t)path->num_decoded * p->ranks * wf__lane_tokens(p->shared_kb, scored)) {
+  if (path->num_tokens > (uint64_t)path->num_decoded * p->memory.ranks * wf__lane_tokens(p->shared_kb, scored)) {
     outcome->status = WF__LANE_TABLE_FULL;
     return;
   }
   for (uint64_t i = 0; i < path->arcs.size; i++) {
     uint32_t arc = path->arcs.data[i];
     bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;
-    p->steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0, consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
+    p->work.steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0, consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
     frame += consumes;
   }
 }
@@ -210,13 +210,13 @@ static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf
   bool fits = true;
   for (uint64_t i = 0; i < count && fits; i++) {
     if (page == NULL || page->to == FEW) {
-      fits = *p->pages_used < p->pages_cap;
+      fits = *p->lattices.pages_used < p->lattices.pages_cap;
       if (!fits) break;
-      page = p->pages + (uint64_t)(*p->pages_used)++ * WF__LANE_PAGE;
+      page = p->lattices.pages + (uint64_t)(*p->lattices.pages_used)++ * WF__LANE_PAGE;
       *page = (wf__lane_link){outcome->last_page, 1, 0, 0};
-      outcome->last_page = *p->pages_used;
+      outcome->last_page = *p->lattices.pages_used;
     }
-    if (history->contexts.size > 0) p->page_contexts[(page - p->pages) + page->to] = links[i].context;
+    if (history->contexts.size > 0) p->lattices.page_contexts[(page - p->lattices.pages) + page->to] = links[i].context;
     page[page->to++] = links[i].link;
   }
   outcome->num_states = (uint32_t)history->tokens.size;
@@ -231,27 +231,27 @@ static void search_all(const wf__lane_params *p, bool scored) {
   wf_graph *graph = graph_on_device(p);
   wf__search *search;
   wf_decoder_options_init(&options);
-  options.beam = p->beam;
-  options.acoustic_scale = p->acoustic_scale;
-  options.word_score = p->word_score;
-  options.blank = p->blank;
-  options.blank_penalty = p->blank_penalty;
-  options.max_active = (int32_t)p->max_active;
-  options.min_active = (int32_t)p->min_active;
-  options.max_tokens = (int32_t)p->max_tokens;
-  options.recombine = (int32_t)p->by_state;
-  options.lattice_beam = p->lattice_beam;
+  options.beam = p->rules.beam;
+  options.acoustic_scale = p->rules.acoustic_scale;
+  options.word_score = p->rules.word_score;
+  options.blank = p->rules.blank;
+  options.blank_penalty = p->rules.blank_penalty;
+  options.max_active = (int32_t)p->rules.max_active;
+  options.min_active = (int32_t)p->rules.min_active;
+  options.max_tokens = (int32_t)p->rules.max_tokens;
+  options.recombine = (int32_t)p->rules.by_state;
+  options.lattice_beam = p->rules.lattice_beam;
   options.lattice_prune_interval = 3;
   assert_ok(wf__search_create(graph, &options, &search, &err));
-  assert_true(search->epsilon_slack == p->epsilon_slack);
-  search->skip_above = p->skip_above;
+  assert_true(search->epsilon_slack == p->graph.epsilon_slack);
+  search->skip_above = p->rules.skip_above;
   use_lanes(p, scored);
-  assert_int_equal(*p->steps_used, 0);
-  assert_int_equal(*p->queue, 0);
-  for (; *p->queue < p->num_utterances; (*p->queue)++) {
-    const uint32_t u = p->order[*p->queue];
-    const wf__lane_utterance *utterance = &p->utterances[u];
-    assert_true(utterance->num_frames <= (int32_t)p->frames_cap);
+  assert_int_equal(*p->work.steps_used, 0);
+  assert_int_equal(*p->work.queue, 0);
+  for (; *p->work.queue < p->work.num_utterances; (*p->work.queue)++) {
+    const uint32_t u = p->work.order[*p->work.queue];
+    const wf__lane_utterance *utterance = &p->work.utterances[u];
+    assert_true(utterance->num_frames <= (int32_t)p->memory.frames_cap);
     wf_scores scores = {.data = utterance->scores,
                         .num_frames = utterance->num_frames,
                         .num_columns = utterance->num_columns,
@@ -261,17 +261,17 @@ static void search_all(const wf__lane_params *p, bool scored) {
     wf_scorer *scorer = utterance->scorer != NULL ? scorer_on_device(utterance->scorer) : NULL;
     assert_ok(wf__search_set_scorer(search, scorer, &err));
     wf_scorer_free(scorer);
-    assert_true(search->epsilon_slack == (scorer != NULL ? p->scored_slack : p->epsilon_slack));
-    assert_true(scorer == NULL || p->by_state != 0 || scorer->context_bits <= p->context_bits);
+    assert_true(search->epsilon_slack == (scorer != NULL ? p->graph.scored_slack : p->graph.epsilon_slack));
+    assert_true(scorer == NULL || p->rules.by_state != 0 || scorer->context_bits <= p->graph.context_bits);
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
     if (status == WF_OK)
-      store_path(p, scored, search, graph, &p->outcomes[u]);
-    if (status == WF_OK && p->lattice_beam > 0 && p->outcomes[u].status == WF__LANE_OK && !store_lattice(p, search, &scores, graph, &p->outcomes[u]))
-      p->outcomes[u].status = WF__LANE_NO_ROOM;
+      store_path(p, scored, search, graph, &p->work.outcomes[u]);
+    if (status == WF_OK && p->rules.lattice_beam > 0 && p->work.outcomes[u].status == WF__LANE_OK && !store_lattice(p, search, &scores, graph, &p->work.outcomes[u]))
+      p->work.outcomes[u].status = WF__LANE_NO_ROOM;
     if (status != WF_OK)
-      p->outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
+      p->work.outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
   }
   wf__search_free(search);
   wf_graph_free(graph);

@@ -88,7 +88,7 @@ static wf_status upload(wf__gpu_worker *worker, bool arcs, uint64_t count, char 
 
 static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) {
   const wf_graph *graph = worker->graph;
-  worker->params.places = NULL;
+  worker->params.graph.places = NULL;
   if (graph->classes == NULL) return WF_OK;
   const uint64_t count = graph->classes->sites.size;
   wf__lane_place *places = wf__alloc(count, sizeof *places);
@@ -101,7 +101,7 @@ static wf_status upload_places(wf__gpu_worker *worker, char *to, wf_error *err) 
   }
   const wf_status status = send(worker, to, places, count * sizeof *places, err);
   free(places);
-  worker->params.places = to;
+  worker->params.graph.places = to;
   return status;
 }
 
@@ -136,10 +136,10 @@ static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to
   uint32_t *sources = NULL, *offsets = wf__alloc(num_states + 1, sizeof *offsets);
   wf_status status = offsets != NULL ? find_sources(worker->graph, epsilons, offsets, &sources, err)
                                      : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
-  worker->params.in_offsets[epsilons] = (const uint32_t *)*to;
+  worker->params.graph.in_offsets[epsilons] = (const uint32_t *)*to;
   if (status == WF_OK) status = send(worker, *to, offsets, bytes, err);
   *to += wf__round_up_256(bytes);
-  worker->params.in_sources[epsilons] = (const uint32_t *)*to;
+  worker->params.graph.in_sources[epsilons] = (const uint32_t *)*to;
   if (status == WF_OK)
     status = send(worker, *to, sources, offsets[num_states] * sizeof *sources, err);
   if (status == WF_OK) *to += wf__round_up_256(offsets[num_states] * sizeof *sources);
@@ -157,11 +157,11 @@ static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error 
     const wf_arc *arc = &graph->view.arcs[a];
     if (arc->weight < least[arc->ilabel == 0]) least[arc->ilabel == 0] = arc->weight;
   }
-  memcpy(worker->params.least_weights, least, sizeof least);
-  worker->params.components = NULL;
+  memcpy(worker->params.graph.least_weights, least, sizeof least);
+  worker->params.graph.components = NULL;
   if (graph->epsilon_components != NULL) {
     WF__TRY(send(worker, to, graph->epsilon_components, graph->view.num_states * 4, err));
-    worker->params.components = (const uint32_t *)to;
+    worker->params.graph.components = (const uint32_t *)to;
     to += wf__round_up_256(graph->view.num_states * 4);
   }
   WF__TRY(upload_sources(worker, false, &to, err));
@@ -189,8 +189,8 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   if (status == WF_OK) status = upload_places(worker, places, err);
   free(piece);
   worker->params.shared_kb = worker->limits.profile.shared_kb;
-  worker->params.states = worker->graph_memory;
-  worker->params.arcs = arcs;
+  worker->params.graph.states = worker->graph_memory;
+  worker->params.graph.arcs = arcs;
   return status == WF_OK && worker->options.lattice_beam > 0
              ? upload_for_lattices(worker, places + wf__gpu_place_bytes(worker->graph), err)
              : status;

@@ -41,10 +41,10 @@ wf__lane_params wf__gpu_search_params(const wf__search_room *room, const wf__lan
   wf__lane_params p = *shared;
   wf__lane_memory_fill(room->lane_memory, room->lanes, &p);
   wf__transfer_fill(room->transfer_plan, &room->transfer, launch->queue, &p);
-  p.order += launch->first;
-  p.num_utterances = launch->count;
-  p.num_lanes = launch->max_lanes < launch->count ? launch->max_lanes : launch->count;
-  p.ranks = launch->ranks;
+  p.work.order += launch->first;
+  p.work.num_utterances = launch->count;
+  p.memory.num_lanes = launch->max_lanes < launch->count ? launch->max_lanes : launch->count;
+  p.memory.ranks = launch->ranks;
   return p;
 }
 

@@ -37,25 +37,25 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue
 
 void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph,
                           const wf_decoder_options *options) {
-  p->num_states = (uint32_t)graph->view.num_states;
-  p->num_arcs = (uint32_t)graph->view.num_arcs;
-  p->start = (uint32_t)graph->view.start;
-  p->num_columns = graph->min_columns;
-  p->has_epsilons = graph->has_epsilons;
-  p->beam = options->beam;
-  p->acoustic_scale = options->acoustic_scale;
-  p->word_score = options->word_score;
-  p->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  p->scored_slack = wf__epsilon_slack(graph, options, true);
-  p->context_bits = wf__gpu_context_bits(graph);
-  p->by_state = (uint32_t)(options->recombine == 1);
-  p->blank = options->blank;
-  p->blank_penalty = options->blank_penalty;
-  p->skip_above = wf__skip_above(options);
-  p->max_active = (uint32_t)options->max_active;
-  p->min_active = (uint32_t)options->min_active;
-  p->max_tokens = (uint32_t)options->max_tokens;
-  p->lattice_beam = options->lattice_beam;
+  p->graph.num_states = (uint32_t)graph->view.num_states;
+  p->graph.num_arcs = (uint32_t)graph->view.num_arcs;
+  p->graph.start = (uint32_t)graph->view.start;
+  p->graph.num_columns = graph->min_columns;
+  p->graph.has_epsilons = graph->has_epsilons;
+  p->rules.beam = options->beam;
+  p->rules.acoustic_scale = options->acoustic_scale;
+  p->rules.word_score = options->word_score;
+  p->graph.epsilon_slack = wf__epsilon_slack(graph, options, false);
+  p->graph.scored_slack = wf__epsilon_slack(graph, options, true);
+  p->graph.context_bits = wf__gpu_context_bits(graph);
+  p->rules.by_state = (uint32_t)(options->recombine == 1);
+  p->rules.blank = options->blank;
+  p->rules.blank_penalty = options->blank_penalty;
+  p->rules.skip_above = wf__skip_above(options);
+  p->rules.max_active = (uint32_t)options->max_active;
+  p->rules.min_active = (uint32_t)options->min_active;
+  p->rules.max_tokens = (uint32_t)options->max_tokens;
+  p->rules.lattice_beam = options->lattice_beam;
 }
 
 static wf__search_kind kind_of(const wf__gpu_worker *worker) {
@@ -77,14 +77,14 @@ static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batc
   const wf__gpu_plan *plan = &worker->plan;
   const wf__search_launch launch = launch_of(worker, chunk);
   wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->params, &launch);
-  p.stop = worker->stop;
-  p.steps = wf__chunk_array(worker, chunk, WF__BATCH_STEPS);
-  p.steps_cap = plan->steps_cap;
-  p.path_scratch = wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH);
-  p.path_cap = plan->path_cap;
-  p.pages = wf__chunk_array(worker, chunk, WF__BATCH_PAGES);
-  p.page_contexts = wf__chunk_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS);
-  p.pages_cap = plan->pages_cap;
+  p.work.stop = worker->stop;
+  p.work.steps = wf__chunk_array(worker, chunk, WF__BATCH_STEPS);
+  p.work.steps_cap = plan->steps_cap;
+  p.memory.path_scratch = wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH);
+  p.memory.path_cap = plan->path_cap;
+  p.lattices.pages = wf__chunk_array(worker, chunk, WF__BATCH_PAGES);
+  p.lattices.page_contexts = wf__chunk_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS);
+  p.lattices.pages_cap = plan->pages_cap;
   return p;
 }
 
@@ -102,7 +102,7 @@ static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *c
 static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                wf__backward_tables tables, wf_error *err) {
   wf__lane_params p = chunk_params(worker, chunk);
-  p.global_tables = chunk->global_tables;
+  p.lattices.global_tables = chunk->global_tables;
   WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->back_stream),
                "the kernel of lattices");
   return fetch_outcomes(worker, chunk, chunk->back_stream, err);
@@ -119,10 +119,10 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
   uint64_t *bad = (uint64_t *)(void *)(chunk->room.transfer.device +
                                        worker->plan.transfer.off[WF__TRANSFER_BAD]);
   if (chunk->on_device)
-    WF__CUDA_TRY(wf__check_scores_launch(p.utterances, chunk->count, bad, chunk->stream),
+    WF__CUDA_TRY(wf__check_scores_launch(p.work.utterances, chunk->count, bad, chunk->stream),
                  "checking scores");
   WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
-  if (p.lattice_beam == 0) return fetch_outcomes(worker, chunk, chunk->stream, err);
+  if (p.rules.lattice_beam == 0) return fetch_outcomes(worker, chunk, chunk->stream, err);
   WF__CUDA_TRY(cudaEventRecord(chunk->searched, chunk->stream), "the search kernel");
   WF__CUDA_TRY(cudaStreamWaitEvent(chunk->back_stream, chunk->searched, 0), "the search kernel");
   return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
@@ -181,7 +181,7 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
   wf_status status = wf__vec_grow(&path.arcs, outcome->path_size, "a path", err);
   if (status == WF_OK)
     status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
-  const bool skips = worker->params.skip_above < INFINITY;
+  const bool skips = worker->params.rules.skip_above < INFINITY;
   if (status == WF_OK && skips)
     status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {

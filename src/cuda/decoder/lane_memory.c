@@ -49,26 +49,26 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
 void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *p) {
   void *at[WF__NUM_LANE_ARRAYS];
   for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++) at[i] = base + memory->off[i];
-  p->costs = at[WF__ARRAY_COSTS];
-  p->agenda = at[WF__ARRAY_AGENDA];
-  p->word_log = at[WF__ARRAY_WORD_LOG];
-  p->listed = at[WF__ARRAY_LISTED];
-  p->entries = at[WF__ARRAY_ENTRIES];
-  p->sources = at[WF__ARRAY_SOURCES];
-  p->asked = at[WF__ARRAY_ASKED];
-  p->memo = at[WF__ARRAY_MEMO];
-  p->trace = at[WF__ARRAY_TRACE];
-  p->contexts = at[WF__ARRAY_CONTEXTS];
-  p->frame_off = at[WF__ARRAY_FRAME_OFF];
-  p->index = at[WF__ARRAY_INDEX];
-  p->past = at[WF__ARRAY_PAST];
-  p->records = at[WF__ARRAY_RECORDS];
-  p->links = at[WF__ARRAY_LINKS];
-  p->rows = at[WF__ARRAY_ROWS];
-  p->handed = at[WF__ARRAY_EMITTED];
-  p->trace_cap = memory->trace_cap;
-  p->trace_room = memory->trace_room;
-  p->frames_cap = memory->frames_cap;
+  p->memory.costs = at[WF__ARRAY_COSTS];
+  p->memory.agenda = at[WF__ARRAY_AGENDA];
+  p->memory.word_log = at[WF__ARRAY_WORD_LOG];
+  p->memory.listed = at[WF__ARRAY_LISTED];
+  p->memory.entries = at[WF__ARRAY_ENTRIES];
+  p->memory.sources = at[WF__ARRAY_SOURCES];
+  p->memory.asked = at[WF__ARRAY_ASKED];
+  p->memory.memo = at[WF__ARRAY_MEMO];
+  p->memory.trace = at[WF__ARRAY_TRACE];
+  p->memory.contexts = at[WF__ARRAY_CONTEXTS];
+  p->memory.frame_off = at[WF__ARRAY_FRAME_OFF];
+  p->memory.index = at[WF__ARRAY_INDEX];
+  p->lattices.past = at[WF__ARRAY_PAST];
+  p->lattices.records = at[WF__ARRAY_RECORDS];
+  p->streams.links = at[WF__ARRAY_LINKS];
+  p->streams.rows = at[WF__ARRAY_ROWS];
+  p->streams.handed = at[WF__ARRAY_EMITTED];
+  p->memory.trace_cap = memory->trace_cap;
+  p->memory.trace_room = memory->trace_room;
+  p->memory.frames_cap = memory->frames_cap;
 }
 
 /* --- the transfer block -------------------------------------------------------------------- */
@@ -104,12 +104,12 @@ void wf__transfer_fill(const wf__transfer_plan *plan, const wf__transfer *block,
   void *at[WF__NUM_TRANSFER_PARTS];
   for (int i = 0; i < WF__NUM_TRANSFER_PARTS; i++) at[i] = block->device + plan->off[i];
   wf__transfer_counters *counters = at[WF__TRANSFER_COUNTERS];
-  p->utterances = at[WF__TRANSFER_UTTERANCES];
-  p->chunks = at[WF__TRANSFER_CHUNKS];
-  p->order = at[WF__TRANSFER_ORDER];
-  p->outcomes = at[WF__TRANSFER_OUTCOMES];
-  p->steps_used = &counters->steps_used;
-  p->chunk_links_used = &counters->links_used;
-  p->queue = &counters->queues[launch];
-  p->pages_used = &counters->pages_used;
+  p->work.utterances = at[WF__TRANSFER_UTTERANCES];
+  p->streams.chunks = at[WF__TRANSFER_CHUNKS];
+  p->work.order = at[WF__TRANSFER_ORDER];
+  p->work.outcomes = at[WF__TRANSFER_OUTCOMES];
+  p->work.steps_used = &counters->steps_used;
+  p->streams.chunk_links_used = &counters->links_used;
+  p->work.queue = &counters->queues[launch];
+  p->lattices.pages_used = &counters->pages_used;
 }

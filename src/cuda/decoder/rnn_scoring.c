@@ -145,9 +145,9 @@ wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_param
         cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream),
         what);
   if (a->streams) WF__TRY(send_held(a, err));
-  const wf__lane_holders holders = {.contexts = p != NULL ? p->contexts : NULL,
-                                    .parts = p != NULL ? p->num_lanes * p->ranks : 0,
-                                    .trace_cap = p != NULL ? p->trace_cap : 0,
+  const wf__lane_holders holders = {.contexts = p != NULL ? p->memory.contexts : NULL,
+                                    .parts = p != NULL ? p->memory.num_lanes * p->memory.ranks : 0,
+                                    .trace_cap = p != NULL ? p->memory.trace_cap : 0,
                                     .held = a->arrays[WF__RNN_ARRAY_HELD].data,
                                     .num_held = (uint32_t)a->channels.size,
                                     .starts_stay = a->streams};
@@ -472,15 +472,15 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
                                                   what the table lists is not requested again */
   a->incomplete = true;
   if (a->own_roots && !a->streams)
-    WF__TRY(set_own_roots(a, search->utterances, p->num_utterances, err));
+    WF__TRY(set_own_roots(a, search->utterances, p->work.num_utterances, err));
   WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED,
-                                  (uint64_t)p->num_lanes * p->ranks * sizeof(wf__lane_saved), err));
+                                  (uint64_t)p->memory.num_lanes * p->memory.ranks * sizeof(wf__lane_saved), err));
   a->maker.answers.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0,
                                a->arrays[WF__RNN_ARRAY_SAVED].bytes, a->stream),
                what);
-  WF__CUDA_TRY(cudaMemsetAsync(p->queue, 0, sizeof *p->queue, a->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(p->work.queue, 0, sizeof *p->work.queue, a->stream), what);
   WF__CUDA_TRY(
       cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_COUNTERS].data, 0, sizeof *a->counters, a->stream),
       what);

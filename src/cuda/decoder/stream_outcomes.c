@@ -102,7 +102,7 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   if (!base->begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
   base->begun = true;
   channel->stale = false;
-  if (channel->worker->params.skip_above < INFINITY)
+  if (channel->worker->params.rules.skip_above < INFINITY)
     WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
   if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0)
     WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));

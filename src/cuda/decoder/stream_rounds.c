@@ -136,13 +136,13 @@ static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch,
   launch->max_lanes = lanes < room ? lanes : room;
   launch->ranks = 1u << bits;
   wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->params, launch);
-  p.advances = outcomes(streams);
-  p.ancestors = wf__streams_out(streams, WF__STREAM_ANCESTRY);
-  p.ancestor_contexts = wf__streams_out(streams, WF__STREAM_ANCESTOR_CONTEXTS);
-  p.chunk_links = wf__streams_out(streams, WF__STREAM_CHUNK_LINKS);
-  p.chunk_links_cap = streams->plan.links_cap;
-  p.ancestors_cap = streams->plan.ancestors_cap;
-  p.arc_sources = streams->arc_sources;
+  p.streams.advances = outcomes(streams);
+  p.streams.ancestors = wf__streams_out(streams, WF__STREAM_ANCESTRY);
+  p.streams.ancestor_contexts = wf__streams_out(streams, WF__STREAM_ANCESTOR_CONTEXTS);
+  p.streams.chunk_links = wf__streams_out(streams, WF__STREAM_CHUNK_LINKS);
+  p.streams.chunk_links_cap = streams->plan.links_cap;
+  p.streams.ancestors_cap = streams->plan.ancestors_cap;
+  p.graph.arc_sources = streams->arc_sources;
   return wf__gpu_submit(&streams->room, launch, &p, streams->stream, err);
 }
 

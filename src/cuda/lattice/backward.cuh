@@ -48,8 +48,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, bac
     if (EPSILONS) marks.all = marks.any = 1;
     return 0;
   }
-  *first = __ldg(p->in_offsets[EPSILONS] + state);
-  const u32 count = __ldg(p->in_offsets[EPSILONS] + state + 1) - *first;
+  *first = __ldg(p->graph.in_offsets[EPSILONS] + state);
+  const u32 count = __ldg(p->graph.in_offsets[EPSILONS] + state + 1) - *first;
   if (count > 0 || has_words()) marks.any = 1; /* an added state's arc may lead there */
   if (count <= HUB) return count;
   const u32 hub = count <= MOST_MARKED ? atomicAdd(&marks.num_hubs, 1u) : MOST_HUBS;
@@ -70,8 +70,8 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
   back_work &work = memory::work();
   back_marks &known = work.marks[turn];
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
-  const u32 *sources = p->in_sources[EPSILONS];
-  u32 *marks = memory::marks_at(turn, p->back_bits);
+  const u32 *sources = p->graph.in_sources[EPSILONS];
+  u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
   const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   if (tid() == 0) work.num_listed = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -112,7 +112,7 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
   back_work &work = memory::work();
   if (warp() != 0) return;
-  const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->frames_cap + 2) + number;
+  const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->memory.frames_cap + 2) + number;
   const u32 first = __ldg(off), size = in_warp() < RANKS ? __ldg(off + 1) - first : 0;
   u32 end = size;
 #pragma unroll
@@ -133,7 +133,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::place_of_token(u32 i) co
   u32 rank = 0;
 #pragma unroll
   for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
-  return (u64)rank * p->trace_cap + (u32)(work.shifts[rank] + i);
+  return (u64)rank * p->memory.trace_cap + (u32)(work.shifts[rank] + i);
 }
 
 template <class POLICY, int RANKS>
@@ -161,14 +161,14 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
   constexpr u32 AT_ONCE = 4;
   back_work &work = memory::work();
   const u32 size = min(WINDOW, end - window);
-  uint16_t *list = memory::list_at(p->back_bits);
-  const u32 *marks = memory::marks_at(turn, p->back_bits);
+  uint16_t *list = memory::list_at(p->lattices.back_bits);
+  const u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
   if (window > 0) {
     __syncthreads(); /* nobody reads the list before */
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
-  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(), gathers = !EPSILONS && p->has_epsilons;
+  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(), gathers = !EPSILONS && p->graph.has_epsilons;
   const u32 below = (1u << in_warp()) - 1;
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
     uint2 token[AT_ONCE];
@@ -209,7 +209,7 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
 template <class POLICY, int RANKS>
 template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
-  const uint16_t *list = memory::list_at(p->back_bits);
+  const uint16_t *list = memory::list_at(p->lattices.back_bits);
   const bool gathered = EPSILONS && has_gathered();
   const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
   for (u32 window = 0; window < end; window += WINDOW) {
@@ -238,7 +238,7 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float best = records()[number].best;
   const u64 last = records()[number + 1].last, last_context = SCORED ? records()[number + 1].last_context : 0;
-  const uint16_t *ranks = memory::ranks_at(p->back_bits);
+  const uint16_t *ranks = memory::ranks_at(p->lattices.back_bits);
   arc_share<POLICY> share(boxes, in_warp(), token.info.x, token.info.y - token.info.x, __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to_rank = 0, slot = ALL;
@@ -254,7 +254,7 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
       const u32 to = arc.x & 0x7fffffffu;
       u64 to_context = source_context;
       float candidate = __fadd_rn(__fsub_rn(source_cost, best), __uint_as_float(arc.y));
-      if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
       bool live = table.may_have(to);
       if constexpr (SCORED)
         if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
@@ -263,10 +263,10 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
         score = penalised(loglike(row_of(row_frame), arc.z), arc.z);
         candidate = __fadd_rn(candidate, cost_of_score(score));
         to_rank = ranks[target];
-        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = table.extra_over(target, candidate, p->lattice_beam);
+        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = table.extra_over(target, candidate, p->rules.lattice_beam);
       }
     }
-    if (extra <= p->lattice_beam) slot = before.put(source, key_of(source, source_context), source_cost, extra);
+    if (extra <= p->rules.lattice_beam) slot = before.put(source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
     stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
   }
@@ -293,15 +293,15 @@ __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, 
       const uint4 arc = arc_at(arcs(), a);
       to = arc.x & 0x7fffffffu;
       float candidate = __fadd_rn(source_cost, __uint_as_float(arc.y));
-      if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
       const bool ask = table.may_have(to);
       if constexpr (SCORED)
         if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
       if (ask && candidate <= cutoff) target = table.find(key_of(to, to_context));
-      if (target != ALL) extra = table.extra_over(target, candidate, p->lattice_beam);
+      if (target != ALL) extra = table.extra_over(target, candidate, p->rules.lattice_beam);
     }
     __syncwarp();
-    const bool live = leads_on(extra <= p->lattice_beam, source, source_context, to, to_context, number);
+    const bool live = leads_on(extra <= p->rules.lattice_beam, source, source_context, to, to_context, number);
     if (OUT && live) memory::work().any_epsilons = 1;
     if (OUT) stage_links(live, slot, target | IN_FRAME, a, 0);
     else if (live) table.put(source, key_of(source, source_context), source_cost, extra);
@@ -329,7 +329,7 @@ __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table 
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
   const u32 highest = memory::work().bound;
-  const float beam = p->lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
+  const float beam = p->rules.lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
   for_listed<true>(turn, [&](bool live, back_token &token) {
     if (live && least_candidate(token.cost, 1) <= bound) token.info = state_at(states(), token.state);
     take_epsilons<false>(token, number, table);
@@ -339,7 +339,7 @@ __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table
 /* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs stand. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_table &table) {
-  const u32 bits = p->back_bits, size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
+  const u32 bits = p->lattices.back_bits, size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   u32 *levels = memory::levels_at(bits);
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -360,7 +360,7 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_t
  * those that the consuming arcs were marked in. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table table) {
-  const u32 bits = p->back_bits;
+  const u32 bits = p->lattices.back_bits;
   for (u32 round = 0;; round++) {
     const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
     if (round > most_rounds()) return false;
@@ -391,7 +391,7 @@ __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_tab
     const u32 i = base + in_warp();
     const u64 at = i < size ? place_of_token(i) : 0;
     const float2 known = i < size ? __ldg(past() + at) : make_float2(0, INFINITY);
-    const bool ends = known.y <= p->lattice_beam;
+    const bool ends = known.y <= p->rules.lattice_beam;
     const u32 state = ends ? __ldg(trace() + at).x : 0;
     const u64 context = ends ? context_at(contexts() + at) : 0;
     const u32 slot = ends ? table.put(state, key_of(state, context), known.x, known.y) : ALL;
@@ -403,7 +403,7 @@ __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_tab
 /* Makes room for a frame's tokens, and their arcs. By the whole block. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table &table) {
-  const u32 bits = p->back_bits;
+  const u32 bits = p->lattices.back_bits;
   uint16_t *counts = memory::counts_at(bits);
   table.clear();
   for (u32 turn = 0; turn < 2; turn++) {
@@ -425,19 +425,19 @@ __device__ bool searcher<POLICY, RANKS>::go_back() {
     work.page = NO_PAGE;
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
-  clear_for(frame - 1, memory::table_at(0, p->back_bits));
+  clear_for(frame - 1, memory::table_at(0, p->lattices.back_bits));
   __syncthreads();
-  take_endings(frame - 1, memory::table_at(0, p->back_bits));
+  take_endings(frame - 1, memory::table_at(0, p->lattices.back_bits));
   for (u32 number = frame - 1;; number--) {
-    const back_table table = memory::table_at(which, p->back_bits), before = memory::table_at(which ^ 1, p->back_bits);
+    const back_table table = memory::table_at(which, p->lattices.back_bits), before = memory::table_at(which ^ 1, p->lattices.back_bits);
     if (tid() == 0) {
       work.gathers = number + 1 < frame;
-      if ((frame - 1 - number) % 64 == 0 && p->stop != nullptr) own().stopped = *(const volatile u32 *)p->stop; /* host memory is far away */
+      if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr) own().stopped = *(const volatile u32 *)p->work.stop; /* host memory is far away */
     }
     __syncthreads(); /* the table stands */
     mark(0);
     if (own().stopped != 0) return false;
-    if (p->has_epsilons && !close_table(number, table)) return false;
+    if (p->graph.has_epsilons && !close_table(number, table)) return false;
     __syncthreads(); /* the arcs do */
     mark(4);
     if (!put_frame(number, table, [&] {
@@ -460,17 +460,17 @@ __device__ bool searcher<POLICY, RANKS>::go_back() {
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {
-    own().utterance = p->order[blockIdx.x / RANKS];
-    own().scores = p->utterances[own().utterance];
+    own().utterance = p->work.order[blockIdx.x / RANKS];
+    own().scores = p->work.utterances[own().utterance];
     own().stopped = 0;
   }
   __syncthreads();
-  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
+  wf__lane_outcome *outcome = &p->work.outcomes[own().utterance];
   if (outcome->status != wanted) return;
   __syncthreads(); /* everybody has seen it */
   if constexpr (SCORED) load_scorer();
   if constexpr (POLICY::BACKWARD_GLOBAL) {
-    if (tid() == 0) memory::work().global_tables = (char *)p->global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->global_tables, 1u) * memory::global_bytes();
+    if (tid() == 0) memory::work().global_tables = (char *)p->lattices.global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->lattices.global_tables, 1u) * memory::global_bytes();
     __syncthreads();
   }
   frame = records()[0].settled;

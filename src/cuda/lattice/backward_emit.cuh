@@ -25,7 +25,7 @@ static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >=
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
   const u32 level = levels != NULL ? min(levels[slot], 3u) : 0, num_steps = levels != NULL ? BINS / 4 : BINS;
-  const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->num_states);
+  const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->graph.num_states);
   return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
 }
 
@@ -35,7 +35,7 @@ __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to
   back_work &work = memory::work();
   const u32 votes = __ballot_sync(ALL, live), below = (1u << in_warp()) - 1;
   if (votes == 0) return;
-  uint16_t *counts = memory::counts_at(p->back_bits);
+  uint16_t *counts = memory::counts_at(p->lattices.back_bits);
   const u32 peers = __match_any_sync(ALL, live ? slot : ALL), which = live ? counts[slot] + __popc(peers & below) : 0;
   __syncwarp();
   if (live && (peers & ~below) == 1u << in_warp()) counts[slot] = (uint16_t)(which + 1);
@@ -50,7 +50,7 @@ __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to
 /* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a barrier before, and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
-  u32 *levels = memory::levels_at(p->back_bits);
+  u32 *levels = memory::levels_at(p->lattices.back_bits);
   bool changed = true;
   while (__syncthreads_or(changed) != 0) {
     changed = false;
@@ -73,7 +73,7 @@ __device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *leve
 /* Ranks of few tokens: each is compared with all. Several threads a token. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const u32 *levels) {
-  const u32 bits = p->back_bits, size = *table.size;
+  const u32 bits = p->lattices.back_bits, size = *table.size;
   const uint16_t *counts = memory::counts_at(bits);
   u32 parts = 1;
   while (parts < 32 && 2 * parts * size <= BACK_THREADS) parts *= 2;
@@ -99,7 +99,7 @@ __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const
 /* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By the whole block; a barrier before, and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, const u32 *levels) {
-  const u32 bits = p->back_bits, size = *table.size;
+  const u32 bits = p->lattices.back_bits, size = *table.size;
   const uint16_t *counts = memory::counts_at(bits);
   u32 *sums = memory::bin_sums(), *heads = memory::bin_heads();
   uint16_t *next = memory::followers_at(bits); /* in the bin: slot + 1; 0: none */
@@ -141,7 +141,7 @@ __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, cons
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
   const bool leveled = memory::work().any_epsilons != 0;
-  const u32 *levels = leveled ? memory::levels_at(p->back_bits) : NULL;
+  const u32 *levels = leveled ? memory::levels_at(p->lattices.back_bits) : NULL;
   if (leveled) find_levels(num_staged);
   if (*table.size <= FEW_RANKED) rank_few(table, levels);
   else rank_many(table, levels);
@@ -159,12 +159,12 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
     return;
   }
   const u32 rest = count - left, num_pages = (rest + WF__LANE_PAGE - 2) / (WF__LANE_PAGE - 1);
-  const u32 first = atomicAdd(p->pages_used, num_pages);
-  work.no_pages = first >= p->pages_cap || num_pages > p->pages_cap - first;
+  const u32 first = atomicAdd(p->lattices.pages_used, num_pages);
+  work.no_pages = first >= p->lattices.pages_cap || num_pages > p->lattices.pages_cap - first;
   if (work.no_pages != 0) return;
   for (u32 page = first; page < first + num_pages; page++) {
-    p->pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{work.page + 1, WF__LANE_PAGE, 0, 0}; /* NO_PAGE + 1 is 0 */
-    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE] = 0;
+    p->lattices.pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{work.page + 1, WF__LANE_PAGE, 0, 0}; /* NO_PAGE + 1 is 0 */
+    if (SCORED) p->lattices.page_contexts[(u64)page * WF__LANE_PAGE] = 0;
     work.page = page;
   }
   work.page_after = first;
@@ -175,15 +175,15 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table, u32 count) {
   const back_work &work = memory::work();
-  const u32 bits = p->back_bits, size = *table.size, left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
+  const u32 bits = p->lattices.back_bits, size = *table.size, left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
   const uint16_t *ranks = memory::ranks_at(bits), *firsts = memory::firsts_at(bits);
   for (u32 i = tid(); i < count; i += BACK_THREADS) {
     const uint4 link = staged()[i];
     const u32 slot = link.x & 0xffff, place = count - 1 - (firsts[slot] + (link.x >> 16)), to = link.y & IN_FRAME ? ranks[link.y & ~IN_FRAME] : link.y;
     const u32 page = place < left ? work.page_before : work.page_after + (place - left) / (WF__LANE_PAGE - 1);
     const u64 at = (u64)page * WF__LANE_PAGE + (place < left ? work.fill_before + place : 1 + (place - left) % (WF__LANE_PAGE - 1));
-    p->pages[at] = wf__lane_link{number << 16 | ranks[slot], size << 16 | to, link.z, link.w};
-    if (SCORED) p->page_contexts[at] = context_of(table.keys[slot]);
+    p->lattices.pages[at] = wf__lane_link{number << 16 | ranks[slot], size << 16 | to, link.z, link.w};
+    if (SCORED) p->lattices.page_contexts[at] = context_of(table.keys[slot]);
   }
 }
 
@@ -214,10 +214,10 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::close_page() {
   const u32 page = memory::work().page, fill = memory::work().fill;
   if (page == NO_PAGE) return;
-  wf__lane_link *const links = p->pages + (u64)page * WF__LANE_PAGE;
+  wf__lane_link *const links = p->lattices.pages + (u64)page * WF__LANE_PAGE;
   for (u32 i = fill + tid(); i < WF__LANE_PAGE; i += BACK_THREADS) {
     links[i] = wf__lane_link{0, 0, 0, 0};
-    if (SCORED) p->page_contexts[(u64)page * WF__LANE_PAGE + i] = 0;
+    if (SCORED) p->lattices.page_contexts[(u64)page * WF__LANE_PAGE + i] = 0;
   }
   if (tid() == 0) links[0].to = fill;
 }

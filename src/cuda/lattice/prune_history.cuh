@@ -60,7 +60,7 @@ __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   l.empty_slots();
   u32 most = size; /* over the ranks, whose tables are alike */
   for (int r = 0; r < RANKS; r++) {
-    const u32 *off = frame_off() + ((int64_t)r - l.rank()) * (p->frames_cap + 2);
+    const u32 *off = frame_off() + ((int64_t)r - l.rank()) * (p->memory.frames_cap + 2);
     most = max(most, off[number + 1] - off[number]);
   }
   l.bits = WF__LANE_MIN_BITS;
@@ -72,7 +72,7 @@ __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const float2 known = i < size ? __ldcg(past() + first + i) : make_float2(0, INFINITY);
-    const bool within = known.y <= p->lattice_beam;
+    const bool within = known.y <= p->rules.lattice_beam;
     const u32 bound = warp_max(within ? ordered(__fsub_rn(known.x, known.y)) : 0);
     if (in_warp() == 0 && bound > 0) atomicMax(&work.bound, bound);
     const u32 state = within ? __ldcg(trace() + first + i).x : 0;
@@ -100,7 +100,7 @@ __device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key 
   const u32 at = look_up(key, &owner);
   if (at == ALL) return INFINITY;
   const int64_t parts = (int64_t)owner - l.rank();
-  const float2 target = __ldcg(past() + parts * p->trace_cap + (frame_off() + parts * (p->frames_cap + 2))[number] + at);
+  const float2 target = __ldcg(past() + parts * p->memory.trace_cap + (frame_off() + parts * (p->memory.frames_cap + 2))[number] + at);
   return __fadd_rn(candidate > target.x ? __fsub_rn(candidate, target.x) : 0, target.y);
 }
 
@@ -108,7 +108,7 @@ __device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key 
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra) {
   const int was = atomicMin((int *)&past()[first + i].y, __float_as_int(extra)); /* never negative, so the bits are ordered */
-  return __int_as_float(was) > p->lattice_beam;
+  return __int_as_float(was) > p->rules.lattice_beam;
 }
 
 /* What a candidate may cost at most if its extra cost is within the beam, for any token in the table; what rounding may add is in it. */
@@ -117,7 +117,7 @@ __device__ float searcher<POLICY, RANKS>::furthest() {
   u32 bound = 0;
   for (int r = 0; r < RANKS; r++) bound = max(bound, *(volatile u32 *)&work_of(l, (u32)r).bound);
   if (bound == 0) return -INFINITY; /* no token is in the table */
-  const float cost = cost_of(bound), beam = p->lattice_beam;
+  const float cost = cost_of(bound), beam = p->rules.lattice_beam;
   return cost + beam + (fabsf(cost) + beam) * (1.0f / (1 << 18));
 }
 
@@ -126,8 +126,8 @@ __device__ float searcher<POLICY, RANKS>::furthest() {
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilon) const {
   if (has_scorer() || has_words()) return -INFINITY;
-  const float least = __fadd_rn(cost, p->least_weights[epsilon]);
-  return p->word_score > 0 ? __fsub_rn(least, p->word_score) : least;
+  const float least = __fadd_rn(cost, p->graph.least_weights[epsilon]);
+  return p->rules.word_score > 0 ? __fsub_rn(least, p->rules.word_score) : least;
 }
 
 /* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const wf__lane_frame here = records()[number], next = records()[number + 1];
-  const float best = here.best, beam = p->lattice_beam;
+  const float best = here.best, beam = p->rules.lattice_beam;
   float *before = (float *)agenda();
   load_row(row);
   for (u32 i = tid(); i < size; i += THREADS) {
@@ -150,7 +150,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   finish_row();
   __syncthreads();
   u32 least = ALL;
-  for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) least = min(least, ordered(label_cost(c)));
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) least = min(least, ordered(label_cost(c)));
   least = warp_min(least);
   if (in_warp() == 0) atomicMin(&work.least_label, least);
   __syncthreads();
@@ -179,7 +179,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
         const u64 from = traced_context(first + i);
         u64 context = from;
         float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+        if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
         live = may_hold(to);
         if constexpr (SCORED)
           if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
@@ -201,7 +201,7 @@ __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  const float beam = p->lattice_beam, bound = furthest(), cutoff = cost_of((u32)(records()[number].last >> 32));
+  const float beam = p->rules.lattice_beam, bound = furthest(), cutoff = cost_of((u32)(records()[number].last >> 32));
   const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
@@ -224,7 +224,7 @@ __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
         context = to_context = traced_context(first + i);
         to = arc.x & 0x7fffffffu;
         float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+        if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
         const bool ask = may_hold(to);
         if constexpr (SCORED)
           if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
@@ -251,7 +251,7 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 number) {
   for (u32 depth = 0;; depth++) {
     u32 owner, at = find_token(state, context, number, &owner);
-    const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
+    const int64_t part = ((int64_t)owner - l.rank()) * p->memory.trace_cap;
     u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
     if (arc != NO_ARC) arc &= ~WITH_EPSILONS;
     if (arc == NO_ARC || (int)arc_at(arcs(), arc).z >= 0 || depth > most_rounds()) return depth;
@@ -263,8 +263,8 @@ __device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 num
 /* May a live thread's epsilon arc be in a lattice, which has no cycles? Asked by a whole warp. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
-  if (p->components == NULL) return live;
-  const bool cyclic = live && !is_added(from) && !is_added(to) && __ldg(p->components + from) == __ldg(p->components + to);
+  if (p->graph.components == NULL) return live;
+  const bool cyclic = live && !is_added(from) && !is_added(to) && __ldg(p->graph.components + from) == __ldg(p->graph.components + to);
   for (u32 left = __ballot_sync(ALL, cyclic); left != 0; left &= left - 1) {
     const int who = __ffs(left) - 1;
     const u32 depth = depth_of(__shfl_sync(ALL, from, who), SCORED ? __shfl_sync(ALL, from_context, who) : 0, number);
@@ -278,7 +278,7 @@ __device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_
  * the same costs. False if they go round for ever, which cannot be. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
-  if (!p->has_epsilons) return true;
+  if (!p->graph.has_epsilons) return true;
   lattice_work &work = work_of(l, l.rank());
   if (tid() < 3) work.changed[tid()] = 0;
   l.sync();

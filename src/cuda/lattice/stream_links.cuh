@@ -17,7 +17,7 @@ template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const {
   to->place = locate(state, context, number, &to->rank);
   if (to->place == ALL) return INFINITY;
-  const float2 target = __ldcg(past() + ((int64_t)to->rank - l.rank()) * p->trace_cap + to->place);
+  const float2 target = __ldcg(past() + ((int64_t)to->rank - l.rank()) * p->memory.trace_cap + to->place);
   *excess = candidate > target.x ? __fsub_rn(candidate, target.x) : 0;
   return __fadd_rn(*excess, target.y);
 }
@@ -28,7 +28,7 @@ __device__ u32 searcher<POLICY, RANKS>::epsilons_behind(u32 state, u64 context, 
   for (u32 depth = 0;; depth++) {
     u32 owner;
     const u32 at = locate(state, context, number, &owner);
-    const int64_t part = ((int64_t)owner - l.rank()) * p->trace_cap;
+    const int64_t part = ((int64_t)owner - l.rank()) * p->memory.trace_cap;
     const u32 arc = __ldcg(trace() + part + at).y;
     if (arc == NO_ARC || depth > most_rounds()) return depth;
     const u32 source = source_by_thread(arc & ~FOLLOWED);
@@ -41,14 +41,14 @@ __device__ u32 searcher<POLICY, RANKS>::epsilons_behind(u32 state, u64 context, 
 /* May an epsilon arc between these tokens of a frame be in a lattice, which has no cycles? */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const {
-  if (p->components == NULL || is_added(from) || is_added(to) || __ldg(p->components + from) != __ldg(p->components + to)) return true;
+  if (p->graph.components == NULL || is_added(from) || is_added(to) || __ldg(p->graph.components + from) != __ldg(p->graph.components + to)) return true;
   return epsilons_behind(from, from_context, number) < epsilons_behind(to, to_context, number);
 }
 
 /* Number that the host knows a token of frame `number` by. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::handed_number(link_end token, u32 number) const {
-  if (number == 0 && resumes()) return __ldcg(&(trace() + ((int64_t)token.rank - l.rank()) * p->trace_cap)[token.place].y) | WF__LANE_OLD;
+  if (number == 0 && resumes()) return __ldcg(&(trace() + ((int64_t)token.rank - l.rank()) * p->memory.trace_cap)[token.place].y) | WF__LANE_OLD;
   return number_of(token.rank, token.place, number);
 }
 
@@ -60,7 +60,7 @@ __device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32
   if (in_warp() == 0 && votes != 0) first = atomicAdd(&l.of(0).num_near, (u32)__popc(votes));
   first = __shfl_sync(ALL, first, 0);
   if (live)
-    p->chunk_links[off + first + __popc(votes & ((1u << in_warp()) - 1))] =
+    p->streams.chunk_links[off + first + __popc(votes & ((1u << in_warp()) - 1))] =
         wf__lane_chunk_link{handed_number({l.rank(), from}, from_frame), handed_number(to, to_frame), arc, score, excess, 0};
   __syncwarp();
 }
@@ -73,7 +73,7 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first, target = EPSILONS ? number : number + 1;
   const wf__lane_frame *const here = records() + number, *const next = records() + target;
-  const float best = EPSILONS ? 0 : __ldcg(&here->best), beam = p->lattice_beam;
+  const float best = EPSILONS ? 0 : __ldcg(&here->best), beam = p->rules.lattice_beam;
   const u64 select = __ldcg((const u64 *)&here->select), select_context = __ldcg((const u64 *)&here->select_context);
   const u64 last = __ldcg((const u64 *)&next->last), last_context = __ldcg((const u64 *)&next->last_context);
   const u32 row = EPSILONS ? 0 : __ldcg(rows() + target), grain = min(32u, (size + WARPS - 1) / WARPS);
@@ -111,7 +111,7 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
         float candidate = __ldcg(past() + i).x;
         if (!EPSILONS) candidate = __fsub_rn(candidate, best);
         candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, p->word_score);
+        if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
         if constexpr (SCORED)
           if (arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         if (!EPSILONS) candidate = __fadd_rn(candidate, label_cost(arc.z));
@@ -140,7 +140,7 @@ __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first)
   u32 count = 0;
   for (u32 number = frame - 1;; number--) {
     u32 links = 0;
-    for (bool again = p->has_epsilons != 0; again;) { /* these arcs make no cycle, so every order of relaxing them ends with the same costs */
+    for (bool again = p->graph.has_epsilons != 0; again;) { /* these arcs make no cycle, so every order of relaxing them ends with the same costs */
       links = 0;
       again = l.sum(pass_links<true, false>(number, 0, &links)) != 0;
       l.sync();
@@ -155,7 +155,7 @@ __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first)
     if (number == first) break;
   }
   for (u32 i = frame_off()[first] + tid(); i < frame_off()[frame - 1]; i += THREADS)
-    if (__ldcg(past() + i).y <= p->lattice_beam) trace()[i].x |= MARKED;
+    if (__ldcg(past() + i).y <= p->rules.lattice_beam) trace()[i].x |= MARKED;
   l.sync();
   return (u32)l.sum(count);
 }
@@ -166,7 +166,7 @@ __device__ __noinline__ void searcher<POLICY, RANKS>::hand_out_links(u32 first, 
   if (l.rank() == 0 && tid() == 0) own().num_near = 0;
   l.sync();
   for (u32 number = first > 0 ? first - 1 : 0; number < frame; number++) {
-    if (number >= first && p->has_epsilons) pass_links<true, true>(number, off, NULL);
+    if (number >= first && p->graph.has_epsilons) pass_links<true, true>(number, off, NULL);
     if (number + 1 < frame) pass_links<false, true>(number, off, NULL);
   }
   __pipeline_wait_prior(0);

@@ -19,7 +19,7 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
   if constexpr (SCORED)
     if (is_added_arc(arc)) return added_source(arc) & ~WF__LANE_EPSILON;
-  u32 low = 0, high = p->num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
+  u32 low = 0, high = p->graph.num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
   while (high - low > 1) {
     const u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
     const bool before = probe < high && __ldg(states() + probe).x <= arc;
@@ -38,10 +38,10 @@ __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 n
   u32 slot;
   l.place_of(key_of(state, context), bits, owner, &slot);
   int64_t parts = (int64_t)*owner - l.rank();
-  const uint2 *tokens = trace() + parts * p->trace_cap;
-  const ulonglong2 *pairs = contexts() + parts * p->trace_cap;
-  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
-  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  const uint2 *tokens = trace() + parts * p->memory.trace_cap;
+  const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap;
+  const u32 *off = frame_off() + parts * (p->memory.frames_cap + 2);
+  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
   u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
   for (u32 seen = 0; seen < size + 32; seen += 32) {
     u32 at = from + seen + in_warp();
@@ -70,7 +70,7 @@ __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
       u64 context = 0;
       if (SCORED) context = __ldcg((const u64 *)(contexts() + first + base + __ffs(left) - 1) + 1);
       u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner), was = MARKED;
-      if (in_warp() == 0 && at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].x, MARKED);
+      if (in_warp() == 0 && at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
       again = again || (!emits && (was & MARKED) == 0);
     }
     if (follow) trace()[first + i].y = token.y | FOLLOWED;
@@ -103,7 +103,7 @@ __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 fi
     const u32 i = base + tid();
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
     const float2 known = remembers() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
-    const bool kept = i < size && (all || (remembers() ? known.y <= p->lattice_beam : (token.x & MARKED) != 0));
+    const bool kept = i < size && (all || (remembers() ? known.y <= p->rules.lattice_beam : (token.x & MARKED) != 0));
     ulonglong2 pair = make_ulonglong2(0, 0);
     if (SCORED && kept) pair = contexts()[first + i];
     const u32 place = place_in_block(kept, &count);
@@ -135,7 +135,7 @@ __device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   if (tid() == 0) frame_off()[frame] = to;
   trace_used = to;
   l.sync();
-  return l.sum(tid() == 0 && to > p->trace_room - p->trace_room / 8) == 0;
+  return l.sum(tid() == 0 && to > p->memory.trace_room - p->memory.trace_room / 8) == 0;
 }
 
 /* Makes room for `total` tokens of this rank. */
@@ -149,7 +149,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::collect(u32 total) {
       l.sync(); /* marks stand */
     }
   }
-  return slide(0) && l.sum(tid() == 0 && trace_used + total > p->trace_cap) == 0;
+  return slide(0) && l.sum(tid() == 0 && trace_used + total > p->memory.trace_cap) == 0;
 }
 
 }  // namespace wf_search

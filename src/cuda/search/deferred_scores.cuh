@@ -157,7 +157,7 @@ template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::end_deferred(bool died, u32 t, int status) {
   if (status == WF__LANE_OK) save(WF__LANE_ENDS, t, died);
   if constexpr (STREAMS) return status == CLOSURE_ASKS ? status : aside([&](searcher &self) { return self.suspend(died, t, status); });
-  wf__lane_outcome *outcome = &p->outcomes[own().utterance];
+  wf__lane_outcome *outcome = &p->work.outcomes[own().utterance];
   if (status == WF__LANE_OK) return aside([&](searcher &self) { return self.finish(died, t, outcome); });
   if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) outcome->status = status;
   return status;
@@ -213,13 +213,13 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run_deferred() {
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0, u = left;
       if (!resumes) {
-        if (tid() == 0) place = atomicAdd(p->queue, 1u);
+        if (tid() == 0) place = atomicAdd(p->work.queue, 1u);
         place = __shfl_sync((1u << RANKS) - 1, place, 0);
-        u = place < p->num_utterances ? p->order[place] : ALL;
+        u = place < p->work.num_utterances ? p->work.order[place] : ALL;
       }
       lane_shared &sh = l.of(tid());
       sh.utterance = u;
-      if (u != ALL) sh.scores = p->utterances[u];
+      if (u != ALL) sh.scores = p->work.utterances[u];
     }
     l.sync();
     if (own().utterance == ALL) return;

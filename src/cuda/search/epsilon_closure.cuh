@@ -58,7 +58,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
   if (live) {
     arc = arc_at(arcs(), a);
     cost = __fadd_rn(cost, __uint_as_float(arc.y));
-    if (arc.w != 0) cost = __fsub_rn(cost, p->word_score);
+    if (arc.w != 0) cost = __fsub_rn(cost, p->rules.word_score);
     if constexpr (DEFERRED)
       if (arc.w != 0) cost = word_cost(arc.w, cost, &to);
     if (arc.w != 0) count_word();
@@ -113,10 +113,10 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
 #pragma unroll
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
       if (own().full != 0) return WF__LANE_OK; /* close sees it */
-      if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+      if (tokens > p->rules.max_tokens) return CLOSURE_OVERFLOW;
       if (rounds + 1 > (by_state() ? all_states() : tokens)) return WF__LANE_CYCLE;
       if (by_state() && !settle_contexts()) return WF__LANE_NO_ROOM;
-    } else if (rounds > p->num_states) {
+    } else if (rounds > p->graph.num_states) {
       return WF__LANE_CYCLE;
     }
     u32 first_word = 0;
@@ -193,7 +193,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u3
     own().values[place] = NO_TOKEN;
     own().keys[place] = table::FREE;
   }
-  if (p->epsilon_slack != 0) {
+  if (p->graph.epsilon_slack != 0) {
     l.place_of(key & ~HAS_EPSILONS, l.bits, &rank, &slot);
     live = live && gains(l.rank(), slot, key, cost_of((u32)(value >> 32)));
   }
@@ -206,13 +206,13 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u3
  * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(float cutoff) {
-  const float word_score = p->word_score;
+  const float word_score = p->rules.word_score;
   const uint4 *const arcs = this->arcs(), *const states = this->states();
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the mail of one round; that of the next may arrive while it is read */
   u32 which = 1; /* of num_listed and sent; the emission used 0 */
   for (u64 rounds = 0;; rounds++, which ^= 1) {
-    if (rounds > p->num_states) return WF__LANE_CYCLE;
+    if (rounds > p->graph.num_states) return WF__LANE_CYCLE;
     const u32 mail = (1u << l.bits) + which * room;
     const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now], grain = min(32u, (size + WARPS - 1) / WARPS);
     bool sent = false;
@@ -273,11 +273,11 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   for (int r = 0; r < RANKS; r++) inserted += l.of(r).inserted;
   const bool full = own().full != 0;
   if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
-  if (!full && num_emitted + inserted <= p->max_tokens) return WF__LANE_OK;
+  if (!full && num_emitted + inserted <= p->rules.max_tokens) return WF__LANE_OK;
   u32 mine = 0;
   for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += l.value_at(at) != NO_TOKEN;
   u64 tokens = l.sum(mine);
-  if (tokens > p->max_tokens) return CLOSURE_OVERFLOW;
+  if (tokens > p->rules.max_tokens) return CLOSURE_OVERFLOW;
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
@@ -295,7 +295,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::close_again(int status, u64
       if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
       u32 admitted = (u32)(expand<EXPAND_COUNT>(candidate_rule{last, 0, 0}) >> 32) / 2;
       if (admitted == 0) return WF__LANE_CLOSURE;
-      last = candidate_rank(admitted, last, cost_of((u32)(last >> 32)) - p->beam, false);
+      last = candidate_rank(admitted, last, cost_of((u32)(last >> 32)) - p->rules.beam, false);
     }
     u64 tokens;
     frame_arcs = emission_arcs;

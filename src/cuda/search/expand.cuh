@@ -12,7 +12,7 @@ namespace wf_search {
  * if those are not few. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
-  const float scale = p->beam > 1e-20f ? 256 / p->beam : 0;
+  const float scale = p->rules.beam > 1e-20f ? 256 / p->rules.beam : 0;
   const uint2 *tokens = this->tokens();
   u64 *near = (u64 *)own().boxes;
   constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
@@ -76,14 +76,14 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::select_sources() {
-  const bool narrow = f.total_sources > p->max_active;
+  const bool narrow = f.total_sources > p->rules.max_active;
   f.select_key = f.select_context = NO_TOKEN;
   if (tid() == 0) {
-    own().num_expanded += narrow ? p->max_active : f.total_sources;
+    own().num_expanded += narrow ? p->rules.max_active : f.total_sources;
     own().num_narrowed += narrow;
     if (narrow) own().flags |= 2; /* WF_RESULT_NARROWED */
   }
-  if (narrow) f.select_key = aside([&](searcher &self) { return self.select_rank(p->max_active); });
+  if (narrow) f.select_key = aside([&](searcher &self) { return self.select_rank(p->rules.max_active); });
 }
 
 /* --- emitting arcs ---------------------------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidat
       if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
       known = lowest;
     }
-    if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), p->beam);
+    if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), p->rules.beam);
   } else {
     if (MODE == EXPAND_COUNT) *my_count += live;
     live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
@@ -171,7 +171,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_rule &rule) {
-  const float word_score = p->word_score;
+  const float word_score = p->rules.word_score;
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
   const uint4 *const arcs = this->arcs(), *const states = this->states();
@@ -278,7 +278,7 @@ __device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float
 template <class POLICY, int RANKS>
 __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float origin, bool cost_only) {
   u64 left = k;
-  const bool listed = list_near(last, origin, cost_only ? 4 * p->beam : p->beam, &left);
+  const bool listed = list_near(last, origin, cost_only ? 4 * p->rules.beam : p->rules.beam, &left);
   const u32 size = listed ? own().num_near : 0;
   if (!listed) left = k;
   candidate_rule rule = {last, 0, 0};
@@ -390,7 +390,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool liv
  * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 size) {
-  const float best = cost_of(own().best), scale = p->beam > 1e-20f ? 64 / p->beam : 0;
+  const float best = cost_of(own().best), scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 0;
   u32 *near = (u32 *)own().boxes, bin;
   constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
   if (tid() < 256) own().hist[tid()] = 0;
@@ -490,13 +490,13 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
   for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
   mark(PHASE_WORDS);
   if (fits && best != ALL) {
-    *last = (u64)ordered(add_finite(cost_of(best), p->beam)) << 32 | 0xffffffffu;
+    *last = (u64)ordered(add_finite(cost_of(best), p->rules.beam)) << 32 | 0xffffffffu;
     u32 within = insert_listed(size, 0, *last);
     if (all_of_them) {
       within = (u32)l.sum(within);
-      if (within < p->min_active) {
+      if (within < p->rules.min_active) {
         u64 all = RANKS == 1 ? size : l.sum(tid() == 0 ? size : 0), old = *last;
-        *last = all <= p->min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->min_active, size) << 32 | 0xffffffffu;
+        *last = all <= p->rules.min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->rules.min_active, size) << 32 | 0xffffffffu;
         if (all > within) insert_listed(size, old, *last);
       }
     }
@@ -540,20 +540,20 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
-  const float origin = cost_of((u32)(*last >> 32)) - p->beam; /* the best, or near it */
+  const float origin = cost_of((u32)(*last >> 32)) - p->rules.beam; /* the best, or near it */
   bool fits = !full || admit(*last, num);
-  if (fits && *num < p->min_active) {
+  if (fits && *num < p->rules.min_active) {
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
     u32 all = (u32)counts, within = (u32)(counts >> 32);
-    if (within < p->min_active) {
-      *last = all <= p->min_active ? every : candidate_rank(p->min_active, every, origin, true);
+    if (within < p->rules.min_active) {
+      *last = all <= p->rules.min_active ? every : candidate_rank(p->rules.min_active, every, origin, true);
       if (all > within) fits = admit(*last, num);
     }
   }
-  if (!fits && *num <= p->max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
-  if (*num <= p->max_tokens) return WF__LANE_OK;
+  if (!fits && *num <= p->rules.max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
+  if (*num <= p->rules.max_tokens) return WF__LANE_OK;
   if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
-  *last = candidate_rank(p->max_tokens, *last, origin, false);
+  *last = candidate_rank(p->rules.max_tokens, *last, origin, false);
   return admit(*last, num) ? WF__LANE_OK : WF__LANE_TABLE_FULL;
 }
 
@@ -576,12 +576,12 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
     full = own().full != 0;
     *num = 0;
     if (best == ALL) return WF__LANE_OK;
-    const float cutoff = add_finite(cost_of(best), p->beam);
+    const float cutoff = add_finite(cost_of(best), p->rules.beam);
     *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
     if (!full) *num = settle_emission<true>(cutoff);
   }
   mark(PHASE_SETTLE);
-  if (!full && *num <= p->max_tokens && ((listed && few) || *num >= p->min_active)) return WF__LANE_OK;
+  if (!full && *num <= p->rules.max_tokens && ((listed && few) || *num >= p->rules.min_active)) return WF__LANE_OK;
   u64 key = *last, count = *num;
   int status = aside([&](searcher &self) {
     u64 k = key, n = count;

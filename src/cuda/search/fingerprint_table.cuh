@@ -33,7 +33,7 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
 
   ulonglong2 *entries; /* {key, value} of the slots of rank 0, then of rank 1, ... */
 
-  __device__ __forceinline__ explicit fingerprint_table(const wf__lane_params *p) : entries((ulonglong2 *)p->entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS) {}
+  __device__ __forceinline__ explicit fingerprint_table(const wf__lane_params *p) : entries((ulonglong2 *)p->memory.entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS) {}
 
   /* --- this block's part, slot by slot --- */
 

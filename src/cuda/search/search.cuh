@@ -131,8 +131,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = RENORMALISES ? cost_of((u32)(packed >> 32)) : 0;
-  const u64 most = l.combine((u64)(trace_used + total > p->trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
-  if (frame > p->frames_cap) return false;
+  const u64 most = l.combine((u64)(trace_used + total > p->memory.trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  if (frame > p->memory.frames_cap) return false;
   if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
   bool words = false;
   if constexpr (SCORED)
@@ -181,10 +181,10 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
   l.sync();
   u32 rank, slot;
   u64 old;
-  l.place_of(key_of(p->start, start_context()), l.bits, &rank, &slot);
+  l.place_of(key_of(p->graph.start, start_context()), l.bits, &rank, &slot);
   if (rank == l.rank() && warp() == 0) {
-    uint4 info = __ldg(states() + p->start);
-    token_key key = key_of(p->start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
+    uint4 info = __ldg(states() + p->graph.start);
+    token_key key = key_of(p->graph.start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
     l.offer(tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
     if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
@@ -193,12 +193,12 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
     }
   }
   l.sync();
-  int status = close(p->beam);
+  int status = close(p->rules.beam);
   if constexpr (DEFERRED)
     if (waits()) return CLOSURE_ASKS;
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
-    own().last = (u64)ordered(p->beam) << 32 | 0xffffffffu;
+    own().last = (u64)ordered(p->rules.beam) << 32 | 0xffffffffu;
     own().next = 0;
   }
   if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
@@ -249,15 +249,15 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
-    wf__lane_step *path = p->path_scratch + (u64)(blockIdx.x / RANKS) * p->path_cap;
+    wf__lane_step *path = p->memory.path_scratch + (u64)(blockIdx.x / RANKS) * p->memory.path_cap;
     u32 state = (u32)best, number = frame - 1, row = end, size = 0, epsilons = 0;
     int status = WF__LANE_OK;
     for (;;) {
       u32 owner, at = find_token(state, context, number, &owner);
-      u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].y;
+      u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].y;
       if (a == NO_ARC) break;
       a &= ~WITH_EPSILONS;
-      if (size == p->path_cap) {
+      if (size == p->memory.path_cap) {
         status = WF__LANE_NO_ROOM;
         break;
       }
@@ -273,14 +273,14 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
       if (in_warp() == 0) path[size] = wf__lane_step{a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
-      if (SCORED) context = __ldcg((const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->trace_cap + at) + 1);
+      if (SCORED) context = __ldcg((const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->memory.trace_cap + at) + 1);
     }
     u64 off = 0;
-    if (in_warp() == 0) off = atomicAdd((u64 *)p->steps_used, (u64)size);
+    if (in_warp() == 0) off = atomicAdd((u64 *)p->work.steps_used, (u64)size);
     off = __shfl_sync(ALL, off, 0);
-    if (off + size > p->steps_cap) status = WF__LANE_NO_ROOM;
+    if (off + size > p->work.steps_cap) status = WF__LANE_NO_ROOM;
     __syncwarp();
-    for (u32 i = in_warp(); i < size && status == WF__LANE_OK; i += 32) p->steps[off + i] = path[size - 1 - i];
+    for (u32 i = in_warp(); i < size && status == WF__LANE_OK; i += 32) p->work.steps[off + i] = path[size - 1 - i];
     if (in_warp() == 0) {
       outcome->status = status;
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
@@ -304,7 +304,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
 /* Every 64th frame: host memory is far away. All ranks must agree, so the first one tells them. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::look_at_host() {
-  if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->stop != nullptr) l.of(tid()).stopped = *(const volatile u32 *)p->stop;
+  if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->work.stop != nullptr) l.of(tid()).stopped = *(const volatile u32 *)p->work.stop;
 }
 
 template <class POLICY, int RANKS>
@@ -371,8 +371,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   }
 #endif
   if constexpr (STREAMS) aside([&](searcher &self) { return self.suspend(died, t, status); });
-  else if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, &p->outcomes[own().utterance]); });
-  else if (l.rank() == 0 && tid() == 0) p->outcomes[own().utterance].status = status;
+  else if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, &p->work.outcomes[own().utterance]); });
+  else if (l.rank() == 0 && tid() == 0) p->work.outcomes[own().utterance].status = status;
 }
 
 template <class POLICY, int RANKS>
@@ -383,12 +383,12 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->queue, 1u);
+      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->work.queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
-      sh.utterance = place < p->num_utterances ? p->order[place] : ALL;
+      sh.utterance = place < p->work.num_utterances ? p->work.order[place] : ALL;
       sh.stopped = 0;
-      if (sh.utterance != ALL) sh.scores = p->utterances[sh.utterance];
+      if (sh.utterance != ALL) sh.scores = p->work.utterances[sh.utterance];
     }
     l.sync();
     u32 u = own().utterance;

@@ -19,7 +19,7 @@ static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
   lane_shared<POLICY> &own = own_shared<POLICY>();
   if (tid() != 0) return;
   if (own.scores.words != NULL) own.with_scorer.words = *own.scores.words;
-  else own.with_scorer.words = wf__lane_words{NULL, 0, p->context_bits, p->epsilon_slack, p->scored_slack, p->num_states, 0};
+  else own.with_scorer.words = wf__lane_words{NULL, 0, p->graph.context_bits, p->graph.epsilon_slack, p->graph.scored_slack, p->graph.num_states, 0};
 }
 
 template <class POLICY, int RANKS>
@@ -35,15 +35,15 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::context_bits() const {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::all_states() const {
   if constexpr (SCORED) return own().with_scorer.words.num_states;
-  else return p->num_states;
+  else return p->graph.num_states;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added(u32 state) const {
-  return SCORED && state >= p->num_states;
+  return SCORED && state >= p->graph.num_states;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added_arc(u32 arc) const {
-  return SCORED && arc >= p->num_arcs;
+  return SCORED && arc >= p->graph.num_arcs;
 }
 
 /* The class whose copies have the state: the last one with words that begins there or before. Then that of an arc. */
@@ -106,10 +106,10 @@ __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::state_at(const uint4 *
 template <class POLICY, int RANKS>
 __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *arcs, u32 number) const {
   if constexpr (SCORED)
-    if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->places, number);
+    if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->graph.places, number);
   const uint4 arc = __ldg(arcs + number);
   if constexpr (SCORED)
-    if (arc.y == 0x7f800000u && has_words()) return opened<POLICY>((const uint4 *)p->places, arc);
+    if (arc.y == 0x7f800000u && has_words()) return opened<POLICY>((const uint4 *)p->graph.places, arc);
   return arc;
 }
 

@@ -264,75 +264,104 @@ typedef struct wf__lane_saved {
 #define WF__LANE_LISTED_BYTES (WF__LANE_LISTED * (uint64_t)24)
 #define WF__LANE_LISTED_WORD 0x80000000u
 
-typedef struct wf__lane_params {
-  /* graph */
-  const void *arcs;        /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
-  const void *states;      /* [num_states] wf__lane_state */
-  const void *places;      /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
+/* --- what a launch is given ------------------------------------------------------------------------------------------------ */
+
+/* The graph, as its decoder has copied it to the GPU. */
+typedef struct wf__lane_graph {
+  const void *arcs;   /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
+  const void *states; /* [num_states] wf__lane_state */
+  const void *places; /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
-  int32_t num_columns;     /* columns the graph reads */
+  int32_t num_columns; /* that it reads */
   int32_t has_epsilons;
-  /* options */
-  float beam, acoustic_scale, word_score, epsilon_slack;
-  int32_t blank;           /* column, or -1 */
-  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than the last, all but the first are skipped */
-  uint32_t max_active, min_active, max_tokens;
-  float lattice_beam;       /* 0: no lattices, and nothing for them below */
-  float least_weights[2];   /* of the consuming arcs, of the epsilon arcs: no candidate costs less than its token and this */
+  int32_t context_bits; /* of a key, with scorers */
+  float epsilon_slack, scored_slack; /* scored_slack: of utterances that have a scorer */
+  /* for lattices */
+  float least_weights[2]; /* of the emitting arcs, of the epsilon arcs: no candidate costs less than its token and this */
   const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
-  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that consuming arcs, and that epsilon arcs lead from, by the state that they lead to */
-  uint32_t back_bits;       /* slots of a table on the way back: 2^this */
-  void *global_tables;         /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
-  /* work */
+  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that emitting arcs, and that epsilon arcs lead from, by the state that they lead to */
+  /* for streams */
+  const uint32_t *arc_sources; /* [num_arcs] the arc's state | WF__LANE_EPSILON */
+} wf__lane_graph;
+
+/* The decoder's options. */
+typedef struct wf__lane_rules {
+  float beam, acoustic_scale, word_score;
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than skip_above, all but the first are skipped */
+  int32_t blank;                   /* column, or -1 */
+  uint32_t max_active, min_active, max_tokens;
+  float lattice_beam; /* 0: no lattices, and none of their memory */
+  uint32_t by_state;  /* recombine=state: keys have the context 0 */
+} wf__lane_rules;
+
+/* What is to be searched, and what comes of it. */
+typedef struct wf__lane_work {
   const wf__lane_utterance *utterances;
-  const uint32_t *order;   /* [num_utterances] longest first */
+  const uint32_t *order; /* [num_utterances] longest first */
   uint32_t num_utterances;
-  uint32_t *queue;         /* next place in order */
-  const uint32_t *stop;    /* in host memory: not 0, the search is to end; NULL: nobody says so */
+  uint32_t *queue;      /* next place in order */
+  const uint32_t *stop; /* in host memory: not 0, the search is to end; NULL: nobody says so */
   wf__lane_outcome *outcomes;
-  wf__lane_step *steps;    /* paths of the utterances, one after the other, in no order */
-  uint64_t *steps_used;
+  wf__lane_step *steps; /* paths of the utterances, one after the other, in no order */
+  uint64_t *steps_used; /* of streams: the ancestors used */
   uint64_t steps_cap;
-  /* memory of the lanes; rank r of lane l owns part l * ranks + r of each */
+} wf__lane_work;
+
+/* Memory of the lanes. Rank r of lane l owns part l * ranks + r of each array. */
+typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
-  float *costs;
-  void *agenda;            /* {slot, cost} */
-  void *trace;             /* [parts][trace_cap] {state, arc} */
-  wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
-  uint32_t *frame_off;     /* [parts][frames_cap + 2] */
-  uint16_t *index;         /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   uint32_t trace_cap, frames_cap, path_cap;
+  uint32_t trace_room;         /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
+  float *costs;                /* [parts][slots] of the newest tokens */
+  void *agenda;                /* [parts][2][slots] {slot, cost} */
+  void *trace;                 /* [parts][trace_cap] {state, arc} */
+  wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
+  uint32_t *frame_off;         /* [parts][frames_cap + 2] */
+  uint16_t *index;             /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   /* with scorers */
-  int32_t context_bits;    /* of a key */
-  uint32_t by_state;       /* recombine=state: keys have 0 there */
-  float scored_slack;      /* epsilon_slack of utterances that have a scorer */
-  uint64_t *contexts;      /* [parts][trace_cap][2] */
+  uint64_t *contexts;        /* [parts][trace_cap][2] */
+  uint64_t *sources;         /* [parts][slots] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
-  uint64_t *sources;       /* [parts][slots] */
-  uint32_t trace_room;     /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
+  wf__lane_asked *asked;     /* [parts][WF__LANE_ASKED] */
+  void *memo;                /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}; word_scores.cuh */
+  void *entries;             /* [parts][slots] {key, value} */
+  void *listed;              /* [parts][WF__LANE_LISTED_BYTES] */
+} wf__lane_arrays;
+
+/* For lattices: what the search remembers, and where the backward pass writes. */
+typedef struct wf__lane_lattices {
   void *past;              /* [parts][trace_cap] {cost, extra} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
   uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
   uint32_t *pages_used, pages_cap;
-  /* of streams */
+  uint32_t back_bits;  /* slots of a table of the backward pass: 2^this */
+  void *global_tables; /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
+} wf__lane_lattices;
+
+/* For streams: chunks, and what they hand out. */
+typedef struct wf__lane_streams {
   const wf__lane_chunk *chunks; /* [num_utterances] */
   wf__lane_advance *advances;   /* [num_utterances] */
-  wf__lane_ancestor *ancestors; /* [ancestors_cap], steps_used of them used */
+  wf__lane_ancestor *ancestors; /* [ancestors_cap], *steps_used of them used */
   uint64_t ancestors_cap;
-  uint64_t *ancestor_contexts;  /* beside the ancestors, with lattices and scorers */
+  uint64_t *ancestor_contexts;      /* beside the ancestors, with lattices and scorers */
   wf__lane_chunk_link *chunk_links; /* [chunk_links_cap], *chunk_links_used of them used */
   uint64_t *chunk_links_used, chunk_links_cap;
-  const uint32_t *arc_sources;  /* [num_arcs] the arc's state | WF__LANE_EPSILON */
-  void *links;                  /* [parts][trace_cap] {rank << 28 | place, number} */
-  uint32_t *rows;               /* [lanes][frames_cap + 2] row of the chunk that each frame read */
-  uint32_t *handed;             /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
-  wf__lane_asked *asked;        /* [parts][WF__LANE_ASKED] with scorers */
-  void *memo;                   /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}, with scorers; word_scores.cuh */
-  wf__lane_answers answers;     /* of a recurrent scorer */
-  void *entries;                /* [parts][slots] {key, value}, with scorers */
-  void *listed;                 /* [parts][WF__LANE_LISTED_BYTES] with scorers */
-  int32_t shared_kb;            /* of the GPU's profile */
+  void *links;      /* [parts][trace_cap] {rank << 28 | place, number} */
+  uint32_t *rows;   /* [lanes][frames_cap + 2] row of the chunk that each frame read */
+  uint32_t *handed; /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+} wf__lane_streams;
+
+typedef struct wf__lane_params {
+  wf__lane_graph graph;
+  wf__lane_rules rules;
+  wf__lane_work work;
+  wf__lane_arrays memory;
+  wf__lane_lattices lattices;
+  wf__lane_streams streams;
+  wf__lane_answers answers; /* of a recurrent scorer */
+  int32_t shared_kb;        /* of the GPU's profile */
 } wf__lane_params;
 
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */

@@ -99,15 +99,15 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void mark(int) {}
   __device__ void begin_marks() {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : l(params), p(params), row_in_shared(params->num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
+  __device__ searcher(const wf__lane_params *params) : l(params), p(params), row_in_shared(params->graph.num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
   __device__ __forceinline__ void run_deferred();
 
  private:
   /* The lane's graph and memory. */
-  __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->arcs; }
-  __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->states; }
+  __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->graph.arcs; }
+  __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->graph.states; }
   /* With words added to it: search_graph.cuh. */
   __device__ __forceinline__ bool has_words() const;
   __device__ __forceinline__ bool is_added(u32 state) const;
@@ -118,16 +118,16 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ u32 all_states() const; /* those of added words included */
-  __device__ __forceinline__ float *costs() const { return p->costs + (u64)blockIdx.x * SLOTS; }
-  __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->agenda + (u64)blockIdx.x * 2 * SLOTS; }
-  __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->trace + (u64)blockIdx.x * p->trace_cap; }
-  __device__ __forceinline__ u32 *frame_off() const { return p->frame_off + (u64)blockIdx.x * (p->frames_cap + 2); }
-  __device__ __forceinline__ uint16_t *index() const { return p->index + (u64)blockIdx.x * (p->frames_cap + 1) * WF__LANE_INDEX; }
-  __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->contexts + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
-  __device__ __forceinline__ wf__lane_logged *word_log() const { return p->word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
-  __device__ __forceinline__ wf__lane_asked *asked() const { return p->asked + (u64)blockIdx.x * WF__LANE_ASKED; }
-  __device__ __forceinline__ ulonglong2 *memo() const { return (ulonglong2 *)p->memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS); }
-  __device__ __forceinline__ u64 *sources() const { return (u64 *)p->sources + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ float *costs() const { return p->memory.costs + (u64)blockIdx.x * SLOTS; }
+  __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->memory.agenda + (u64)blockIdx.x * 2 * SLOTS; }
+  __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->memory.trace + (u64)blockIdx.x * p->memory.trace_cap; }
+  __device__ __forceinline__ u32 *frame_off() const { return p->memory.frame_off + (u64)blockIdx.x * (p->memory.frames_cap + 2); }
+  __device__ __forceinline__ uint16_t *index() const { return p->memory.index + (u64)blockIdx.x * (p->memory.frames_cap + 1) * WF__LANE_INDEX; }
+  __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->memory.contexts + (u64)blockIdx.x * p->memory.trace_cap; } /* beside the trace */
+  __device__ __forceinline__ wf__lane_logged *word_log() const { return p->memory.word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
+  __device__ __forceinline__ wf__lane_asked *asked() const { return p->memory.asked + (u64)blockIdx.x * WF__LANE_ASKED; }
+  __device__ __forceinline__ ulonglong2 *memo() const { return (ulonglong2 *)p->memory.memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS); }
+  __device__ __forceinline__ u64 *sources() const { return (u64 *)p->memory.sources + (u64)blockIdx.x * SLOTS; }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
   __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
   __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
@@ -146,7 +146,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
-  __device__ __forceinline__ bool by_state() const { return SCORED && !DEFERRED && p->by_state != 0; }
+  __device__ __forceinline__ bool by_state() const { return SCORED && !DEFERRED && p->rules.by_state != 0; }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
   /* Of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
@@ -192,9 +192,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float deferred_cost(u32 word, float cost, u64 *context) const;
   __device__ float deferred_final_cost(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return !DEFERRED && p->lattice_beam > 0; }
-  __device__ __forceinline__ float2 *past() const { return (float2 *)p->past + (u64)blockIdx.x * p->trace_cap; }
-  __device__ __forceinline__ wf__lane_frame *records() const { return p->records + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 1); }
+  __device__ __forceinline__ bool remembers() const { return !DEFERRED && p->rules.lattice_beam > 0; }
+  __device__ __forceinline__ float2 *past() const { return (float2 *)p->lattices.past + (u64)blockIdx.x * p->memory.trace_cap; }
+  __device__ __forceinline__ wf__lane_frame *records() const { return p->lattices.records + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 1); }
   __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
   __device__ __forceinline__ void count_arcs() {
     if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
@@ -212,8 +212,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
   /* With the blank's penalty. */
-  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->blank ? __fsub_rn(loglike, p->blank_penalty) : loglike; }
-  __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->acoustic_scale, loglike); }
+  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->rules.blank ? __fsub_rn(loglike, p->rules.blank_penalty) : loglike; }
+  __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->rules.acoustic_scale, loglike); }
   __device__ __forceinline__ float label_cost(u32 column) const;
   __device__ __forceinline__ bool is_skipped(u32 t) const;
   __device__ __forceinline__ u32 row_after(u32 t) const;
@@ -240,7 +240,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
   /* Candidates of this block: with scorers in device memory, else in slots of the table that the frame does not use. */
-  __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
+  __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->memory.listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
   __device__ __forceinline__ u64 *listed_contexts() const { return (u64 *)(listed() + WF__LANE_LISTED); }
   __device__ __forceinline__ u32 room_of_list() const { return SCORED ? WF__LANE_LISTED : SLOTS - (1u << l.bits); }
   __device__ __forceinline__ u32 listed_order(u32 i) const {
@@ -355,10 +355,10 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ int end_deferred(bool died, u32 t, int status);
   __device__ __forceinline__ bool decode_deferred(bool resumes);
   /* Of streams. */
-  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->links + (u64)blockIdx.x * p->trace_cap; } /* beside the trace */
-  __device__ __forceinline__ u32 *rows() const { return p->rows + (u64)(blockIdx.x / RANKS) * (p->frames_cap + 2); }
-  __device__ __forceinline__ u32 *handed() const { return p->handed + (u64)blockIdx.x * (p->frames_cap + 2); }
-  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->chunks[own().utterance].num_tokens) > 0; }
+  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->streams.links + (u64)blockIdx.x * p->memory.trace_cap; } /* beside the trace */
+  __device__ __forceinline__ u32 *rows() const { return p->streams.rows + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 2); }
+  __device__ __forceinline__ u32 *handed() const { return p->streams.handed + (u64)blockIdx.x * (p->memory.frames_cap + 2); }
+  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->streams.chunks[own().utterance].num_tokens) > 0; }
   __device__ __noinline__ bool check_values();
   __device__ __forceinline__ u32 first_row() const;
   __device__ __noinline__ int resume();
@@ -402,13 +402,13 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::label_cost(u32 column)
 /* Are this frame and the one before it blank for sure? */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_skipped(u32 t) const {
-  return loglike(row_of(t), (u32)p->blank) > p->skip_above && loglike(row_of(t - 1), (u32)p->blank) > p->skip_above;
+  return loglike(row_of(t), (u32)p->rules.blank) > p->rules.skip_above && loglike(row_of(t - 1), (u32)p->rules.blank) > p->rules.skip_above;
 }
 
 /* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_after(u32 t) const {
-  if (p->skip_above == INFINITY) return t + 1;
+  if (p->rules.skip_above == INFINITY) return t + 1;
   for (t++;; t += 32) {
     const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
     if (vote != 0) return t + __ffs(vote) - 1;
@@ -418,7 +418,7 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_after(u32 t) const {
 /* The frame that was searched before frame t, which is not the first. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_before(u32 t) const {
-  if (p->skip_above == INFINITY) return t - 1;
+  if (p->rules.skip_above == INFINITY) return t - 1;
   for (;; t -= 32) {
     const int row = (int)(t - 1 - in_warp());
     const u32 vote = __ballot_sync(ALL, row <= 0 || !is_skipped((u32)row));
@@ -433,7 +433,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   row_frame = t;
   if (!row_in_shared) return;
   const char *row = row_of(t);
-  for (u32 c = tid(); c < (u32)p->num_columns; c += THREADS) {
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
     if (own().scores.dtype == 0) __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
     else own().row[c] = loglike(row, c);
   }
@@ -444,7 +444,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);
-  for (u32 c = tid(); row_in_shared && c < (u32)p->num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
+  for (u32 c = tid(); row_in_shared && c < (u32)p->graph.num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
 
 /* --- ranks ------------------------------------------------------------------------------------------------------------- */

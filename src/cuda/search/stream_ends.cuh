@@ -18,8 +18,8 @@ namespace wf_search {
 /* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to search. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
-  const wf__lane_chunk &chunk = p->chunks[own().utterance];
-  const u32 columns = (u32)p->num_columns, count = chunk.num_unchecked;
+  const wf__lane_chunk &chunk = p->streams.chunks[own().utterance];
+  const u32 columns = (u32)p->graph.num_columns, count = chunk.num_unchecked;
   u64 bad = NO_TOKEN;
   for (u32 t = l.rank() * WARPS + warp(); t < count; t += RANKS * WARPS) {
     for (u32 c = in_warp(); c < columns; c += 32) {
@@ -31,8 +31,8 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
   if (count > 0) bad = l.least(bad);
   const bool goes_on = bad == NO_TOKEN && !chunk.only_check;
   if (l.rank() == 0 && tid() == 0) {
-    p->advances[own().utterance].bad = bad;
-    p->advances[own().utterance].status = WF__LANE_OK;
+    p->streams.advances[own().utterance].bad = bad;
+    p->streams.advances[own().utterance].status = WF__LANE_OK;
   }
   return goes_on;
 }
@@ -40,14 +40,14 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
 /* The first frame of the chunk to search, or the number of frames. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_row() const {
-  if (p->skip_above == INFINITY || own().scores.num_frames == 0 || p->chunks[own().utterance].after_blank == 0) return 0;
-  return loglike(row_of(0), (u32)p->blank) > p->skip_above ? row_after(0) : 0;
+  if (p->rules.skip_above == INFINITY || own().scores.num_frames == 0 || p->streams.chunks[own().utterance].after_blank == 0) return 0;
+  return loglike(row_of(0), (u32)p->rules.blank) > p->rules.skip_above ? row_after(0) : 0;
 }
 
 /* The stream's tokens into the table and to the trace as frame 0; those of the start, if the utterance begins. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
-  const wf__lane_chunk chunk = p->chunks[own().utterance];
+  const wf__lane_chunk chunk = p->streams.chunks[own().utterance];
   if (chunk.num_tokens == 0) return begin();
   agenda_now = 0;
   frame = trace_used = frame_arcs = num_emitted = 0;
@@ -92,11 +92,11 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
   u32 slot;
   l.place_of(key_of(state, context), bits, owner, &slot);
   const int64_t parts = (int64_t)*owner - l.rank();
-  const u32 *off = frame_off() + parts * (p->frames_cap + 2);
-  const uint16_t *groups = index() + parts * (int64_t)(p->frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  const u32 *off = frame_off() + parts * (p->memory.frames_cap + 2);
+  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
   const u32 first = __ldcg(off + number), size = __ldcg(off + number + 1) - first;
-  const uint2 *tokens = trace() + parts * p->trace_cap + first;
-  const ulonglong2 *pairs = contexts() + parts * p->trace_cap + first;
+  const uint2 *tokens = trace() + parts * p->memory.trace_cap + first;
+  const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap + first;
   u32 at = __ldcg(groups + (slot >> (bits - WF__LANE_GROUP_BITS)));
   constexpr u32 STEP = 4; /* loads on their way together */
   for (u32 seen = 0; seen < size; seen += STEP) {
@@ -121,7 +121,7 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
   if constexpr (SCORED)
     if (is_added_arc(arc)) return added_source(arc);
-  return __ldg(p->arc_sources + arc);
+  return __ldg(p->graph.arc_sources + arc);
 }
 
 /* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and marks these. True if that marked one of the same frame. */
@@ -138,7 +138,7 @@ __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
     if (SCORED) context = __ldcg((const u64 *)(contexts() + first + i) + 1);
     u32 owner, was = MARKED;
     const u32 at = locate(source & ~WF__LANE_EPSILON, context, emits ? number - 1 : number, &owner);
-    if (at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->trace_cap)[at].x, MARKED);
+    if (at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
     links()[first + i].x = owner << 28 | at;
     trace()[first + i].y = token.y | FOLLOWED;
     again = again || (!emits && number + 1 < frame && (was & MARKED) == 0);
@@ -169,9 +169,9 @@ __device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::number_of(u32 rank, u32 place, u32 number) const {
   const int64_t parts = (int64_t)rank - l.rank();
-  const u32 mine = __ldcg(&(links() + parts * p->trace_cap)[place].y);
+  const u32 mine = __ldcg(&(links() + parts * p->memory.trace_cap)[place].y);
   if (RANKS == 1) return mine;
-  const u32 stride = p->frames_cap + 2, *counts = handed() - (int64_t)l.rank() * stride + number;
+  const u32 stride = p->memory.frames_cap + 2, *counts = handed() - (int64_t)l.rank() * stride + number;
   u32 before = mine - __ldcg(counts + rank * stride);
   for (u32 r = 0; r < RANKS; r++) before += __ldcg(counts + r * stride + (r < rank ? 1 : 0));
   return before;
@@ -180,9 +180,9 @@ __device__ u32 searcher<POLICY, RANKS>::number_of(u32 rank, u32 place, u32 numbe
 /* Tokens of the newest frame on the ranks before this one. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::newest_before() const {
-  const u32 *off = frame_off() - (int64_t)l.rank() * (p->frames_cap + 2);
+  const u32 *off = frame_off() - (int64_t)l.rank() * (p->memory.frames_cap + 2);
   u32 before = 0;
-  for (u32 r = 0; r < l.rank(); r++, off += p->frames_cap + 2) before += __ldcg(off + frame) - __ldcg(off + frame - 1);
+  for (u32 r = 0; r < l.rank(); r++, off += p->memory.frames_cap + 2) before += __ldcg(off + frame) - __ldcg(off + frame - 1);
   return before;
 }
 
@@ -206,8 +206,8 @@ __device__ u32 searcher<POLICY, RANKS>::number_of_end(u64 key, u64 context, bool
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
   *size = (u32)l.sum(tid() == 0 ? handed()[frame] : 0);
-  *off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->steps_used, (u64)*size) : 0);
-  if (*off + *size > p->ancestors_cap) return false;
+  *off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->work.steps_used, (u64)*size) : 0);
+  if (*off + *size > p->streams.ancestors_cap) return false;
   for (u32 number = first; number < frame; number++) {
     const u32 begin = frame_off()[number], count = frame_off()[number + 1] - begin;
     const u32 row = number > 0 ? __ldcg(rows() + number) : WF__LANE_NO_ROW;
@@ -221,12 +221,12 @@ __device__ bool searcher<POLICY, RANKS>::hand_out(u32 first, u64 *off, u32 *size
         const u32 came_from = column >= 0 ? number - 1 : number;
         ancestor.y = arc;
         if (came_from >= first) ancestor.x = number_of(rank, place, came_from);
-        else ancestor.x = __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->trace_cap)[place].y) | WF__LANE_OLD;
+        else ancestor.x = __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->memory.trace_cap)[place].y) | WF__LANE_OLD;
         if (column >= 0) ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
       }
       const u64 at = *off + number_of(l.rank(), begin + i, number);
-      ((uint4 *)p->ancestors)[at] = ancestor;
-      if (SCORED && remembers()) p->ancestor_contexts[at] = traced_context(begin + i);
+      ((uint4 *)p->streams.ancestors)[at] = ancestor;
+      if (SCORED && remembers()) p->streams.ancestor_contexts[at] = traced_context(begin + i);
     }
   }
   return true;
@@ -247,7 +247,7 @@ template <class POLICY, int RANKS>
 __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
   l.sync();
   if (remembers()) out->num_links = find_chunk_links(first);
-  if (out->num_links > p->chunk_links_cap) return WF__LANE_NO_ROOM;
+  if (out->num_links > p->streams.chunk_links_cap) return WF__LANE_NO_ROOM;
   for (u32 number = frame; number-- > first;) {
     bool again = true;
     while (again) {
@@ -260,8 +260,8 @@ __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance
   if (!hand_out(first, &off, &out->num_ancestors)) return WF__LANE_NO_ANCESTORS;
   out->ancestors_off = off;
   if (out->num_links == 0) return WF__LANE_OK;
-  out->links_off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->chunk_links_used, (u64)out->num_links) : 0);
-  if (out->links_off + out->num_links > p->chunk_links_cap) return WF__LANE_NO_ANCESTORS;
+  out->links_off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->streams.chunk_links_used, (u64)out->num_links) : 0);
+  if (out->links_off + out->num_links > p->streams.chunk_links_cap) return WF__LANE_NO_ANCESTORS;
   hand_out_links(first, out->links_off);
   return WF__LANE_OK;
 }
@@ -269,7 +269,7 @@ __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance
 /* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the status is not WF__LANE_OK. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end, int status) {
-  const wf__lane_chunk chunk = p->chunks[own().utterance];
+  const wf__lane_chunk chunk = p->streams.chunks[own().utterance];
   const bool resumed = chunk.num_tokens > 0;
   wf__lane_advance out = {};
   out.bad = NO_TOKEN;
@@ -296,7 +296,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
   }
   const u32 rows = (u32)own().scores.num_frames;
   out.after_blank = chunk.after_blank;
-  if (p->skip_above < INFINITY && rows > 0) out.after_blank = loglike(row_of(rows - 1), (u32)p->blank) > p->skip_above;
+  if (p->rules.skip_above < INFINITY && rows > 0) out.after_blank = loglike(row_of(rows - 1), (u32)p->rules.blank) > p->rules.skip_above;
   if (l.rank() != 0 || tid() != 0) return 0;
   out.status = status;
   out.flags = own().flags | (died ? 4 : 0); /* WF_RESULT_DIED */
@@ -307,7 +307,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
   out.usual_size = f.usual_size;
   out.select_key = f.select_key;
   out.select_context = f.select_context;
-  p->advances[own().utterance] = out;
+  p->streams.advances[own().utterance] = out;
   return 0;
 }
 

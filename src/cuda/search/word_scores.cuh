@@ -28,7 +28,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_scorer() const {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::slack() const {
   if constexpr (SCORED) return has_scorer() ? own().with_scorer.words.scored_slack : own().with_scorer.words.epsilon_slack;
-  else return p->epsilon_slack;
+  else return p->graph.epsilon_slack;
 }
 
 template <class POLICY, int RANKS>

@@ -57,11 +57,11 @@ static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *at
 
 template <class POLICY>
 static int launch_search(const wf__lane_params *params, void *stream) {
-  return with_ranks(params->ranks, [&](auto n) -> int {
+  return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     cudaLaunchConfig_t config;
     cudaLaunchAttribute attribute;
-    const cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, params->num_lanes, params->shared_kb, params->num_columns, (cudaStream_t)stream);
+    const cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, params->memory.num_lanes, params->shared_kb, params->graph.num_columns, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
     return cudaLaunchKernelEx(&config, search_kernel<POLICY, RANKS>, *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
   });
@@ -94,21 +94,21 @@ static int launch_backward(const wf__lane_params *params, wf__backward_tables ta
   uint32_t bytes = memory::offset();
   const int wanted = tables == WF__BACKWARD_SMALL ? WF__LANE_OK : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE;
   if (POLICY::BACKWARD_GLOBAL) {
-    p.back_bits = GLOBAL_BITS;
-    const cudaError_t code = cudaMemsetAsync(p.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
+    p.lattices.back_bits = GLOBAL_BITS;
+    const cudaError_t code = cudaMemsetAsync(p.lattices.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
   } else {
-    p.back_bits = memory::fitting_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
-    bytes = memory::shared_bytes(p.back_bits);
+    p.lattices.back_bits = memory::fitting_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
+    bytes = memory::shared_bytes(p.lattices.back_bits);
   }
-  return with_ranks(params->ranks, [&](auto n) -> int {
+  return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     if (!POLICY::BACKWARD_GLOBAL) {
       const uint32_t most = memory::shared_bytes(memory::fitting_bits(params->shared_kb, memory::LARGE_BITS));
       const cudaError_t code = cudaFuncSetAttribute(backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
       if (code != cudaSuccess) return code;
     }
-    return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.num_lanes * RANKS), BACK_THREADS, bytes, stream, p, wanted);
+    return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.memory.num_lanes * RANKS), BACK_THREADS, bytes, stream, p, wanted);
   });
 }
 
