@@ -262,6 +262,52 @@ static void test_list_update(void **state) {
   wf_fst_free(fst);
 }
 
+/* The second chunk's first frame leaves one token of four; the closure of its second frame has more tokens than max_tokens. The scorers that come then are for the next utterance:
+ * nothing looks at what is left of this one. */
+static void test_scorer_after_failure(void **state) {
+  (void)state;
+  static const int32_t words[] = {1, 2};
+  static const uint64_t off[] = {0, 2};
+  static const float boost = 1, data[] = {-50, 0, -50, -50, -50, 0, 0, -50, -50};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 2 1 0;0 5 2 1 0;0 6 2 1 0;0 7 2 1 0;0 8 3 2 0;8 1 1 1 0;1 2 0 0 0;2 3 0 0 0;3 4 0 0 0;4 9 0 0 0;0;9");
+  wf_graph *graph;
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_stream *stream;
+  wf_scorer *scorers[2];
+  wf_result *result;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_decoder_options_init(&options);
+  options.beam = 5;
+  options.max_active = options.max_tokens = 4;
+  options.min_active = 0;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  for (int k = 0; k < 2; k++) assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorers[k], &err));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  for (int round = 0; round < 2; round++) {
+    const wf_scores first = {data, 1, 3, 3}, second = {data + 3, 2, 3, 3};
+    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
+    assert_ok(wf_stream_accept(stream, &second, NULL, &err));
+    for (int k = 0; k < 2; k++) assert_ok(wf_stream_set_scorer(stream, scorers[k], &err));
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    assert_int_equal(result->status, WF_ERR_LIMIT);
+    wf_result_free(result);
+    assert_ok(wf_stream_reset(stream, &err));
+    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    assert_int_equal(result->status, WF_OK);
+    assert_int_equal(result->num_words, 1);
+    wf_result_free(result);
+    assert_ok(wf_stream_reset(stream, &err));
+    assert_ok(wf_stream_set_scorer(stream, NULL, &err));
+  }
+  wf_stream_close(stream);
+  for (int k = 0; k < 2; k++) wf_scorer_free(scorers[k]);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+}
+
 /* --- long audio -------------------------------------------------------------------------------------------------------- */
 
 static struct decode_task long_task(int64_t num_frames) {
@@ -494,7 +540,7 @@ static void test_many_channels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks),      cmocka_unit_test(test_neighbours), cmocka_unit_test(test_list_update), cmocka_unit_test(test_long),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks),      cmocka_unit_test(test_neighbours), cmocka_unit_test(test_list_update), cmocka_unit_test(test_scorer_after_failure), cmocka_unit_test(test_long),
                                      cmocka_unit_test(test_endpoints), cmocka_unit_test(test_bad_chunks), cmocka_unit_test(test_many_channels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

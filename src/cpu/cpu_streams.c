@@ -253,6 +253,14 @@ static int by_state_context_cost(const void *a, const void *b) {
   return x->old_context < y->old_context ? -1 : x->old_context > y->old_context;
 }
 
+/* After dying: tokens say themselves which records and contexts are theirs. */
+static void keep_dead_tokens(wf__search *search, const bool *stays) {
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < search->tokens.size; i++)
+    if (stays[i]) search->tokens.data[kept++] = search->tokens.data[i];
+  search->tokens.size = kept;
+}
+
 /* Ends the trace with records of the tokens that stay, in their order. The records before may be what others came from. */
 static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *err) {
   const uint64_t count = search->tokens.size, base = search->trace_base, size = search->trace.records.size;
@@ -283,14 +291,15 @@ static wf_status recombine(wf__search *search, const uint64_t *old_contexts, wf_
   uint64_t kept = 0;
   wf_status status = tokens != NULL && stays != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *tokens, "tokens");
   for (uint64_t i = 0; i < count && status == WF_OK; i++)
-    tokens[i] = (struct changed_token){search->tokens.data[i].state, search->scoring.scorer != NULL ? search->contexts.data[i] : 0, search->tokens.data[i].cost, old_contexts[i], i};
+    tokens[i] = (struct changed_token){search->tokens.data[i].state, search->scoring.scorer != NULL ? wf__search_context(search, i) : 0, search->tokens.data[i].cost, old_contexts[i], i};
   if (status == WF_OK) qsort(tokens, count, sizeof *tokens, by_state_context_cost);
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
     if (i > 0 && tokens[i].state == tokens[i - 1].state && tokens[i].context == tokens[i - 1].context) continue;
     stays[tokens[i].number] = true;
     kept++;
   }
-  if (status == WF_OK && kept < count) status = keep_tokens(search, stays, err);
+  if (status == WF_OK && kept < count && search->died) keep_dead_tokens(search, stays);
+  else if (status == WF_OK && kept < count) status = keep_tokens(search, stays, err);
   free(tokens);
   free(stays);
   return status;
@@ -313,7 +322,7 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   }
   if (status == WF_OK) status = listen_again(search, words, num_words, err);
   if (status == WF_OK) settle_pending(search, -1);
-  if (status == WF_OK && !search->died) status = recombine(search, old_contexts, err);
+  if (status == WF_OK) status = recombine(search, old_contexts, err);
   free(old_contexts);
   return store(search, channel, status, err);
 }

@@ -40,7 +40,7 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
   for (uint64_t i = 0; i < size; i++) {
     uint32_t at = (uint32_t)i, steps = 0;
     for (; depths[at] == NONE; at = tokens[at].prev)
-      if (++steps > size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
+      if (++steps > size) return wf__fail_cycle(err);
     uint32_t depth = depths[at] + steps;
     for (at = (uint32_t)i; depths[at] == NONE; at = tokens[at].prev) depths[at] = depth--;
   }

@@ -354,7 +354,7 @@ static bool is_closed(const wf__search *search) { return search->agenda[search->
 static wf_status close_round(wf__search *search, wf_error *err) {
   uint32_t now = search->round & 1, round = ++search->round;
   if (round > most_rounds(search))
-    return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+    return wf__fail_cycle(err);
   search->agenda[round & 1].size = 0;
   WF__TRY(take_agenda(search, now, err));
   return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err) : relax_agenda(search, false, search->cutoff, round, err);

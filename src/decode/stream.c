@@ -268,6 +268,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   if (begun && decoder->options.lattice_beam > 0)
     return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun) WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer before, whenever it was collected */
+  if (result != NULL && result->status != WF_OK) stream->backend->reset(decoder->search, stream->channel); /* of a failed utterance nothing is left to go on with */
   wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
   if (status == WF_OK) stream->scorer = scorer;
   if (status == WF_OK || !begun) return status;

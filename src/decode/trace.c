@@ -24,6 +24,10 @@ static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *ma
   return num_roots;
 }
 
+wf_status wf__fail_cycle(wf_error *err) {
+  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+}
+
 /* Cuts the committed prefix: records from the root up to the first fork, that one included unless it is of the newest frame. They become dead, and go to `out`. */
 static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark, const wf_graph *graph, wf__path *out, wf_error *err) {
   const wf__trace_record *records = trace->records.data;
@@ -31,7 +35,7 @@ static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark,
   uint64_t steps = 0;
   for (uint32_t at = (uint32_t)first; at != WF__TRACE_ROOT; at = records[at].prev) {
     if (mark[at] == FORK) last = at;
-    if (steps++ > trace->records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
+    if (steps++ > trace->records.size) return wf__fail_cycle(err);
   }
   if (last >= first) last = records[last].prev;
   if (last == WF__TRACE_ROOT) return WF_OK;
@@ -84,7 +88,7 @@ wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *gr
   const wf__trace_record *records = trace->records.data;
   uint64_t num_arcs = 0, num_frames = 0;
   for (uint32_t i = at; i != WF__TRACE_ROOT; i = records[i].prev) {
-    if (num_arcs > trace->records.size) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs of negative cost go round");
+    if (num_arcs > trace->records.size) return wf__fail_cycle(err);
     num_arcs += records[i].arc != WF__NO_ARC;
     num_frames += records[i].arc != WF__NO_ARC && wf__graph_arc(graph, records[i].arc).ilabel != 0;
   }

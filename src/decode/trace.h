@@ -27,6 +27,8 @@ typedef struct wf__trace {
   uint64_t renumber_cap;
 } wf__trace;
 
+/* The error of epsilon arcs that lower a cost each time round. The search or whoever goes back along the trace may be the first to find it. */
+wf_status wf__fail_cycle(wf_error *err);
 /* Drops what no record in [first_live, size) leads back to, if it is time (or `force`). Live records move down, in order;
  * *first_live follows them. With `committed` (needs loglikes) what all of them share before first_live is dropped too, and appended to its arcs and loglikes. */
 wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *committed, wf_error *err);

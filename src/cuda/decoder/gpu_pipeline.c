@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "decode/trace.h"
 #include "math/score.h"
 
 /* --- where scores lie ---------------------------------------------------------------------- */
@@ -108,9 +109,7 @@ wf_status wf__gpu_outcome_error(int32_t outcome, const wf_decoder_options *optio
     return wf__fail(err, WF_ERR_LIMIT,
                     "max_tokens (%d) is less than the epsilon closure of one state",
                     options->max_tokens);
-  return wf__fail(
-      err, WF_ERR_NEGATIVE_CYCLE,
-      "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+  return wf__fail_cycle(err);
 }
 
 /* --- what the next plan should know -------------------------------------------------------- */
