@@ -23,12 +23,12 @@ import decode_tasks
 import measure
 
 PARTS = ("peaky", "flat", "real", "hybrid", "peer")
-# Ceilings of one H200, measured (docs/how-to/performance.md): device copy; random reads of 16 bytes from L2 and from memory, a second.
+# Ceilings of one H200, measured (docs/engineering/performance.md): device copy; random reads of 16 bytes from L2 and from memory, a second.
 COPY_BYTES, L2_READS, MEMORY_READS = 4.31e12, 138e9, 38e9
 
 
 def traffic(r):
-    """(bytes, random reads) of a frame, by the model of docs/how-to/performance.md: an arc 16 bytes; a token its state 16, its source 16 written and 16 read, its
+    """(bytes, random reads) of a frame, by the model of docs/engineering/performance.md: an arc 16 bytes; a token its state 16, its source 16 written and 16 read, its
     trace 8; and the row of scores. Every arc and every token's state counts as a random read."""
     element = 4 if r["dtype"] == "f32" else 2
     return r["arcs_per_frame"] * 16 + r["tokens_per_frame"] * 56 + r["columns"] * element, r["arcs_per_frame"] + r["tokens_per_frame"]

@@ -117,7 +117,7 @@ PLOTS = (
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
     ("cpu-beam", "RTFx against beam, by the language model's place", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12 `min_active` (200) decides how much is kept, so less is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
     ("cpu-wer", "WER against RTFx, by the language model's place", cpu_error_by_speed, "The same runs. A word of 1,040 is 0.1%."),
-    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of 20 or so words each, `./run bench stream --part=boost` ([streams and boosts](../streaming.md))."),
+    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of 20 or so words each, `./run bench stream --part=boost` ([streams and boosts](../engineering/streaming.md#boosts))."),
 )
 
 

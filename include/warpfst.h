@@ -340,7 +340,7 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * order=openfst numbers states breadth first by discovery; states, arcs, and their order are those of OpenFst's fstcompose on inputs sorted by
  * fstarcsort. order=canonical numbers states by (state of a, filter state, state of b), and every device and number of threads gives the same
  * bytes; the start need not be state 0. Dense results are then found by rows of bits, far faster, on num_threads threads (Sengupta, Pratap, Hannun
- * 2021 compose in parallel; docs/how-to/composition.md has the order in full and how it works).
+ * 2021 compose in parallel; docs/engineering/composition.md has the order in full and how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a label that no arc of the state has,
  * and only then, the search goes on, without input and at the failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final
  * costs unless `phi_final`. Errors (WF_ERR_ARGUMENT): two failure arcs at a state, one with an output other than 0 or
@@ -520,7 +520,7 @@ WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmep
  * does it again. max_states counts for each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err);
 /* On a GPU, too, the CPU does what kernels do not: pushed output labels (encode_labels off), costs pushed in the log semiring, two arcs of a state with the same labels
- * (allow_nondet), and what thousands of rounds do not settle (docs/how-to/composition.md); and it says what is wrong. */
+ * (allow_nondet), and what thousands of rounds do not settle (docs/engineering/composition.md); and it says what is wrong. */
 WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err);
 /* `*out_distances`: those of all fsts, one behind the other, in host memory, for wf_free. Tropical: the CPU's but where cycles with negative costs are within delta;
  * log: within rounding, with cycles within delta. */
@@ -1134,7 +1134,7 @@ WF_API void wf_graph_free(wf_graph *graph);
 /* Words added at run time. A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has places for them: arcs whose input label is called
  * #<contact> in its symbol table, at which nothing is recognised until there are words. Adding them takes no copy: the new graph shares its base's arrays and costs what the
  * phrases cost, so each utterance and each stream may have its own (wf_decode_each, wf_stream_set_graph). Searching it gives, bit for bit, what the fst
- * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/how-to/streaming.md]
+ * of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes; docs/how-to/added-words.md]
  *
  * A word is the output label that results will have, which the graph's word table need not know, and the input labels of its tokens (label = column + 1), without
  * blanks. Words are written as early as the phrases of the class allow. `cost` (nats) of the phrase comes on top of what the grammar says of the class: -ln P(phrase | class).
@@ -1311,7 +1311,7 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
  * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again if need be; contexts that a search still holds stay, and the words
  * that lead to them, even beyond it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time does. With device=cuda the search and everything
  * that it asks for are on the GPU, in batches whose utterances all have this scorer (alone or in a chain of up to three) and in streams, without lattices and recombine=state: the same words, costs
- * within rounding (docs/how-to/rnnlm.md).
+ * within rounding (docs/engineering/rnnlm.md).
  * Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                                                                            \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                                                                   \
@@ -1622,7 +1622,7 @@ WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 /* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/how-to/lattices.md) ---------------------------- */
 
 /* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths; the order of states and arcs is kept. Sums are
- * exact (integers; docs/how-to/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
+ * exact (integers; docs/engineering/lattices.md), so an arc just within the beam is in. Errors: beam negative or NaN. */
 WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err);
 WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam, wf_compact_lattice **out, wf_error *err);
 
@@ -1905,7 +1905,7 @@ WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, cons
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish, then wf_stream_reset for the next utterance, or
  * wf_stream_close. Whatever the chunks and whatever else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for bit,
  * lattice included. What all tokens share is decided and leaves the search, so memory follows what is still open and not the length of the audio
- * (docs/how-to/streaming.md has figures). Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive: either may be freed first. On GPUs, too.
+ * (docs/engineering/streaming.md has figures). Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive: either may be freed first. On GPUs, too.
  * ================================================================================================================== */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds a frame),

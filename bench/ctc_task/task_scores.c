@@ -8,7 +8,7 @@
  *
  * and the row is then normalised. bias belongs to the token, drift goes along slowly (correlation 0.75 from frame to frame), lift raises or lowers a
  * whole frame. In one of 1 + e^gap peaks the competitor and the token trade places, as they would in a model that knows how sure it is.
- * Constants of `peaky` follow the real scores of examples/ctc (docs/how-to/performance.md compares them). */
+ * Constants of `peaky` follow the real scores of examples/ctc (docs/engineering/performance.md compares them). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

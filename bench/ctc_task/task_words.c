@@ -1,6 +1,6 @@
 /* task_words.c - words, how they are spelled, and the process that strings them together.
  *
- * What is imitated (English, 127 byte-pair pieces; measured figures in docs/how-to/performance.md): frequent words are one piece or two, rare ones six and
+ * What is imitated (English, 127 byte-pair pieces; measured figures in docs/engineering/performance.md): frequent words are one piece or two, rare ones six and
  * more; words share beginnings; a few followers make up most of what comes after a word or a pair of words. */
 #include <math.h>
 #include <stdio.h>

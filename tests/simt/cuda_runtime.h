@@ -120,7 +120,7 @@ static inline void __threadfence_block() { simt_touch(); }
 static inline void __threadfence_system() { simt_touch(); }
 static inline size_t __cvta_generic_to_shared(const void *pointer) { return simt_shared_address(pointer); }
 
-/* On another block's shared memory, real GPUs lose 64-bit minima (docs/how-to/gpu.md). */
+/* On another block's shared memory, real GPUs lose 64-bit minima (docs/engineering/gpu.md). */
 template <class T>
 static inline void simt_touch_atomic(const T *at, bool ordered) {
   if (ordered && sizeof(T) == 8 && simt_is_foreign_shared(at)) simt_fail(simt_place{}, "a 64-bit minimum or maximum in another block's shared memory is not atomic on real GPUs");

@@ -7,7 +7,7 @@
 
 enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block
-                       brings (docs/how-to/gpu.md) */
+                       brings (docs/engineering/gpu.md) */
   LEAST_TRACE =
       8, /* the trace gets room for at least one in so many of the tokens a frame can have */
   LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */

@@ -78,9 +78,9 @@ struct shared_table : slot_table<POLICY, RANKS> {
 
   /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory is at `to`; `at` is the home slot there. Called by whole
    * warps: they wait for each other between finding a slot and lowering its value, else those who are done first would go on alone. (With the threads that
-   * happen to be active in place of the warp, the compiler's own convergence barriers and that wait could wait for each other: docs/how-to/gpu.md.) True if it
+   * happen to be active in place of the warp, the compiler's own convergence barriers and that wait could wait for each other: docs/engineering/gpu.md.) True if it
    * lowered the slot's value; then *slot says where and *old what stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared
-   * memory, and not atomic on another block's (docs/how-to/gpu.md). */
+   * memory, and not atomic on another block's (docs/engineering/gpu.md). */
   template <bool CLUSTER>
   __device__ __forceinline__ bool offer_at(bool live, u32 to, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
     typedef words<CLUSTER> there;
